@@ -1,0 +1,86 @@
+"""The generator's command line: `python -m codegen regen | check`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from pathlib import Path
+
+from codegen.emit import PACKAGE, emit
+from codegen.loader import load
+from codegen.model import SpecError
+
+_ROOT = Path(__file__).parent.parent
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit code: 0 done or nothing stale, 1 something is stale, 2 the spec has mistakes."""
+    parser = argparse.ArgumentParser(prog="python -m codegen", description="From the spec to the generated package.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, text in (
+        ("regen", "write generated/, only the files that differ"),
+        ("check", "print what regen would change, and exit 1 if it would change anything"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
+        command.add_argument("--out", type=Path, default=_ROOT / "generated", help="the folder of the package")
+    options = parser.parse_args(arguments)
+    try:
+        wanted = emit(load(_relative(options.spec)))
+    except SpecError as error:
+        for finding in error.findings:
+            print(finding, file=sys.stderr)
+        return 2
+    return _regen(wanted, options.out) if options.command == "regen" else _check(wanted, options.out)
+
+
+def _relative(path: Path) -> Path:
+    """The path as a reader would type it, where that is shorter."""
+    try:
+        return path.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def _present(out: Path) -> dict[Path, str]:
+    """The package's files as they are."""
+    return {
+        path.relative_to(out): path.read_text(encoding="utf-8")
+        for path in sorted((out / PACKAGE).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+
+
+def _regen(wanted: dict[Path, str], out: Path) -> int:
+    present = _present(out)
+    for path, text in sorted(wanted.items()):
+        if present.get(path) != text:
+            (out / path).parent.mkdir(parents=True, exist_ok=True)
+            (out / path).write_text(text, encoding="utf-8")
+            print(f"wrote {_relative(out / path)}")
+    for path in sorted(present.keys() - wanted.keys()):
+        (out / path).unlink()
+        print(f"removed {_relative(out / path)}")
+    return 0
+
+
+def _check(wanted: dict[Path, str], out: Path) -> int:
+    present = _present(out)
+    stale = [path for path in sorted(wanted.keys() | present.keys()) if wanted.get(path) != present.get(path)]
+    for path in stale:
+        sys.stdout.writelines(
+            difflib.unified_diff(
+                present.get(path, "").splitlines(keepends=True),
+                wanted.get(path, "").splitlines(keepends=True),
+                f"{_relative(out / path)} (as it is)",
+                f"{_relative(out / path)} (as the spec has it)",
+            )
+        )
+    if stale:
+        print(f"{len(stale)} stale, run `make regen`: {', '.join(str(path) for path in stale)}", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,334 @@
+"""What must fit together in the spec: every rule that takes more than one key to see."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable
+
+from codegen.model import OUTSIDE, REST, Field, Message, Part, Place, Protocol, parts_used
+from codegen.names import class_name
+from codegen.notation import Byte1, Byten, Int, PartName
+from codegen.yamlnodes import Findings
+
+_CLASS_NAMES_TAKEN = {"Decoder", "DecodeError", "EncodeError", "Lsn", "TimestampTz", "TransactionId", "Oid", "Struct"}
+_ATTRIBUTES_TAKEN = {"build", "parse", "struct", "tag", "kinds", "of"}
+
+
+def check(protocols: Iterable[Protocol], findings: Findings) -> None:
+    """Add a finding for everything that does not fit together."""
+    for protocol in protocols:
+        _check_names(protocol, findings)
+        _check_versions(protocol, findings)
+        _check_blocks(protocol, findings)
+        _check_parts(protocol, findings)
+        for message in protocol.messages:
+            _check_message(protocol, message, findings)
+            _check_layout(protocol, message.name, message.fields, message.since, findings)
+        for part in protocol.parts:
+            _check_layout(protocol, part.name, part.fields, 1, findings)
+            for alternative in part.alternatives:
+                _check_layout(protocol, alternative.name, alternative.fields, 1, findings)
+
+
+def _check_names(protocol: Protocol, findings: Findings) -> None:
+    first: dict[str, Place] = {}
+    named = [(message.name, message.place) for message in protocol.messages]
+    named += [(part.name, part.place) for part in protocol.parts]
+    named += [(alternative.name, alternative.place) for part in protocol.parts for alternative in part.alternatives]
+    for name, place in named:
+        python = class_name(name)
+        if python in _CLASS_NAMES_TAKEN or keyword.iskeyword(python) or python in protocol.types:
+            findings.add(place, f"{name!r} would become the class {python}, a name that is taken")
+        elif python in first:
+            findings.add(place, f"{name!r} is there twice, first in {first[python]}")
+        else:
+            first[python] = place
+    tags: dict[tuple[str, str], Message] = {}
+    for message in protocol.messages:
+        if not _is_tag(message.fields):
+            continue
+        other = tags.setdefault((message.sender, message.tag), message)
+        if other is not message:
+            findings.add(
+                message.fields[0].place,
+                f"tag '{message.tag}' of {message.name} is also that of {other.name} ({other.place}), "
+                f"which the {message.sender} sends too",
+            )
+    refs: dict[str, Message | Part] = {}
+    layouts: list[Message | Part] = [*protocol.messages, *protocol.parts]
+    for layout in layouts:
+        if layout.ref is not None and refs.setdefault(layout.ref, layout) is not layout:
+            findings.add(layout.place, f"ref {layout.ref!r} of {layout.name} is also that of {refs[layout.ref].name}")
+    modules: set[str] = set()
+    for version in protocol.versions:
+        if version.module in modules:
+            findings.add(version.place, f"module {version.module!r} is there twice")
+        modules.add(version.module)
+
+
+def _check_versions(protocol: Protocol, findings: Findings) -> None:
+    newest = len(protocol.versions)
+    for fact in protocol.session:
+        if fact.since > newest:
+            findings.add(fact.place, f"{fact.name} is since version {fact.since}, but the newest is {newest}")
+    for message in protocol.messages:
+        if message.since > newest:
+            findings.add(message.place, f"{message.name} is since version {message.since}, but the newest is {newest}")
+        if message.also_when is not None and message.since == 1:
+            findings.add(message.place, f"{message.name} has 'also when', but it is there since version 1 anyway")
+
+
+def _check_blocks(protocol: Protocol, findings: Findings) -> None:
+    for block in protocol.blocks:
+        for verb in ("opens", "closes"):
+            messages = [message for message in protocol.messages if getattr(message, verb) == block]
+            if len(messages) != 1:
+                named = ", ".join(message.name for message in messages) or "none"
+                findings.add(protocol.place, f"one message {verb} the block {block!r}, but here it is {named}")
+    for fact in protocol.session:
+        setters = [message for message in protocol.messages if message.sets == fact.name]
+        clearers = [message for message in protocol.messages if message.clears == fact.name]
+        if bool(setters) != bool(clearers):
+            findings.add(fact.place, f"{fact.name} is set or cleared by a message, but not both")
+    used = {callback for message in protocol.messages for callback in message.callbacks}
+    for callback in protocol.callbacks:
+        if callback not in used:
+            findings.add(protocol.place, f"callback {callback!r} sends no message")
+
+
+def _check_message(protocol: Protocol, message: Message, findings: Findings) -> None:
+    if not _is_tag(message.fields):
+        place = message.fields[0].place if message.fields else message.place
+        findings.add(place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
+    if protocol.blocks and not message.places:
+        findings.add(message.place, f"{message.name} has no 'place'")
+    if protocol.callbacks and not message.callbacks:
+        findings.add(message.place, f"{message.name} has no 'callback'")
+    if message.opens is not None and message.places != (OUTSIDE,):
+        findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
+    if message.closes is not None and message.places != (message.closes,):
+        findings.add(message.place, f"{message.name} closes a block, so its place must be {message.closes!r} alone")
+
+
+def _is_tag(fields: tuple[Field, ...]) -> bool:
+    return bool(
+        fields
+        and fields[0].name == "tag"
+        and isinstance(fields[0].type, Byte1)
+        and len(fields[0].type.constants) == 1
+        and not fields[0].optional
+        and fields[0].when is None
+    )
+
+
+def _check_parts(protocol: Protocol, findings: Findings) -> None:
+    parts = {part.name: part for part in protocol.parts}
+    users: dict[str, list[str]] = {name: [] for name in parts}
+    owners = [(message.name, message.fields) for message in protocol.messages]
+    owners += [(part.name, _all_fields(part)) for part in protocol.parts]
+    for owner, fields in owners:
+        for row in fields:
+            if isinstance(row.type, PartName):
+                if row.type.name not in parts:
+                    allowed = ", ".join(parts) or "none"
+                    findings.add(
+                        row.place, f"{owner}.{row.name}: there is no part {row.type.name!r}; allowed: {allowed}"
+                    )
+                elif owner not in users[row.type.name]:
+                    users[row.type.name].append(owner)
+    for part in protocol.parts:
+        if sorted(part.part_of) != sorted(users[part.name]):
+            said, found = ", ".join(part.part_of), ", ".join(users[part.name]) or "nothing"
+            findings.add(part.place, f"{part.name} says that it is part of {said}, but it is part of {found}")
+        if part.alternatives:
+            _check_alternatives(part, findings)
+    for part in protocol.parts:
+        if (circle := _circle(part, parts)) is not None:
+            findings.add(part.place, f"{part.name} contains itself: {' > '.join(circle)}")
+
+
+def _all_fields(part: Part) -> tuple[Field, ...]:
+    return part.fields + tuple(row for alternative in part.alternatives for row in alternative.fields)
+
+
+def _circle(start: Part, parts: dict[str, Part]) -> list[str] | None:
+    """The way from a part back to itself."""
+    trail: list[tuple[Part, list[str]]] = [(start, [start.name])]
+    visited: set[str] = set()
+    while trail:
+        part, way = trail.pop()
+        for name in parts_used(_all_fields(part)):
+            if name == start.name:
+                return [*way, name]
+            if name in parts and name not in visited:
+                visited.add(name)
+                trail.append((parts[name], [*way, name]))
+    return None
+
+
+def _check_alternatives(part: Part, findings: Findings) -> None:
+    """Alternatives are told apart by a tag, and held as two columns: the tags, and the values of those with one."""
+    seen: dict[str, str] = {}
+    tag_names = {alternative.fields[0].name for alternative in part.alternatives if alternative.fields}
+    value_names = set()
+    for alternative in part.alternatives:
+        tag, *rest = alternative.fields
+        if not isinstance(tag.type, Byte1) or len(tag.type.constants) != 1 or tag.optional or tag.when:
+            findings.add(tag.place, f"{alternative.name} must begin with a constant: '- {tag.name}: Byte1('X')'")
+            continue
+        constant = tag.type.constants[0]
+        if constant in seen:
+            findings.add(tag.place, f"'{constant}' of {alternative.name} is also that of {seen[constant]}")
+        seen[constant] = alternative.name
+        values = [row for row in rest if row.name not in {other.size for other in rest}]
+        value_names |= {row.name for row in values}
+        if len(values) > 1 or any(not isinstance(row.type, Byten) for row in values):
+            findings.add(
+                alternative.place, f"{alternative.name} may hold one value beside its tag, a Byten with its size"
+            )
+    if len(tag_names) > 1 or len(value_names) > 1:
+        findings.add(part.place, f"the alternatives of {part.name} must name their tags alike, and their values")
+
+
+def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], since: int, findings: Findings) -> None:
+    seen: dict[str, Field] = {}
+    names = [row.name for row in fields]
+    sizes_used: set[str] = set()
+    for index, row in enumerate(fields):
+        where = f"{owner}.{row.name}"
+        if row.name in seen:
+            findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
+        if keyword.iskeyword(row.name) or (row.name in _ATTRIBUTES_TAKEN and not (row.name == "tag" and index == 0)):
+            findings.add(row.place, f"{where}: the name {row.name!r} is taken")
+        for bit in row.bits.values():
+            if bit in names or bit in _ATTRIBUTES_TAKEN or keyword.iskeyword(bit):
+                findings.add(row.place, f"{where}: the bit's name {bit!r} is taken")
+        _check_since(protocol, where, row, since, findings)
+        _check_when(protocol, where, row, seen, names, findings)
+        _check_extent(where, row, seen, names, fields, sizes_used, findings)
+        _check_value(protocol, where, row, findings)
+        if row.optional:
+            _check_optional(where, index, fields, findings)
+        seen.setdefault(row.name, row)
+
+
+def _check_since(protocol: Protocol, where: str, row: Field, since: int, findings: Findings) -> None:
+    newest = len(protocol.versions)
+    if row.since > newest:
+        findings.add(row.place, f"{where} is since version {row.since}, but the newest is {newest}")
+    if row.since < since:
+        findings.add(row.place, f"{where} is since version {row.since}, but what it belongs to is since {since}")
+
+
+def _check_when(
+    protocol: Protocol, where: str, row: Field, seen: dict[str, Field], names: list[str], findings: Findings
+) -> None:
+    if row.when is None:
+        return
+    facts = {fact.name: fact for fact in protocol.session}
+    if row.when in facts:
+        if row.since < facts[row.when].since:
+            findings.add(
+                row.place,
+                f"{where} is since version {row.since}, but {row.when} is known since {facts[row.when].since} only",
+            )
+        return
+    earlier = [name for name, other in seen.items() if other.optional]
+    allowed = ", ".join([*facts, *earlier]) or "none"
+    if row.when in seen and not seen[row.when].optional:
+        findings.add(row.place, f"{where}: 'when' names {row.when}, which is always there; allowed: {allowed}")
+    elif row.when not in seen and row.when in names:
+        findings.add(row.place, f"{where}: 'when' names {row.when}, which comes later; allowed: {allowed}")
+    elif row.when not in seen:
+        findings.add(row.place, f"{where}: 'when' names {row.when!r}, which is nothing; allowed: {allowed}")
+
+
+def _check_extent(
+    where: str,
+    row: Field,
+    seen: dict[str, Field],
+    names: list[str],
+    fields: tuple[Field, ...],
+    sizes_used: set[str],
+    findings: Findings,
+) -> None:
+    """A size for every Byten and nothing else; a count for what repeats; each an earlier integer used once."""
+    is_bytes = isinstance(row.type, Byten)
+    if is_bytes and row.size is None:
+        findings.add(row.place, f"{where} has no 'size'; allowed: an earlier integer, or {REST}")
+    if not is_bytes and row.size is not None:
+        findings.add(row.place, f"{where}: 'size' belongs to a Byten only")
+    if row.size == REST:
+        if row is not fields[-1] or "tag" not in names:
+            findings.add(row.place, f"{where}: only the last field of a message can take the rest")
+        return
+    if row.repeat is not None and not isinstance(row.type, PartName | Int):
+        findings.add(row.place, f"{where}: 'repeat' belongs to an integer or a part only")
+    for key, target in (("size", row.size), ("repeat", row.repeat)):
+        if target is None:
+            continue
+        allowed = ", ".join(name for name, other in seen.items() if _is_plain_integer(other)) or "none"
+        if target not in seen:
+            problem = "comes later" if target in names else "is nothing"
+            findings.add(row.place, f"{where}: {key!r} names {target!r}, which {problem}; allowed: {allowed}")
+        elif not _is_plain_integer(seen[target]):
+            findings.add(row.place, f"{where}: {key!r} names {target}, which is no plain integer; allowed: {allowed}")
+        elif target in sizes_used:
+            findings.add(row.place, f"{where}: {key!r} names {target}, which is used already")
+        elif row.when is not None:
+            findings.add(row.place, f"{where}: {key!r} cannot go with 'when'")
+        sizes_used.add(target)
+
+
+def _is_plain_integer(row: Field) -> bool:
+    return (
+        isinstance(row.type, Int)
+        and not row.constants
+        and row.named_type is None
+        and row.when is None
+        and row.repeat is None
+        and not (row.bits or row.values or row.boolean or row.nonzero)
+    )
+
+
+def _check_value(protocol: Protocol, where: str, row: Field, findings: Findings) -> None:
+    named = row.named_type
+    if isinstance(row.type, Int) and named is not None:
+        if row.is_named is not None and (row.type.name is not None or row.constants):
+            findings.add(row.place, f"{where}: 'is' belongs to an integer without name and constant only")
+        elif named not in protocol.types:
+            allowed = ", ".join(protocol.types)
+            findings.add(row.place, f"{where}: {named!r} is no named type; allowed: {allowed}")
+        elif protocol.types[named].base != row.type.base:
+            findings.add(row.place, f"{where}: {named} is {protocol.types[named].base}, not {row.type.base}")
+    elif row.is_named is not None:
+        findings.add(row.place, f"{where}: 'is' belongs to an integer without name and constant only")
+    one_byte = isinstance(row.type, Byte1) or (isinstance(row.type, Int) and row.type.base == "Int8")
+    free = not row.constants and named is None and row.repeat is None
+    for key, there in (("boolean", row.boolean), ("bits", bool(row.bits)), ("values", bool(row.values))):
+        if there and not (one_byte and free):
+            findings.add(row.place, f"{where}: {key!r} belongs to an Int8 or Byte1 without constant only")
+    if sum((row.boolean, bool(row.bits), bool(row.values))) > 1:
+        findings.add(row.place, f"{where}: only one of 'boolean', 'bits' and 'values' can be there")
+    if row.nonzero and not (isinstance(row.type, Int) and not row.constants and row.repeat is None):
+        findings.add(row.place, f"{where}: 'nonzero' belongs to an integer without constant only")
+    if isinstance(row.type, Byte1) and free and not (row.boolean or row.bits or row.values):
+        findings.add(row.place, f"{where}: a Byte1 needs a constant, 'boolean', 'bits' or 'values'")
+
+
+def _check_optional(where: str, index: int, fields: tuple[Field, ...], findings: Findings) -> None:
+    """What follows an optional tag must tell, by its own constant, that the tag is absent."""
+    row = fields[index]
+    if not isinstance(row.type, Byte1) or not row.constants or row.when is not None:
+        findings.add(row.place, f"{where}: 'optional' belongs to a Byte1 with constants only")
+        return
+    rest = list(fields[index + 1 :])
+    depending = [other for other in rest if other.when == row.name]
+    if not depending or rest[: len(depending)] != depending:
+        findings.add(row.place, f"{where}: the fields that follow it at once must be those with 'when: {row.name}'")
+        return
+    after = rest[len(depending) :]
+    if not after or not isinstance(after[0].type, Byte1) or after[0].optional or after[0].when is not None:
+        findings.add(row.place, f"{where}: a constant of one byte must follow, to tell whether it is there")
+    elif set(after[0].constants) & set(row.constants):
+        findings.add(row.place, f"{where} and {after[0].name} share a constant, so neither tells which is there")

@@ -1,0 +1,265 @@
+"""The model -> the text of every file of the generated package; writes nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from codegen import python_source
+from codegen.model import Field, Message, Part, Protocol, parts_used
+from codegen.names import class_name
+from codegen.notation import Byte1, Byten, Int, PartName, String
+from codegen.plan import Conditional, Run, Single, Step, Tagged
+from codegen.python_source import Block, Source
+from codegen.views import View, view
+
+_HERE = Path(__file__).parent
+PACKAGE = "logicalrep"
+_NOTICE = "Generated from spec/ by `python -m codegen regen`; do not edit."
+_COPY_NOTICE = "# Copied from codegen/runtime/{name} by `python -m codegen regen`; do not edit.\n"
+_RUFF = [
+    "--isolated",
+    "--config=line-length=120",
+    "--config=target-version='py311'",
+]
+
+
+def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
+    """Every file of the package by its path below generated/, formatted."""
+    protocols = tuple(protocols)
+    texts = {f"{PACKAGE}/py.typed": ""}
+    for path in sorted((_HERE / "runtime").glob("*.py")):
+        texts[f"{PACKAGE}/{path.name}"] = _COPY_NOTICE.format(name=path.name) + path.read_text(encoding="utf-8")
+    environment = _environment()
+    texts[f"{PACKAGE}/layouts.py"] = _layouts_module(protocols)
+    for protocol in protocols:
+        for version in protocol.versions:
+            texts[f"{PACKAGE}/{version.module}.py"] = _version_module(protocol, view(protocol, version.number))
+    messages = next(protocol for protocol in protocols if protocol.blocks)
+    texts[f"{PACKAGE}/versions.py"] = _render(
+        environment, "versions.py.j2", notice=_NOTICE, protocol=messages, definitions=_definitions(messages)
+    )
+    texts[f"{PACKAGE}/__init__.py"] = _render(
+        environment, "__init__.py.j2", notice=_NOTICE, protocols=protocols, exported=_package_exports(protocols)
+    )
+    return _formatted(texts)
+
+
+def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
+    """In the order of a sorted __all__: classes, then modules."""
+    modules = [version.module for protocol in protocols for version in protocol.versions]
+    classes = ["DecodeError", "Decoder", "EncodeError", "Lsn", "Oid", "TimestampTz", "TransactionId"]
+    return classes + sorted([*modules, "versions"])
+
+
+def _environment(**names: Any) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=False,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(
+        {name: getattr(python_source, name) for name in ("any_of", "none_of", "hexadecimal", "quoted")},
+        class_name=class_name,
+        character=chr,
+        **names,
+    )
+    return environment
+
+
+def _render(environment: Environment, template: str, **values: Any) -> str:
+    return environment.get_template(template).render(**values)
+
+
+def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
+    environment = _environment(
+        kind_of=_kind, width_of=_width, codes_of=_codes, characters_of=lambda row: bool(row.values or _tagged(row))
+    )
+    return _render(environment, "layouts.py.j2", notice=_NOTICE, protocols=protocols)
+
+
+def _kind(row: Field) -> str:
+    if isinstance(row.type, Int | Byte1):
+        return "int"
+    return {String: "string", Byten: "bytes", PartName: "part"}[type(row.type)]
+
+
+def _width(row: Field) -> int:
+    if isinstance(row.type, Int):
+        return row.type.width
+    return 1 if isinstance(row.type, Byte1) else 0
+
+
+def _codes(row: Field) -> tuple[int, ...]:
+    constants = tuple(row.values) or row.constants
+    return tuple(ord(constant) if isinstance(constant, str) else constant for constant in constants)
+
+
+def _tagged(row: Field) -> bool:
+    return isinstance(row.type, Byte1) and bool(row.constants)
+
+
+def _definitions(protocol: Protocol) -> Callable[[Message], list[str]]:
+    """For a message, the modules that define a class of its own for it."""
+    views = [view(protocol, version.number) for version in protocol.versions]
+
+    def definitions(message: Message) -> list[str]:
+        return [
+            version.module
+            for version, now in zip(protocol.versions, views, strict=True)
+            if message.name in {own.name for own in now.own_messages}
+        ]
+
+    return definitions
+
+
+def _version_module(protocol: Protocol, now: View) -> str:
+    source = Source(protocol)
+    version = protocol.versions[now.version - 1]
+    previous = protocol.versions[now.version - 2].module if now.version > 1 else ""
+    blocks = _blocks(source, now)
+    defined = [name for block in blocks for name in _exported(block)]
+    everything = [name for block in _blocks(source, now, everything=True) for name in _exported(block)]
+    inherited = sorted(set(everything) - set(defined))
+    senders = sorted({message.sender for message in protocol.messages}, reverse=True)
+    messages = [block for block in blocks if block.tag]
+    environment = _environment(
+        annotation_of=source.annotation_of,
+        value_of=source.value_of,
+        checks_of=source.checks_of,
+        guards_of=source.guards_of,
+        packed=source.packed,
+        cells_of=source.cells_of,
+    )
+    return _render(
+        environment,
+        "version.py.j2",
+        module_doc=_module_docstring(protocol, now, messages, previous),
+        any_doc=f"Any message of {_title(protocol, now)}.",
+        parse_doc=_parse_docstring(protocol, now),
+        layouts=protocol.name.upper(),
+        version=version.number,
+        previous=previous,
+        inherited=inherited,
+        exported=sorted([*everything, "AnyMessage", "parse"]),
+        formats=sorted({name for block in blocks for name in _formats(source, block)}),
+        blocks=blocks,
+        messages=[class_name(message.name) for message in now.messages],
+        senders=[(sender, [message for message in now.messages if message.sender == sender]) for sender in senders],
+    )
+
+
+def _title(protocol: Protocol, now: View) -> str:
+    return f"protocol version {now.version}" if len(protocol.versions) > 1 else "the replication connection"
+
+
+def _module_docstring(protocol: Protocol, now: View, messages: list[Block], previous: str) -> str:
+    version = protocol.versions[now.version - 1]
+    if len(protocol.versions) == 1:
+        return python_source.docstring(protocol.doc, protocol.page, _NOTICE)
+    title = f"Protocol version {version.number}, of PostgreSQL {version.server} and later."
+    names = ", ".join(block.name for block in messages)
+    own = f"New or different are {names}; all else is as in {previous}." if previous else ""
+    return python_source.docstring(title, version.doc, own, _NOTICE)
+
+
+def _parse_docstring(protocol: Protocol, now: View) -> str:
+    first = "The message that the bytes are, all of them; DecodeError if they are none."
+    if not protocol.session:
+        return python_source.docstring(first, "`sender` is who sent them.")
+    sentences = []
+    for name in ("streaming", "parallel"):
+        fact = next(fact for fact in protocol.session if fact.name == name)
+        known = "" if fact.since <= now.version else f"; it changes nothing before version {fact.since}"
+        sentences.append(f"`{name}` says whether {_lowered(fact.doc).rstrip('.')}{known}.")
+    sentences.append("`encoding` is the session's client_encoding as a Python codec.")
+    return python_source.docstring(first, " ".join(sentences))
+
+
+def _lowered(text: str) -> str:
+    return text[0].lower() + text[1:]
+
+
+def _blocks(source: Source, now: View, *, everything: bool = False) -> list[Block]:
+    """The classes of a module; each part comes before the first message that contains it."""
+    blocks: list[Block] = []
+    placed: set[str] = set()
+    messages = now.messages if everything else now.own_messages
+    own_parts = {part.name for part in (now.parts if everything else now.own_parts)}
+    parts = {part.name: part for part in now.parts}
+
+    def place(layout: Message | Part) -> None:
+        fields = layout.fields
+        for name in parts_used(fields):
+            if name not in placed and name in own_parts:
+                placed.add(name)
+                place(parts[name])
+        blocks.append(source.message_block(layout) if isinstance(layout, Message) else source.part_block(layout))
+
+    for message in messages:
+        place(message)
+    return blocks
+
+
+def _exported(block: Block) -> list[str]:
+    return [
+        block.name,
+        *(alternative.name for alternative in block.alternatives),
+        *(enumeration.name for enumeration in block.enumerations),
+    ]
+
+
+def _formats(source: Source, block: Block) -> set[str]:
+    """The formats of all integers that stand together, to read and to write."""
+    if block.alternatives:
+        return set()
+    formats: set[str] = set()
+
+    def collect(items: tuple[Step, ...]) -> None:
+        for step in items:
+            if isinstance(step, Run):
+                formats.add(step.format)
+            elif isinstance(step, Conditional | Tagged):
+                collect(step.steps)
+            elif isinstance(step, Single) and step.kind == "cells":
+                cells = source.cells_of(step)
+                formats.update((cells.format, f"B{cells.signed_format}"))
+
+    collect(block.steps)
+    collect(block.build_steps)
+    return formats
+
+
+def _formatted(texts: Mapping[str, str]) -> dict[Path, str]:
+    """The same files with unused imports removed, imports in order and everything laid out by the formatter."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, text in texts.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        for arguments in (
+            ["check", "--quiet", "--fix", "--select=I,F401", "--ignore-noqa"],
+            ["format", "--quiet"],
+        ):
+            command = ["ruff", arguments[0], *_RUFF, *arguments[1:], "--no-cache", str(root)]
+            if arguments[0] == "check":
+                command[2:2] = [f"--config=lint.isort.known-first-party=['{PACKAGE}']"]
+            result = subprocess.run(_ruff(command), capture_output=True, text=True, check=False)
+            if result.returncode != 0:
+                raise RuntimeError(f"{' '.join(command[:2])} refused the emitted code:\n{result.stdout}{result.stderr}")
+        return {Path(name): (root / name).read_text(encoding="utf-8") for name in texts}
+
+
+def _ruff(command: list[str]) -> list[str]:
+    """The command with the formatter that is installed beside this interpreter."""
+    from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
+
+    return [str(find_ruff_bin()), *command[1:]]

@@ -1,0 +1,206 @@
+"""The protocol as plain frozen data: what spec/ says, checked, and nothing that is decided elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codegen.notation import Byte1, Int, PartName, Type
+
+OUTSIDE = "outside"
+"""The place of a message between blocks."""
+
+REST = "rest"
+"""The size of a Byten that takes all bytes that are left."""
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    """Where in the YAML something stands; lines count from 1."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, order=True)
+class Finding:
+    """One mistake in the YAML."""
+
+    place: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+class SpecError(Exception):
+    """The YAML has mistakes; `findings` holds all of them in the order of their places."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        self.findings = sorted(set(findings))
+        super().__init__("\n".join(map(str, self.findings)))
+
+
+@dataclass(frozen=True)
+class NamedType:
+    """An integer type that the documentation names in parentheses, such as XLogRecPtr."""
+
+    name: str
+    base: str
+    signed: bool
+    python: str
+    doc: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One row of a layout, and the modifiers beneath it (spec/README.md explains each)."""
+
+    name: str
+    type: Type
+    place: Place = field(compare=False)
+    doc: str = ""
+    note: str = ""
+    since: int = 1
+    when: str | None = None
+    optional: bool = False
+    size: str | None = None
+    repeat: str | None = None
+    is_named: str | None = None
+    nonzero: bool = False
+    boolean: bool = False
+    bits: Mapping[int, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def constants(self) -> tuple[str | int, ...]:
+        """The constants that the documentation prints; () where any value is legal."""
+        if isinstance(self.type, Byte1):
+            return self.type.constants
+        if isinstance(self.type, Int) and self.type.constant is not None:
+            return (self.type.constant,)
+        return ()
+
+    @property
+    def named_type(self) -> str | None:
+        """The named type of an integer, printed by the documentation or added by `is`."""
+        if isinstance(self.type, Int) and self.type.name is not None:
+            return self.type.name
+        return self.is_named
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One of the layouts that a part may have; its first field, a tag, tells which."""
+
+    name: str
+    doc: str
+    note: str
+    fields: tuple[Field, ...]
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A layout without a tag that messages or other parts contain: fields, or one of several alternatives."""
+
+    name: str
+    part_of: tuple[str, ...]
+    ref: str | None
+    doc: str
+    note: str
+    fields: tuple[Field, ...]
+    alternatives: tuple[Alternative, ...]
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message: its layout, where it may stand, and what it changes."""
+
+    name: str
+    ref: str
+    doc: str
+    note: str
+    since: int
+    also_when: str | None
+    sender: str
+    callbacks: tuple[str, ...]
+    places: tuple[str, ...]
+    opens: str | None
+    closes: str | None
+    sets: str | None
+    clears: str | None
+    transaction: str | None
+    fields: tuple[Field, ...]
+    place: Place = field(compare=False)
+
+    @property
+    def tag(self) -> str:
+        """The character that the message begins with."""
+        kind = self.fields[0].type
+        assert isinstance(kind, Byte1)
+        return kind.constants[0]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of the protocol."""
+
+    number: int
+    module: str
+    server: int
+    doc: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class SessionFact:
+    """Something that a session knows and a layout may depend on."""
+
+    name: str
+    since: int
+    doc: str
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """All that one folder of spec/ says, messages and parts in the order of the documentation's page."""
+
+    name: str
+    title: str
+    page: str
+    anchor: str
+    doc: str
+    versions: tuple[Version, ...]
+    session: tuple[SessionFact, ...]
+    blocks: Mapping[str, str]
+    callbacks: tuple[str, ...]
+    types: Mapping[str, NamedType]
+    messages: tuple[Message, ...]
+    parts: tuple[Part, ...]
+    place: Place = field(compare=False)
+
+    def part(self, name: str) -> Part:
+        """The part of that name; KeyError if there is none."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)
+
+    def signed(self, row: Field) -> bool:
+        """Whether an integer is signed: its name says so; without a name all but Int8 are."""
+        if row.named_type is not None:
+            return self.types[row.named_type].signed
+        return isinstance(row.type, Int) and row.type.base != "Int8"
+
+
+def parts_used(fields: tuple[Field, ...]) -> list[str]:
+    """The names of the parts that a layout contains, in order."""
+    return [row.type.name for row in fields if isinstance(row.type, PartName)]

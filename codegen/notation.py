@@ -1,0 +1,120 @@
+"""The types as the documentation prints them: "Int32 (Oid)", "Byte1('K') | Byte1('O')", "Byten".
+
+The documentation explains its notation under "Message Data Types". Two things are added: alternatives joined by "|",
+for what the page prints as two optional rows, and the name of a part in place of a type.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+INT_WIDTHS = {"Int8": 1, "Int16": 2, "Int32": 4, "Int64": 8}
+"""The integers and their widths in bytes, in network byte order."""
+
+ALLOWED = (
+    "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
+    "Byte1('X') | Byte1('Y'); Byten; String; or the name of a part"
+)
+"""What a type may be, for error messages."""
+
+
+class NotationError(ValueError):
+    """A text that is no type in this notation; says what is wrong and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Int:
+    """IntN, with the name in parentheses or the constant that the documentation prints after it."""
+
+    base: str
+    name: str | None = None
+    constant: int | None = None
+
+    @property
+    def width(self) -> int:
+        """Bytes."""
+        return INT_WIDTHS[self.base]
+
+    def __str__(self) -> str:
+        if self.name is not None:
+            return f"{self.base} ({self.name})"
+        return self.base if self.constant is None else f"{self.base}({self.constant})"
+
+
+@dataclass(frozen=True)
+class Byte1:
+    """One byte: any, or one of the characters given."""
+
+    constants: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " | ".join(f"Byte1('{constant}')" for constant in self.constants) or "Byte1"
+
+
+@dataclass(frozen=True)
+class Byten:
+    """As many bytes as an earlier field says, or all that are left."""
+
+    def __str__(self) -> str:
+        return "Byten"
+
+
+@dataclass(frozen=True)
+class String:
+    """Text up to a zero byte."""
+
+    def __str__(self) -> str:
+        return "String"
+
+
+@dataclass(frozen=True)
+class PartName:
+    """A part, which has a layout of its own."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Type = Int | Byte1 | Byten | String | PartName
+
+_INT = re.compile(r"(Int8|Int16|Int32|Int64)(?: \(([A-Za-z][A-Za-z0-9]*)\)|\((\d{1,20})\))?", re.ASCII)
+_BYTE1 = re.compile(r"Byte1\('([!-&(-~])'\)")
+_NAME = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
+
+
+def parse_type(text: str) -> Type:
+    """The type that a text in the notation stands for; NotationError if it is none."""
+    if text == "Byten":
+        return Byten()
+    if text == "String":
+        return String()
+    if text == "Byte1":
+        return Byte1()
+    if text.startswith("Byte1"):
+        return _byte1(text)
+    if integer := _INT.fullmatch(text):
+        base, name, constant = integer.groups()
+        if constant is not None and int(constant) >= 1 << (8 * INT_WIDTHS[base] - 1):
+            raise NotationError(f"constant {constant} does not fit {base}")
+        return Int(base, name, None if constant is None else int(constant))
+    if _NAME.fullmatch(text) and not text.startswith(("Int", "Byte")):
+        return PartName(text)
+    raise NotationError(f"{text!r} is no type; allowed: {ALLOWED}")
+
+
+def _byte1(text: str) -> Byte1:
+    constants = []
+    for alternative in text.split(" | "):
+        match = _BYTE1.fullmatch(alternative)
+        if match is None:
+            raise NotationError(
+                f"{alternative!r} is no constant of one byte; allowed: Byte1('X') with one printable ASCII character, "
+                "alternatives joined by ' | '"
+            )
+        if match[1] in constants:
+            raise NotationError(f"constant '{match[1]}' is named twice")
+        constants.append(match[1])
+    return Byte1(tuple(constants))

@@ -1,0 +1,141 @@
+"""A layout as the steps of a straight-line codec: integers that stand together are read and written at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from codegen.model import REST, Field, Part, Protocol
+from codegen.notation import Byte1, Byten, Int, PartName, String
+
+_FORMATS = {1: "b", 2: "h", 4: "i", 8: "q"}
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """One integer of a run."""
+
+    row: Field
+    format: str
+    """Its letter in Python's `struct` module."""
+    constant: int | None
+    """The only value that it may have."""
+    choices: tuple[int, ...]
+    """The characters that it may be; () for a number."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """Integers that are always there and stand together."""
+
+    fields: tuple[Fixed, ...]
+    kind: str = "run"
+
+    @property
+    def format(self) -> str:
+        """Their letters in Python's `struct` module."""
+        return "".join(item.format for item in self.fields)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum({"b": 1, "h": 2, "i": 4, "q": 8}[letter.lower()] for letter in self.format)
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """Fields that are there when a session fact holds."""
+
+    fact: str
+    rows: tuple[Field, ...]
+    steps: tuple[Step, ...]
+    kind: str = "conditional"
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """An optional tag, and the fields that are there when it is."""
+
+    row: Field
+    choices: tuple[int, ...]
+    rows: tuple[Field, ...]
+    steps: tuple[Step, ...]
+    kind: str = "tagged"
+
+
+@dataclass(frozen=True)
+class Single:
+    """One field that is no integer: text, bytes, a part, or something repeated; `kind` says which."""
+
+    row: Field
+    kind: str
+    part: Part | None = None
+    fixed: Fixed | None = None
+    size: int = 0
+    """The width of a repeated integer, in bytes."""
+
+
+Step = Run | Conditional | Tagged | Single
+
+
+def steps(protocol: Protocol, fields: tuple[Field, ...]) -> tuple[Step, ...]:
+    """The steps for a layout, its tag included."""
+    result: list[Step] = []
+    run: list[Fixed] = []
+    facts = {fact.name for fact in protocol.session}
+    rest = list(fields)
+
+    def take_depending_on(name: str | None) -> tuple[Field, ...]:
+        taken: list[Field] = []
+        while rest and rest[0].when == name:
+            taken.append(rest.pop(0))
+        return tuple(taken)
+
+    def end_run() -> None:
+        if run:
+            result.append(Run(tuple(run)))
+            run.clear()
+
+    while rest:
+        row = rest.pop(0)
+        if row.when in facts:
+            end_run()
+            rows = (row, *take_depending_on(row.when))
+            result.append(
+                Conditional(row.when or "", rows, steps(protocol, tuple(replace(row, when=None) for row in rows)))
+            )
+        elif row.optional:
+            end_run()
+            rows = take_depending_on(row.name)
+            inner = steps(protocol, tuple(replace(row, when=None) for row in rows))
+            result.append(Tagged(row, _fixed(protocol, row).choices, rows, inner))
+        elif isinstance(row.type, Int | Byte1) and row.repeat is None:
+            run.append(_fixed(protocol, row))
+        else:
+            end_run()
+            result.append(_single(protocol, row))
+    end_run()
+    return tuple(result)
+
+
+def _fixed(protocol: Protocol, row: Field) -> Fixed:
+    if isinstance(row.type, Byte1):
+        choices = tuple(ord(character) for character in row.type.constants)
+        return Fixed(row, "B", choices[0] if len(choices) == 1 else None, choices if len(choices) > 1 else ())
+    assert isinstance(row.type, Int)
+    letter = _FORMATS[row.type.width]
+    letter = letter if protocol.signed(row) else letter.upper()
+    return Fixed(row, letter, row.type.constant, ())
+
+
+def _single(protocol: Protocol, row: Field) -> Single:
+    if isinstance(row.type, String):
+        return Single(row, "string")
+    if isinstance(row.type, Byten):
+        return Single(row, "rest" if row.size == REST else "bytes")
+    if isinstance(row.type, PartName):
+        part = protocol.part(row.type.name)
+        if row.repeat is None:
+            return Single(row, "part", part)
+        return Single(row, "cells" if part.alternatives else "parts", part)
+    assert isinstance(row.type, Int)
+    return Single(row, "integers", fixed=_fixed(protocol, row), size=row.type.width)

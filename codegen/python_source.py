@@ -1,0 +1,383 @@
+"""How the model reads in Python: the names, annotations and expressions that the templates put together."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+
+from codegen.model import REST, Alternative, Field, Message, Part, Protocol
+from codegen.names import class_name, snake_case
+from codegen.notation import Byte1, Byten, Int, PartName, String
+from codegen.plan import Fixed, Run, Single, Step, steps
+
+_CONSTRUCT_INTS = {
+    letter: f"Int{8 * width}{sign}b"
+    for sign, letters in (("s", "bhiq"), ("u", "BHIQ"))
+    for letter, width in zip(letters, (1, 2, 4, 8), strict=True)
+}
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """An attribute of a generated class."""
+
+    name: str
+    annotation: str
+    value: str
+    """The expression that makes it from the local variable of a parser."""
+    docstring: str
+    optional: bool = False
+    bits: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """The characters that a field may be, by name."""
+
+    name: str
+    docstring: str
+    members: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What the loop over a row's values needs to know of their alternatives."""
+
+    row: Field
+    part: Part
+    valued: tuple[int, ...]
+    """The tags of those that hold a value."""
+    bare: tuple[int, ...]
+    """The tags of those that are nothing but a tag."""
+    format: str
+    """The letter of the value's length, read as unsigned."""
+    header: int
+    """The bytes before the value: the tag and the length."""
+
+    @property
+    def signed_format(self) -> str:
+        """The letter of the value's length, written as what it is."""
+        return self.format.lower()
+
+
+@dataclass(frozen=True)
+class AlternativeBlock:
+    """The class of an alternative."""
+
+    name: str
+    docstring: str
+    tag_name: str
+    tag: str
+    code: str
+    attributes: tuple[Attribute, ...]
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The class of a message or part, with its Struct and its straight-line codecs."""
+
+    name: str
+    docstring: str
+    tag: str
+    sender: str
+    sender_argument: str
+    attributes: tuple[Attribute, ...]
+    enumerations: tuple[Enumeration, ...]
+    fields: tuple[Field, ...]
+    rows: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]
+    """To parse, without the tag, which is known then."""
+    build_steps: tuple[Step, ...]
+    cells: Cells | None
+    cell_classes: tuple[AlternativeBlock, ...]
+    alternatives: tuple[AlternativeBlock, ...]
+    constant: str
+    """The module's name for the construct of its alternatives."""
+
+    @property
+    def variable(self) -> str:
+        """The class's name as part of a variable's."""
+        return snake_case(self.name)
+
+
+class Source:
+    """The Python of one protocol."""
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.facts = {fact.name for fact in protocol.session}
+
+    def message_block(self, message: Message) -> Block:
+        """The class of a message."""
+        return self._block(
+            class_name(message.name),
+            self._message_docstring(message),
+            message.fields,
+            tag=message.tag,
+            sender=message.sender,
+        )
+
+    def part_block(self, part: Part) -> Block:
+        """The class of a part, or the classes of its alternatives."""
+        return self._block(part.name, docstring(part.doc, part.note), part.fields, alternatives=part.alternatives)
+
+    def _block(
+        self,
+        name: str,
+        text: str,
+        fields: tuple[Field, ...],
+        *,
+        tag: str = "",
+        sender: str = "server",
+        alternatives: tuple[Alternative, ...] = (),
+    ) -> Block:
+        build_steps = steps(self.protocol, fields)
+        cells = next(
+            (self.cells_of(step) for step in build_steps if isinstance(step, Single) and step.kind == "cells"), None
+        )
+        return Block(
+            name=name,
+            docstring=text,
+            tag=tag,
+            sender=sender,
+            sender_argument="" if sender == "server" else f', sender="{sender}"',
+            attributes=self._attributes(fields),
+            enumerations=tuple(self._enumeration(row) for row in fields if row.values),
+            fields=fields,
+            rows=self._struct_rows(fields),
+            steps=steps(self.protocol, fields[1:] if tag else fields),
+            build_steps=build_steps,
+            cells=cells,
+            cell_classes=() if cells is None else tuple(map(self._alternative, cells.part.alternatives)),
+            alternatives=tuple(map(self._alternative, alternatives)),
+            constant=snake_case(name).upper(),
+        )
+
+    def _alternative(self, alternative: Alternative) -> AlternativeBlock:
+        tag = alternative.fields[0]
+        return AlternativeBlock(
+            name=alternative.name,
+            docstring=docstring(alternative.doc, alternative.note),
+            tag_name=tag.name,
+            tag=str(tag.constants[0]),
+            code=hexadecimal(ord(str(tag.constants[0]))),
+            attributes=self._attributes(alternative.fields),
+            rows=self._struct_rows(alternative.fields),
+        )
+
+    def _message_docstring(self, message: Message) -> str:
+        reference = self.protocol.page + "#" + self.protocol.anchor + message.ref
+        callbacks = f"\nSent by {', '.join(message.callbacks)}." if message.callbacks else ""
+        return docstring(message.doc, message.note) + f"\n\n{reference}{callbacks}"
+
+    def _enumeration(self, row: Field) -> Enumeration:
+        members = tuple((character, name.upper()) for character, name in row.values.items())
+        return Enumeration(class_name(row.name.replace("_", " ")), docstring(row.doc), members)
+
+    def _attributes(self, fields: tuple[Field, ...]) -> tuple[Attribute, ...]:
+        lengths = {row.size for row in fields} | {row.repeat for row in fields}
+        attributes: list[Attribute] = []
+        for row in fields:
+            if row.name in lengths or len(row.constants) == 1:
+                continue
+            if isinstance(row.type, PartName) and self.protocol.part(row.type.name).alternatives:
+                attributes += self._columns(row, self.protocol.part(row.type.name))
+                continue
+            optional = row.when is not None or row.optional
+            attributes.append(
+                Attribute(
+                    name=row.name,
+                    annotation=self.annotation_of(row) + (" | None" if optional else ""),
+                    value=row.name if optional else self.value_of(row),
+                    docstring=docstring(row.doc, self._presence(row) + row.note),
+                    optional=optional,
+                    bits=tuple(row.bits.items()),
+                )
+            )
+        return tuple(attributes)
+
+    def _presence(self, row: Field) -> str:
+        if row.when in self.facts:
+            fact = next(fact for fact in self.protocol.session if fact.name == row.when)
+            meaning = fact.doc[0].lower() + fact.doc[1:].rstrip(".")
+            return f"There when {meaning}. "
+        if row.when is not None:
+            return f"There when `{row.when}` is. "
+        return ""
+
+    def _columns(self, row: Field, part: Part) -> list[Attribute]:
+        """The two attributes that hold repeated alternatives: their tags, and the values of those that have one."""
+        tag = part.alternatives[0].fields[0].name
+        legend = ", ".join(
+            f"{alternative.fields[0].constants[0]} {alternative.name}" for alternative in part.alternatives
+        )
+        bare = " and ".join(str(other.fields[0].constants[0]) for other in part.alternatives if len(other.fields) == 1)
+        return [
+            Attribute(f"{tag}s", "bytes", f"bytes({tag}s)", docstring(f"One byte for each value: {legend}.")),
+            Attribute(
+                "values",
+                "tuple[bytes | None, ...]",
+                "tuple(values)",
+                docstring(f"{row.doc} None for the kinds {bare}."),
+            ),
+        ]
+
+    def annotation_of(self, row: Field) -> str:
+        """The type of a field's attribute, without None."""
+        if row.values:
+            return class_name(row.name.replace("_", " "))
+        if row.boolean:
+            return "bool"
+        if isinstance(row.type, String):
+            return "str"
+        if isinstance(row.type, Byten):
+            return "bytes"
+        if isinstance(row.type, Byte1):
+            return f"Literal[{', '.join(repr(character) for character in row.type.constants)}]"
+        name = row.type.name if isinstance(row.type, PartName) else "int"
+        if row.named_type is not None:
+            name = self.protocol.types[row.named_type].python
+        return name if row.repeat is None else f"tuple[{name}, ...]"
+
+    def value_of(self, row: Field) -> str:
+        """The expression that makes an attribute from what was unpacked."""
+        if row.repeat is not None:
+            return row.name if isinstance(row.type, Int) else f"tuple({row.name})"
+        if row.values:
+            return f"{self.annotation_of(row)}(chr({row.name}))"
+        if row.boolean:
+            return f"bool({row.name})"
+        if isinstance(row.type, Byte1) and len(row.type.constants) > 1:
+            first, *others = row.type.constants
+            rest = "".join(f'"{other}" if {row.name} == {hexadecimal(ord(other))} else ' for other in others[:-1])
+            return f'"{first}" if {row.name} == {hexadecimal(ord(first))} else {rest}"{others[-1]}"'
+        python = self.protocol.types[row.named_type].python if row.named_type is not None else ""
+        wrapper = {"Lsn": "lsn_of", "TimestampTz": "TimestampTz"}.get(python)
+        return f"{wrapper}({row.name})" if wrapper else row.name
+
+    def _struct_rows(self, fields: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
+        return tuple((row.name, self._construct(row, fields)) for row in fields)
+
+    def _construct(self, row: Field, fields: tuple[Field, ...]) -> str:
+        """The construct of one row of a layout."""
+        expression = self._construct_once(row, fields)
+        if row.repeat is not None:
+            expression = f"Array(this.{row.repeat}, {expression})"
+        if row.optional:
+            expression = f"Optional({expression})"
+        if row.when in self.facts:
+            expression = f'If(session("{row.when}"), {expression})'
+        elif row.when is not None:
+            expression = f"If(this.{row.when}, {expression})"
+        return expression
+
+    def _construct_once(self, row: Field, fields: tuple[Field, ...]) -> str:
+        if isinstance(row.type, String):
+            return "String"
+        if isinstance(row.type, Byten):
+            return "GreedyBytes" if row.size == REST else f"Bytes(this.{row.size})"
+        if isinstance(row.type, PartName):
+            alternatives = self.protocol.part(row.type.name).alternatives
+            return f"_{snake_case(row.type.name).upper()}" if alternatives else f"{row.type.name}.struct"
+        if row.values:
+            return f'Char("{"".join(row.values)}")'
+        integer = _CONSTRUCT_INTS[self._letter(row)]
+        if isinstance(row.type, Byte1) and row.type.constants:
+            constants = "".join(row.type.constants)
+            return f'Const(b"{constants}")' if len(constants) == 1 else f'Char("{constants}")'
+        if row.constants:
+            return f"Const({row.constants[0]}, {integer})"
+        counted = next((other for other in fields if row.name in (other.size, other.repeat)), None)
+        if counted is not None:
+            return f"Rebuild({integer}, len_(this.{counted.name}))"
+        if row.boolean:
+            return f"OneOf({integer}, (0, 1))"
+        return f"nonzero({integer})" if row.nonzero else integer
+
+    def _letter(self, row: Field) -> str:
+        step = steps(self.protocol, (Field(row.name, row.type, row.place, is_named=row.is_named),))[0]
+        assert isinstance(step, Run)
+        return step.format
+
+    def checks_of(self, run: Run) -> list[str]:
+        """The conditions under which integers that were unpacked are refused."""
+        checks = []
+        for item in run.fields:
+            if item.constant is not None:
+                checks.append(f"{item.row.name} != {_literal(item)}")
+            elif item.choices:
+                checks.append(" and ".join(f"{item.row.name} != {hexadecimal(code)}" for code in item.choices))
+            elif item.row.boolean:
+                checks.append(f"{item.row.name} > 1")
+            elif item.row.nonzero:
+                checks.append(f"not {item.row.name}")
+        return checks
+
+    def guards_of(self, run: Run) -> list[str]:
+        """The conditions under which attributes are refused though they fit their width."""
+        guards = []
+        for item in run.fields:
+            name = f"self.{item.row.name}"
+            if item.choices:
+                guards.append(f"{name} not in {tuple(map(chr, item.choices))}")
+            elif item.row.values:
+                guards.append(f"{name} not in {tuple(item.row.values)}")
+            elif item.row.boolean:
+                guards.append(f"{name} not in (0, 1)")
+            elif item.row.nonzero:
+                guards.append(f"not {name}")
+        return guards
+
+    def packed(self, item: Fixed, fields: tuple[Field, ...]) -> str:
+        """The expression to pack one integer of a layout."""
+        if item.constant is not None:
+            return _literal(item)
+        if item.choices or item.row.values:
+            return f"ord(self.{item.row.name})"
+        counted = next((row for row in fields if item.row.name in (row.size, row.repeat)), None)
+        if counted is None:
+            return f"self.{item.row.name}"
+        if isinstance(counted.type, PartName) and self.protocol.part(counted.type.name).alternatives:
+            return "len(self.kinds)"
+        return f"len(self.{counted.name})"
+
+    def cells_of(self, step: Single) -> Cells:
+        """What the loop over repeated alternatives needs to know."""
+        assert step.part is not None
+        alternatives = step.part.alternatives
+        valued = tuple(ord(str(other.fields[0].constants[0])) for other in alternatives if len(other.fields) > 1)
+        bare = tuple(ord(str(other.fields[0].constants[0])) for other in alternatives if len(other.fields) == 1)
+        length = next(other.fields[1] for other in alternatives if len(other.fields) > 1)
+        assert isinstance(length.type, Int)
+        return Cells(step.row, step.part, valued, bare, self._letter(length).upper(), 1 + length.type.width)
+
+
+def docstring(*paragraphs: str) -> str:
+    """The text of a docstring: paragraphs, wrapped, the empty ones left out."""
+    return "\n\n".join(textwrap.fill(text.strip(), 110) for text in paragraphs if text.strip())
+
+
+def quoted(text: str) -> str:
+    """A docstring as it stands in the code, in column 0."""
+    return f'"""{text}\n"""' if "\n" in text else f'"""{text}"""'
+
+
+def hexadecimal(code: int) -> str:
+    """A byte as the code shows it."""
+    return f"0x{code:02X}"
+
+
+def any_of(name: str, codes: tuple[int, ...]) -> str:
+    """Whether a variable is one of some bytes."""
+    return " or ".join(f"{name} == {hexadecimal(code)}" for code in codes)
+
+
+def none_of(name: str, codes: tuple[int, ...]) -> str:
+    """Whether a variable is none of some characters."""
+    return f"{name} not in {tuple(map(chr, codes))}"
+
+
+def _literal(item: Fixed) -> str:
+    assert item.constant is not None
+    return hexadecimal(item.constant) if isinstance(item.row.type, Byte1) else str(item.constant)

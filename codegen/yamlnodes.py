@@ -1,0 +1,219 @@
+"""YAML with line numbers: mappings, lists and texts as they stand in the file, each with its place.
+
+`yaml.safe_load` is no help here: it has no lines, lets the last of two equal keys win, and turns `On` and `Null`
+into values. Everything here is a text until somebody who knows better asks for a number or a truth value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from codegen.model import Finding, Place
+
+
+class Findings(list[Finding]):
+    """The mistakes found so far."""
+
+    def add(self, place: Place, text: str) -> None:
+        """Note one more mistake."""
+        self.append(Finding(place, text))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A scalar, as written."""
+
+    value: str
+    place: Place
+    quoted: bool = False
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list."""
+
+    items: tuple[Node, ...]
+    place: Place
+
+
+@dataclass(frozen=True)
+class Entries:
+    """A mapping; its keys are texts, each there once."""
+
+    entries: dict[str, tuple[Place, Node]]
+    place: Place
+
+
+Node = Text | Items | Entries
+
+
+def read(path: Path, findings: Findings) -> Entries | None:
+    """The mapping that a file holds; None, with findings, where it holds none."""
+    top = Place(path, 1)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        findings.add(top, f"cannot be read: {error}")
+        return None
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        findings.add(Place(path, mark.line + 1 if mark else 1), f"is no YAML: {error.problem or error.context}")
+        return None
+    except (yaml.YAMLError, ValueError) as error:
+        findings.add(top, f"is no YAML: {' '.join(str(error).split())}")
+        return None
+    except RecursionError:
+        findings.add(top, "is nested too deeply")
+        return None
+    if root is None:
+        findings.add(top, "is empty; a mapping is expected")
+        return None
+    node = _convert(root, path, findings, set(), 1)
+    if isinstance(node, Entries):
+        return node
+    if node is not None:
+        findings.add(node.place, "holds no mapping; the top of the file must be one")
+    return None
+
+
+def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], depth: int) -> Node | None:
+    place = Place(path, node.start_mark.line + 1)
+    if id(node) in seen:
+        findings.add(place, "is used a second time through an alias; write it out")
+        return None
+    seen.add(id(node))
+    if depth > 20:
+        findings.add(place, "is nested too deeply")
+        return None
+    if isinstance(node, yaml.ScalarNode):
+        return Text(node.value, place, quoted=node.style is not None)
+    if isinstance(node, yaml.SequenceNode):
+        converted = [_convert(item, path, findings, seen, depth + 1) for item in node.value]
+        return Items(tuple(item for item in converted if item is not None), place)
+    entries: dict[str, tuple[Place, Node]] = {}
+    for key, value in node.value:
+        key_place = Place(path, key.start_mark.line + 1)
+        if not isinstance(key, yaml.ScalarNode):
+            findings.add(key_place, "a key must be a text")
+            continue
+        if key.value in entries:
+            findings.add(key_place, f"key {key.value!r} is there twice, first in line {entries[key.value][0].line}")
+            continue
+        child = _convert(value, path, findings, seen, depth + 1)
+        if child is not None:
+            entries[key.value] = (key_place, child)
+    return Entries(entries, place)
+
+
+class Keys:
+    """The keys of one mapping, taken one by one; what is missing, unknown or of the wrong kind becomes a finding."""
+
+    def __init__(self, mapping: Entries, what: str, allowed: Iterable[str], findings: Findings) -> None:
+        self.place = mapping.place
+        self._entries = mapping.entries
+        self._what = what
+        self._findings = findings
+        allowed = tuple(allowed)
+        for key, (place, _) in mapping.entries.items():
+            if key not in allowed:
+                findings.add(place, f"unknown key {key!r} of {what}; allowed: {', '.join(allowed)}")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
+
+    def place_of(self, key: str) -> Place:
+        """Where the key stands; where the mapping does if it is absent."""
+        return self._entries[key][0] if key in self._entries else self.place
+
+    def node(self, key: str, *, required: bool = False) -> Node | None:
+        """The value of a key, whatever it is."""
+        if key in self._entries:
+            return self._entries[key][1]
+        if required:
+            self._findings.add(self.place, f"{self._what} has no {key!r}")
+        return None
+
+    def text(self, key: str, *, required: bool = False) -> str:
+        """A text, folded to one line; empty if absent."""
+        node = self.node(key, required=required)
+        if node is None:
+            return ""
+        if isinstance(node, Text) and node.value.strip():
+            return " ".join(node.value.split())
+        self._findings.add(self.place_of(key), f"{key!r} must be a text")
+        return ""
+
+    def name(self, key: str, allowed: Iterable[str]) -> str | None:
+        """One of the names allowed; None if absent or another."""
+        value = self.text(key)
+        allowed = tuple(allowed)
+        if value and value not in allowed:
+            self._findings.add(self.place_of(key), f"{key!r} is {value!r}; allowed: {', '.join(allowed) or 'none'}")
+            return None
+        return value or None
+
+    def names(self, key: str, allowed: Iterable[str] | None = None, *, required: bool = False) -> tuple[str, ...]:
+        """A list of names, or one name alone."""
+        node = self.node(key, required=required)
+        if node is None:
+            return ()
+        choice = None if allowed is None else tuple(allowed)
+        items = node.items if isinstance(node, Items) else (node,)
+        names: list[str] = []
+        for item in items:
+            if not isinstance(item, Text) or not item.value:
+                self._findings.add(item.place, f"{key!r} must be a name or a list of names")
+            elif choice is not None and item.value not in choice:
+                self._findings.add(item.place, f"{key!r} has {item.value!r}; allowed: {', '.join(choice) or 'none'}")
+            elif item.value in names:
+                self._findings.add(item.place, f"{key!r} has {item.value!r} twice")
+            else:
+                names.append(item.value)
+        if not items:
+            self._findings.add(self.place_of(key), f"{key!r} must not be empty")
+        return tuple(names)
+
+    def number(self, key: str, *, required: bool = False) -> int | None:
+        """A whole number from 1 to 99."""
+        node = self.node(key, required=required)
+        if node is None:
+            return None
+        if isinstance(node, Text) and not node.quoted and node.value.isascii() and node.value.isdecimal():
+            value = int(node.value) if len(node.value) < 3 else 0
+            if value > 0:
+                return value
+        self._findings.add(self.place_of(key), f"{key!r} must be a whole number from 1 to 99")
+        return None
+
+    def truth(self, key: str) -> bool | None:
+        """true or false; None if absent."""
+        node = self.node(key)
+        if node is None:
+            return None
+        if isinstance(node, Text) and not node.quoted and node.value in ("true", "false"):
+            return node.value == "true"
+        self._findings.add(self.place_of(key), f"{key!r} must be true or false")
+        return None
+
+    def flag(self, key: str) -> bool:
+        """True where the key is there; it says `true` or stays out."""
+        value = self.truth(key)
+        if value is False:
+            self._findings.add(self.place_of(key), f"{key!r} can only be true; leave it out otherwise")
+        return bool(value)
+
+    def mapping(self, key: str, *, required: bool = False) -> dict[str, tuple[Place, Node]]:
+        """A mapping of texts to anything; empty if absent."""
+        node = self.node(key, required=required)
+        if node is None:
+            return {}
+        if isinstance(node, Entries):
+            return node.entries
+        self._findings.add(self.place_of(key), f"{key!r} must be a mapping")
+        return {}

@@ -1,0 +1,107 @@
+# Copied from codegen/runtime/layout.py by `python -m codegen regen`; do not edit.
+"""What a layout is: the rows of the documentation's tables as data, for those who walk a message field by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One row of a layout."""
+
+    name: str
+    type: str
+    """As the documentation prints it, `Int32 (Oid)` for example."""
+    kind: Literal["int", "string", "bytes", "part"]
+    since: int = 1
+    """The protocol version that brought it."""
+    width: int = 0
+    """In bytes, of an integer; 0 otherwise."""
+    signed: bool = False
+    """Whether an integer is signed."""
+    scalar: str = ""
+    """The named type of an integer: Lsn, TimestampTz, TransactionId, Oid; empty for a plain one."""
+    constants: tuple[int, ...] = ()
+    """The values that it may have; () for any."""
+    characters: bool = False
+    """Whether a one-byte integer is read as a character."""
+    boolean: bool = False
+    """Whether a one-byte integer is 0 or 1 and read as a truth value."""
+    bits: Mapping[int, str] = field(default_factory=dict)
+    """The names of an integer's bits."""
+    nonzero: bool = False
+    """Whether zero is refused."""
+    when: str = ""
+    """The session fact, or the earlier optional field, that it depends on; empty if it is always there."""
+    optional: bool = False
+    """Whether it may be absent, which shows by its constants."""
+    size: str = ""
+    """The earlier field that holds its length in bytes; `rest` for all that is left."""
+    repeat: str = ""
+    """The earlier field that says how often it is repeated; empty if it is there once."""
+    part: str = ""
+    """The part that it is."""
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartLayout:
+    """The layout of a part: its fields, or alternatives told apart by the tag that each begins with."""
+
+    name: str
+    fields: tuple[Field, ...] = ()
+    alternatives: tuple[PartLayout, ...] = ()
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageLayout:
+    """The layout of a message in the newest version, where the message may stand, and what it changes."""
+
+    name: str
+    tag: str
+    since: int
+    """The protocol version that brought it."""
+    also_when: str = ""
+    """The session fact that makes servers send it to clients of older versions as well."""
+    sender: Literal["server", "client"]
+    reference: str
+    """Where the documentation specifies it."""
+    callbacks: tuple[str, ...] = ()
+    """The output plugin's callbacks that send it."""
+    places: tuple[str, ...] = ()
+    """The blocks that it may stand in; `outside` means between them."""
+    opens: str = ""
+    """The block that it opens."""
+    closes: str = ""
+    """The block that it closes."""
+    sets: str = ""
+    """The session fact that is true from here on."""
+    clears: str = ""
+    """The session fact that is false from here on."""
+    transaction: str = ""
+    """What it does to its transaction: begins, streams, commits, prepares, aborts it; empty for nothing."""
+    fields: tuple[Field, ...]
+    doc: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtocolLayout:
+    """All layouts of a protocol."""
+
+    name: str
+    versions: tuple[int, ...]
+    session: Mapping[str, str]
+    """What a session knows: each fact with what it means."""
+    messages: tuple[MessageLayout, ...]
+    parts: Mapping[str, PartLayout]
+
+    def message(self, tag: int, sender: str = "server") -> MessageLayout | None:
+        """The message that begins with that byte; None if there is none."""
+        for message in self.messages:
+            if ord(message.tag) == tag and message.sender == sender:
+                return message
+        return None

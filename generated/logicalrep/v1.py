@@ -1,0 +1,990 @@
+"""Protocol version 1, of PostgreSQL 10 and later.
+
+Whole transactions, sent at their commit.
+
+Generated from spec/ by `python -m codegen regen`; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from struct import Struct as Format
+from struct import error as FormatError
+from typing import ClassVar, Literal
+
+from construct import (
+    Array,
+    Bytes,
+    Const,
+    Construct,
+    If,
+    Int8ub,
+    Int16sb,
+    Int32sb,
+    Int32ub,
+    Int64sb,
+    Int64ub,
+    Optional,
+    Rebuild,
+    Struct,
+    Terminated,
+    len_,
+    this,
+)
+
+from logicalrep.constructs import Alternatives, Char, String, nonzero
+from logicalrep.errors import MalformedError
+from logicalrep.layouts import LOGICALREP
+from logicalrep.make import maker
+from logicalrep.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
+from logicalrep.walk import decode_error, encode_error
+
+__all__ = [
+    "AnyMessage",
+    "Begin",
+    "Binary",
+    "Cell",
+    "Column",
+    "Commit",
+    "Delete",
+    "Insert",
+    "Message",
+    "NullValue",
+    "Origin",
+    "Relation",
+    "ReplicaIdentity",
+    "Text",
+    "Truncate",
+    "TupleData",
+    "Type",
+    "UnchangedToast",
+    "Update",
+    "parse",
+]
+
+_B = Format(">B")
+_BBQ = Format(">BBQ")
+_BBQQq = Format(">BBQQq")
+_BI = Format(">BI")
+_BIB = Format(">BIB")
+_BQ = Format(">BQ")
+_BQQq = Format(">BQQq")
+_BQqI = Format(">BQqI")
+_Bh = Format(">Bh")
+_Bi = Format(">Bi")
+_BiB = Format(">BiB")
+_I = Format(">I")
+_IB = Format(">IB")
+_Ii = Format(">Ii")
+_Q = Format(">Q")
+_QqI = Format(">QqI")
+_h = Format(">h")
+_i = Format(">i")
+_iB = Format(">iB")
+
+_MALFORMED = (LookupError, ValueError, FormatError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """Opens a transaction; its changes follow, then Commit.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-BEGIN
+    Sent by begin_cb.
+    """
+
+    tag: ClassVar[str] = "B"
+
+    final_lsn: Lsn
+    """Where the transaction's commit record starts, the same as its Commit's commit_lsn.
+
+    The server's own reader refuses zero here.
+    """
+    commit_timestamp: TimestampTz
+    """When the transaction committed.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
+    xid: TransactionId
+    """The transaction's id."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"B"),
+        "final_lsn" / nonzero(Int64ub),
+        "commit_timestamp" / Int64sb,
+        "xid" / Int32ub,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Begin, int]:
+        offset = 1
+        final_lsn, commit_timestamp, xid = _QqI.unpack_from(data, offset)
+        offset += 20
+        if not final_lsn:
+            raise MalformedError
+        return _make_begin(lsn_of(final_lsn), TimestampTz(commit_timestamp), xid), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            if not self.final_lsn:
+                raise MalformedError
+            return _BQqI.pack(0x42, self.final_lsn, self.commit_timestamp, self.xid)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_begin = maker(Begin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.
+
+    One that is not transactional comes as soon as it is decoded, between transactions and ahead of older ones,
+    even if the transaction that wrote it rolled back.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-MESSAGE
+    Sent by message_cb, stream_message_cb.
+    """
+
+    tag: ClassVar[str] = "M"
+
+    flags: int
+    """Whether the message belongs to a transaction."""
+    lsn: Lsn
+    """Where the message lies in the log."""
+    prefix: str
+    """The name under which its writer files it."""
+    content: bytes
+    """The content.
+
+    Raw bytes as they were written, not converted to client_encoding as the prefix is.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"M"),
+        "flags" / Int8ub,
+        "lsn" / Int64ub,
+        "prefix" / String,
+        "content_length" / Rebuild(Int32sb, len_(this.content)),
+        "content" / Bytes(this.content_length),
+        Terminated,
+    )
+
+    @property
+    def transactional(self) -> bool:
+        """Bit 1 of `flags`."""
+        return bool(self.flags & 1)
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Message, int]:
+        offset = 1
+        flags, lsn = _BQ.unpack_from(data, offset)
+        offset += 9
+        end = data.index(0, offset)
+        prefix = data[offset:end].decode(encoding)
+        offset = end + 1
+        (content_length,) = _i.unpack_from(data, offset)
+        offset += 4
+        end = offset + content_length
+        if not offset <= end <= len(data):
+            raise MalformedError
+        content = data[offset:end]
+        offset = end
+        return _make_message(flags, lsn_of(lsn), prefix, content), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BBQ.pack(0x4D, self.flags, self.lsn))
+            prefix = self.prefix.encode(encoding)
+            if 0 in prefix:
+                raise MalformedError
+            out.append(prefix)
+            out.append(b"\0")
+            out.append(_i.pack(len(self.content)))
+            out.append(self.content)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_message = maker(Message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """Closes the transaction that Begin opened.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-COMMIT
+    Sent by commit_cb.
+    """
+
+    tag: ClassVar[str] = "C"
+
+    commit_lsn: Lsn
+    """Where the commit record starts."""
+    end_lsn: Lsn
+    """Where the commit record ends, the position to acknowledge once the transaction is safe."""
+    commit_timestamp: TimestampTz
+    """When the transaction committed.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"C"),
+        "flags" / Const(0, Int8ub),
+        "commit_lsn" / Int64ub,
+        "end_lsn" / Int64ub,
+        "commit_timestamp" / Int64sb,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Commit, int]:
+        offset = 1
+        flags, commit_lsn, end_lsn, commit_timestamp = _BQQq.unpack_from(data, offset)
+        offset += 25
+        if flags != 0:
+            raise MalformedError
+        return _make_commit(lsn_of(commit_lsn), lsn_of(end_lsn), TimestampTz(commit_timestamp)), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            return _BBQQq.pack(0x43, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_commit = maker(Commit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Says which replication origin the transaction was replayed from.
+
+    Has no xid, not even in a stream block, and comes there in the first segment only. The documentation allows
+    several in one transaction.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-ORIGIN
+    Sent by begin_cb, begin_prepare_cb, stream_start_cb.
+    """
+
+    tag: ClassVar[str] = "O"
+
+    origin_lsn: Lsn
+    """Where the transaction committed on the origin's server.
+
+    Zero where the origin set none, and always in a stream block, as the transaction has not ended there.
+    """
+    name: str
+    """The origin's name."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"O"),
+        "origin_lsn" / Int64ub,
+        "name" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Origin, int]:
+        offset = 1
+        (origin_lsn,) = _Q.unpack_from(data, offset)
+        offset += 8
+        end = data.index(0, offset)
+        name = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_origin(lsn_of(origin_lsn), name), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BQ.pack(0x4F, self.origin_lsn))
+            name = self.name.encode(encoding)
+            if 0 in name:
+                raise MalformedError
+            out.append(name)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_origin = maker(Origin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a Relation."""
+
+    flags: int
+    """Whether the column belongs to the replica identity.
+
+    With REPLICA IDENTITY FULL every column is flagged, with NOTHING or a dropped identity index none, so this is
+    not the primary key.
+    """
+    name: str
+    """The column's name."""
+    type_id: Oid
+    """The OID of its data type; a Type message precedes for types that are not built in."""
+    type_modifier: int
+    """The type's modifier as in pg_attribute.atttypmod, a length or a precision and scale; -1 for none."""
+
+    struct: ClassVar[Construct] = Struct(
+        "flags" / Int8ub,
+        "name" / String,
+        "type_id" / Int32ub,
+        "type_modifier" / Int32sb,
+    )
+
+    @property
+    def key(self) -> bool:
+        """Bit 1 of `flags`."""
+        return bool(self.flags & 1)
+
+    @staticmethod
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[Column, int]:
+        (flags,) = _B.unpack_from(data, offset)
+        offset += 1
+        end = data.index(0, offset)
+        name = data[offset:end].decode(encoding)
+        offset = end + 1
+        type_id, type_modifier = _Ii.unpack_from(data, offset)
+        offset += 8
+        return _make_column(flags, name, type_id, type_modifier), offset
+
+    def _pack(self, out: list[bytes], encoding: str) -> None:
+        out.append(_B.pack(self.flags))
+        name = self.name.encode(encoding)
+        if 0 in name:
+            raise MalformedError
+        out.append(name)
+        out.append(b"\0")
+        out.append(_Ii.pack(self.type_id, self.type_modifier))
+
+
+_make_column = maker(Column)
+
+
+class ReplicaIdentity(StrEnum):
+    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
+
+    DEFAULT = "d"
+    NOTHING = "n"
+    FULL = "f"
+    INDEX = "i"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """Describes a table; sent before the first change that needs it and again when it may have changed.
+
+    Sent again, unchanged, after commands that merely touch the table (ANALYZE, GRANT) and after the abort of a
+    streamed transaction. Renaming a schema sends none before PostgreSQL 16. With publish_via_partition_root the
+    partition's description follows the root's although every change names the root.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-RELATION
+    Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
+    """
+
+    tag: ClassVar[str] = "R"
+
+    relation_id: Oid
+    """The table's OID, by which changes refer to it."""
+    namespace: str
+    """The table's schema; empty for pg_catalog."""
+    name: str
+    """The table's name."""
+    replica_identity: ReplicaIdentity
+    """What identifies a row in an Update or Delete, as in pg_class.relreplident.
+
+    Printed as a number, but it is a character.
+    """
+    columns: tuple[Column, ...]
+    """The published columns, in the order of the tuples' values."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"R"),
+        "relation_id" / Int32ub,
+        "namespace" / String,
+        "name" / String,
+        "replica_identity" / Char("dnfi"),
+        "column_count" / Rebuild(Int16sb, len_(this.columns)),
+        "columns" / Array(this.column_count, Column.struct),
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
+        offset = 1
+        (relation_id,) = _I.unpack_from(data, offset)
+        offset += 4
+        end = data.index(0, offset)
+        namespace = data[offset:end].decode(encoding)
+        offset = end + 1
+        end = data.index(0, offset)
+        name = data[offset:end].decode(encoding)
+        offset = end + 1
+        replica_identity, column_count = _Bh.unpack_from(data, offset)
+        offset += 3
+        if column_count < 0:
+            raise MalformedError
+        columns = []
+        for _ in range(column_count):
+            item, offset = Column._parse(data, offset, encoding)
+            columns.append(item)
+        return _make_relation(
+            relation_id, namespace, name, ReplicaIdentity(chr(replica_identity)), tuple(columns)
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BI.pack(0x52, self.relation_id))
+            namespace = self.namespace.encode(encoding)
+            if 0 in namespace:
+                raise MalformedError
+            out.append(namespace)
+            out.append(b"\0")
+            name = self.name.encode(encoding)
+            if 0 in name:
+                raise MalformedError
+            out.append(name)
+            out.append(b"\0")
+            if self.replica_identity not in ("d", "n", "f", "i"):
+                raise MalformedError
+            out.append(_Bh.pack(ord(self.replica_identity), len(self.columns)))
+            for item in self.columns:
+                item._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_relation = maker(Relation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Type:
+    """Names a data type that is not built in, ahead of the Relation that uses it.
+
+    Sent for OIDs of 10000 and above only, and not again when the type is renamed.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TYPE
+    Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
+    """
+
+    tag: ClassVar[str] = "Y"
+
+    type_id: Oid
+    """The data type's OID, by which columns refer to it."""
+    namespace: str
+    """The type's schema; empty for pg_catalog.
+
+    For a domain, the schema of the type that it is based on in the end.
+    """
+    name: str
+    """The type's name.
+
+    For a domain, the name of the type that it is based on in the end.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"Y"),
+        "type_id" / Int32ub,
+        "namespace" / String,
+        "name" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
+        offset = 1
+        (type_id,) = _I.unpack_from(data, offset)
+        offset += 4
+        end = data.index(0, offset)
+        namespace = data[offset:end].decode(encoding)
+        offset = end + 1
+        end = data.index(0, offset)
+        name = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_type(type_id, namespace, name), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BI.pack(0x59, self.type_id))
+            namespace = self.namespace.encode(encoding)
+            if 0 in namespace:
+                raise MalformedError
+            out.append(namespace)
+            out.append(b"\0")
+            name = self.name.encode(encoding)
+            if 0 in name:
+                raise MalformedError
+            out.append(name)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_type = maker(Type)
+
+
+@dataclass(frozen=True, slots=True)
+class NullValue:
+    """NULL; in a K row also a column outside the key."""
+
+    kind: ClassVar[str] = "n"
+
+    struct: ClassVar[Construct] = Struct(
+        "kind" / Const(b"n"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class UnchangedToast:
+    """A value stored out of line that the change did not touch; it is not sent, and it is not NULL."""
+
+    kind: ClassVar[str] = "u"
+
+    struct: ClassVar[Construct] = Struct(
+        "kind" / Const(b"u"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A value as the type's output function prints it, in client_encoding."""
+
+    kind: ClassVar[str] = "t"
+
+    value: bytes
+    """The value.
+
+    The page prints length and value under 'b' only.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "kind" / Const(b"t"),
+        "length" / Rebuild(Int32sb, len_(this.value)),
+        "value" / Bytes(this.length),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """A value as the type's send function writes it; for the option binary.
+
+    With binary = true a value whose type has no send function still comes as text.
+    """
+
+    kind: ClassVar[str] = "b"
+
+    value: bytes
+    """The value."""
+
+    struct: ClassVar[Construct] = Struct(
+        "kind" / Const(b"b"),
+        "length" / Rebuild(Int32sb, len_(this.value)),
+        "value" / Bytes(this.length),
+    )
+
+
+Cell = NullValue | UnchangedToast | Text | Binary
+"""The value of one column."""
+
+_CELL = Alternatives(
+    "kind",
+    {
+        b"n": NullValue.struct,
+        b"u": UnchangedToast.struct,
+        b"t": Text.struct,
+        b"b": Binary.struct,
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TupleData:
+    """The values of a row, one for each column of its Relation, in that order.
+
+    PostgreSQL 15.0 and 15.1 could send more values than the Relation has columns, where a column list was
+    published.
+    """
+
+    kinds: bytes
+    """One byte for each value: n NullValue, u UnchangedToast, t Text, b Binary."""
+    values: tuple[bytes | None, ...]
+    """The values. None for the kinds n and u."""
+
+    struct: ClassVar[Construct] = Struct(
+        "column_count" / Rebuild(Int16sb, len_(this.cells)),
+        "cells" / Array(this.column_count, _CELL),
+    )
+
+    def __len__(self) -> int:
+        return len(self.kinds)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The same as objects, one for each value."""
+        return tuple(_cell(kind, value) for kind, value in zip(self.kinds, self.values, strict=True))
+
+    @classmethod
+    def of(cls, *cells: Cell) -> TupleData:
+        """From such objects."""
+        kinds = "".join(cell.kind for cell in cells).encode("ascii")
+        return cls(kinds=kinds, values=tuple(getattr(cell, "value", None) for cell in cells))
+
+    @staticmethod
+    def _parse(data: bytes, offset: int, encoding: str) -> tuple[TupleData, int]:
+        (column_count,) = _h.unpack_from(data, offset)
+        offset += 2
+        if column_count < 0:
+            raise MalformedError
+        kinds: list[int] = []
+        values: list[bytes | None] = []
+        read_length = _I.unpack_from
+        for _ in range(column_count):
+            kind = data[offset]
+            kinds.append(kind)
+            if kind == 0x74 or kind == 0x62:
+                # Read as unsigned, a negative length lies beyond the message like any that is too large.
+                start = offset + 5
+                offset = start + read_length(data, offset + 1)[0]
+                values.append(data[start:offset])
+            elif kind == 0x6E or kind == 0x75:
+                values.append(None)
+                offset += 1
+            else:
+                raise MalformedError
+        if offset > len(data):
+            raise MalformedError
+        return _make_tuple_data(bytes(kinds), tuple(values)), offset
+
+    def _pack(self, out: list[bytes], encoding: str) -> None:
+        out.append(_h.pack(len(self.kinds)))
+        for kind, value in zip(self.kinds, self.values, strict=True):
+            if kind == 0x74 or kind == 0x62:
+                if type(value) is not bytes:
+                    raise MalformedError
+                out.append(_Bi.pack(kind, len(value)))
+                out.append(value)
+            elif (kind == 0x6E or kind == 0x75) and value is None:
+                out.append(bytes((kind,)))
+            else:
+                raise MalformedError
+
+
+_make_tuple_data = maker(TupleData)
+
+
+def _cell(kind: int, value: bytes | None) -> Cell:
+    if kind == 0x6E:
+        return NullValue()
+    if kind == 0x75:
+        return UnchangedToast()
+    if kind == 0x74 and value is not None:
+        return Text(value)
+    if kind == 0x62 and value is not None:
+        return Binary(value)
+    raise ValueError(f"a cell of kind {kind} cannot hold {value!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """A new row.
+
+    An UPDATE that moves a row into the publication's row filter comes as an Insert too.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-INSERT
+    Sent by change_cb, stream_change_cb.
+    """
+
+    tag: ClassVar[str] = "I"
+
+    relation_id: Oid
+    """The table, as in its Relation."""
+    new: TupleData
+    """The new row."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"I"),
+        "relation_id" / Int32ub,
+        "new_kind" / Const(b"N"),
+        "new" / TupleData.struct,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
+        offset = 1
+        relation_id, new_kind = _IB.unpack_from(data, offset)
+        offset += 5
+        if new_kind != 0x4E:
+            raise MalformedError
+        new, offset = TupleData._parse(data, offset, encoding)
+        return _make_insert(relation_id, new), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BIB.pack(0x49, self.relation_id, 0x4E))
+            self.new._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_insert = maker(Insert)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """A changed row.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-UPDATE
+    Sent by change_cb, stream_change_cb.
+    """
+
+    tag: ClassVar[str] = "U"
+
+    relation_id: Oid
+    """The table, as in its Relation."""
+    old_kind: Literal["K", "O"] | None = None
+    """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).
+
+    Where the key has a value stored out of line, K is sent even if the key did not change, and the new row then
+    has that column unchanged.
+    """
+    old: TupleData | None = None
+    """The old row; of a K row only the key columns count.
+
+    There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
+    NULL, which they need not be.
+    """
+    new: TupleData
+    """The new row."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"U"),
+        "relation_id" / Int32ub,
+        "old_kind" / Optional(Char("KO")),
+        "old" / If(this.old_kind, TupleData.struct),
+        "new_kind" / Const(b"N"),
+        "new" / TupleData.struct,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
+        offset = 1
+        (relation_id,) = _I.unpack_from(data, offset)
+        offset += 4
+        old_kind: Literal["K", "O"] | None = None
+        old: TupleData | None = None
+        if data[offset] == 0x4B:
+            old_kind = "K"
+        elif data[offset] == 0x4F:
+            old_kind = "O"
+        if old_kind is not None:
+            offset += 1
+            old, offset = TupleData._parse(data, offset, encoding)
+        (new_kind,) = _B.unpack_from(data, offset)
+        offset += 1
+        if new_kind != 0x4E:
+            raise MalformedError
+        new, offset = TupleData._parse(data, offset, encoding)
+        return _make_update(relation_id, old_kind, old, new), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BI.pack(0x55, self.relation_id))
+            if self.old_kind is not None and self.old is not None:
+                if self.old_kind not in ("K", "O"):
+                    raise MalformedError
+                out.append(self.old_kind.encode("ascii"))
+                self.old._pack(out, encoding)
+            elif self.old_kind is not None or self.old is not None:
+                raise MalformedError
+            out.append(_B.pack(0x4E))
+            self.new._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_update = maker(Update)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """A deleted row.
+
+    An UPDATE that moves a row out of the publication's row filter comes as a Delete too.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-DELETE
+    Sent by change_cb, stream_change_cb.
+    """
+
+    tag: ClassVar[str] = "D"
+
+    relation_id: Oid
+    """The table, as in its Relation."""
+    old_kind: Literal["K", "O"]
+    """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL)."""
+    old: TupleData
+    """The old row; of a K row only the key columns count.
+
+    A K row has every column of the Relation, and those outside the key are sent as NULL, which they need not be.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"D"),
+        "relation_id" / Int32ub,
+        "old_kind" / Char("KO"),
+        "old" / TupleData.struct,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
+        offset = 1
+        relation_id, old_kind = _IB.unpack_from(data, offset)
+        offset += 5
+        if old_kind != 0x4B and old_kind != 0x4F:
+            raise MalformedError
+        old, offset = TupleData._parse(data, offset, encoding)
+        return _make_delete(relation_id, "K" if old_kind == 0x4B else "O", old), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            if self.old_kind not in ("K", "O"):
+                raise MalformedError
+            out.append(_BIB.pack(0x44, self.relation_id, ord(self.old_kind)))
+            self.old._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_delete = maker(Delete)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """Tables that were emptied by one TRUNCATE.
+
+    Names only the published ones among the tables that the command emptied. PostgreSQL 10 sends none of them; 11
+    was the first.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TRUNCATE
+    Sent by truncate_cb, stream_truncate_cb.
+    """
+
+    tag: ClassVar[str] = "T"
+
+    options: int
+    """The options that the command was given."""
+    relation_ids: tuple[Oid, ...]
+    """The tables, each as in its Relation."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"T"),
+        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)),
+        "options" / Int8ub,
+        "relation_ids" / Array(this.relation_count, Int32ub),
+        Terminated,
+    )
+
+    @property
+    def cascade(self) -> bool:
+        """Bit 1 of `options`."""
+        return bool(self.options & 1)
+
+    @property
+    def restart_identity(self) -> bool:
+        """Bit 2 of `options`."""
+        return bool(self.options & 2)
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Truncate, int]:
+        offset = 1
+        relation_count, options = _iB.unpack_from(data, offset)
+        offset += 5
+        if not 0 <= relation_count * 4 <= len(data) - offset:
+            raise MalformedError
+        relation_ids = Format(f">{relation_count}I").unpack_from(data, offset)
+        offset += 4 * relation_count
+        return _make_truncate(options, relation_ids), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BiB.pack(0x54, len(self.relation_ids), self.options))
+            out.append(Format(f">{len(self.relation_ids)}I").pack(*self.relation_ids))
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_truncate = maker(Truncate)
+
+
+AnyMessage = Begin | Message | Commit | Origin | Relation | Type | Insert | Update | Delete | Truncate
+"""Any message of protocol version 1."""
+
+_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+
+
+_SERVER_MESSAGES: dict[int, _Parser] = {
+    ord("B"): Begin._parse,
+    ord("M"): Message._parse,
+    ord("C"): Commit._parse,
+    ord("O"): Origin._parse,
+    ord("R"): Relation._parse,
+    ord("Y"): Type._parse,
+    ord("I"): Insert._parse,
+    ord("U"): Update._parse,
+    ord("D"): Delete._parse,
+    ord("T"): Truncate._parse,
+}
+
+
+def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
+    """The message that the bytes are, all of them; DecodeError if they are none.
+
+    `streaming` says whether the message lies between Stream Start and Stream Stop; it changes nothing before
+    version 2. `parallel` says whether the session was started with the option streaming = parallel; it changes
+    nothing before version 4. `encoding` is the session's client_encoding as a Python codec.
+    """
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        if end == len(data):
+            return message
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 1, data, facts=facts, encoding=encoding)

@@ -1,0 +1,908 @@
+"""Protocol version 2, of PostgreSQL 14 and later.
+
+Large transactions may be streamed in segments before they end.
+
+New or different are Message, Relation, Type, Insert, Update, Delete, Truncate, StreamStart, StreamStop,
+StreamCommit, StreamAbort; all else is as in v1.
+
+Generated from spec/ by `python -m codegen regen`; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from struct import Struct as Format
+from struct import error as FormatError
+from typing import ClassVar, Literal
+
+from construct import (
+    Array,
+    Bytes,
+    Const,
+    Construct,
+    If,
+    Int8ub,
+    Int16sb,
+    Int32sb,
+    Int32ub,
+    Int64sb,
+    Int64ub,
+    OneOf,
+    Optional,
+    Rebuild,
+    Struct,
+    Terminated,
+    len_,
+    this,
+)
+
+from logicalrep.constructs import Char, String, session
+from logicalrep.errors import MalformedError
+from logicalrep.layouts import LOGICALREP
+from logicalrep.make import maker
+from logicalrep.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
+from logicalrep.v1 import Begin, Binary, Cell, Column, Commit, NullValue, Origin, Text, TupleData, UnchangedToast
+from logicalrep.walk import decode_error, encode_error
+
+__all__ = [
+    "AnyMessage",
+    "Begin",
+    "Binary",
+    "Cell",
+    "Column",
+    "Commit",
+    "Delete",
+    "Insert",
+    "Message",
+    "NullValue",
+    "Origin",
+    "Relation",
+    "ReplicaIdentity",
+    "StreamAbort",
+    "StreamCommit",
+    "StreamStart",
+    "StreamStop",
+    "Text",
+    "Truncate",
+    "TupleData",
+    "Type",
+    "UnchangedToast",
+    "Update",
+    "parse",
+]
+
+_B = Format(">B")
+_BIB = Format(">BIB")
+_BIBQQq = Format(">BIBQQq")
+_BII = Format(">BII")
+_BQ = Format(">BQ")
+_Bh = Format(">Bh")
+_I = Format(">I")
+_IB = Format(">IB")
+_IBQQq = Format(">IBQQq")
+_II = Format(">II")
+_i = Format(">i")
+_iB = Format(">iB")
+
+_MALFORMED = (LookupError, ValueError, FormatError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.
+
+    One that is not transactional comes as soon as it is decoded, between transactions and ahead of older ones,
+    even if the transaction that wrote it rolled back.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-MESSAGE
+    Sent by message_cb, stream_message_cb.
+    """
+
+    tag: ClassVar[str] = "M"
+
+    xid: TransactionId | None = None
+    """The id of the streamed transaction.
+
+    There when the message lies between Stream Start and Stream Stop. Of the top-level transaction also where a
+    subtransaction wrote it, unlike the xid of Relation, Type and row changes; so the abort of a subtransaction
+    does not tell which messages to drop.
+    """
+    flags: int
+    """Whether the message belongs to a transaction."""
+    lsn: Lsn
+    """Where the message lies in the log."""
+    prefix: str
+    """The name under which its writer files it."""
+    content: bytes
+    """The content.
+
+    Raw bytes as they were written, not converted to client_encoding as the prefix is.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"M"),
+        "xid" / If(session("streaming"), Int32ub),
+        "flags" / Int8ub,
+        "lsn" / Int64ub,
+        "prefix" / String,
+        "content_length" / Rebuild(Int32sb, len_(this.content)),
+        "content" / Bytes(this.content_length),
+        Terminated,
+    )
+
+    @property
+    def transactional(self) -> bool:
+        """Bit 1 of `flags`."""
+        return bool(self.flags & 1)
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Message, int]:
+        offset = 1
+        xid: TransactionId | None = None
+        if streaming:
+            (xid,) = _I.unpack_from(data, offset)
+            offset += 4
+        flags, lsn = _BQ.unpack_from(data, offset)
+        offset += 9
+        end = data.index(0, offset)
+        prefix = data[offset:end].decode(encoding)
+        offset = end + 1
+        (content_length,) = _i.unpack_from(data, offset)
+        offset += 4
+        end = offset + content_length
+        if not offset <= end <= len(data):
+            raise MalformedError
+        content = data[offset:end]
+        offset = end
+        return _make_message(xid, flags, lsn_of(lsn), prefix, content), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_B.pack(0x4D))
+            if self.xid is not None:
+                out.append(_I.pack(self.xid))
+            out.append(_BQ.pack(self.flags, self.lsn))
+            prefix = self.prefix.encode(encoding)
+            if 0 in prefix:
+                raise MalformedError
+            out.append(prefix)
+            out.append(b"\0")
+            out.append(_i.pack(len(self.content)))
+            out.append(self.content)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_message = maker(Message)
+
+
+class ReplicaIdentity(StrEnum):
+    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
+
+    DEFAULT = "d"
+    NOTHING = "n"
+    FULL = "f"
+    INDEX = "i"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relation:
+    """Describes a table; sent before the first change that needs it and again when it may have changed.
+
+    Sent again, unchanged, after commands that merely touch the table (ANALYZE, GRANT) and after the abort of a
+    streamed transaction. Renaming a schema sends none before PostgreSQL 16. With publish_via_partition_root the
+    partition's description follows the root's although every change names the root.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-RELATION
+    Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
+    """
+
+    tag: ClassVar[str] = "R"
+
+    xid: TransactionId | None = None
+    """The id of the streamed transaction or subtransaction.
+
+    There when the message lies between Stream Start and Stream Stop.
+    """
+    relation_id: Oid
+    """The table's OID, by which changes refer to it."""
+    namespace: str
+    """The table's schema; empty for pg_catalog."""
+    name: str
+    """The table's name."""
+    replica_identity: ReplicaIdentity
+    """What identifies a row in an Update or Delete, as in pg_class.relreplident.
+
+    Printed as a number, but it is a character.
+    """
+    columns: tuple[Column, ...]
+    """The published columns, in the order of the tuples' values."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"R"),
+        "xid" / If(session("streaming"), Int32ub),
+        "relation_id" / Int32ub,
+        "namespace" / String,
+        "name" / String,
+        "replica_identity" / Char("dnfi"),
+        "column_count" / Rebuild(Int16sb, len_(this.columns)),
+        "columns" / Array(this.column_count, Column.struct),
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
+        offset = 1
+        xid: TransactionId | None = None
+        if streaming:
+            (xid,) = _I.unpack_from(data, offset)
+            offset += 4
+        (relation_id,) = _I.unpack_from(data, offset)
+        offset += 4
+        end = data.index(0, offset)
+        namespace = data[offset:end].decode(encoding)
+        offset = end + 1
+        end = data.index(0, offset)
+        name = data[offset:end].decode(encoding)
+        offset = end + 1
+        replica_identity, column_count = _Bh.unpack_from(data, offset)
+        offset += 3
+        if column_count < 0:
+            raise MalformedError
+        columns = []
+        for _ in range(column_count):
+            item, offset = Column._parse(data, offset, encoding)
+            columns.append(item)
+        return _make_relation(
+            xid, relation_id, namespace, name, ReplicaIdentity(chr(replica_identity)), tuple(columns)
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_B.pack(0x52))
+            if self.xid is not None:
+                out.append(_I.pack(self.xid))
+            out.append(_I.pack(self.relation_id))
+            namespace = self.namespace.encode(encoding)
+            if 0 in namespace:
+                raise MalformedError
+            out.append(namespace)
+            out.append(b"\0")
+            name = self.name.encode(encoding)
+            if 0 in name:
+                raise MalformedError
+            out.append(name)
+            out.append(b"\0")
+            if self.replica_identity not in ("d", "n", "f", "i"):
+                raise MalformedError
+            out.append(_Bh.pack(ord(self.replica_identity), len(self.columns)))
+            for item in self.columns:
+                item._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_relation = maker(Relation)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Type:
+    """Names a data type that is not built in, ahead of the Relation that uses it.
+
+    Sent for OIDs of 10000 and above only, and not again when the type is renamed.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TYPE
+    Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
+    """
+
+    tag: ClassVar[str] = "Y"
+
+    xid: TransactionId | None = None
+    """The id of the streamed transaction or subtransaction.
+
+    There when the message lies between Stream Start and Stream Stop.
+    """
+    type_id: Oid
+    """The data type's OID, by which columns refer to it."""
+    namespace: str
+    """The type's schema; empty for pg_catalog.
+
+    For a domain, the schema of the type that it is based on in the end.
+    """
+    name: str
+    """The type's name.
+
+    For a domain, the name of the type that it is based on in the end.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"Y"),
+        "xid" / If(session("streaming"), Int32ub),
+        "type_id" / Int32ub,
+        "namespace" / String,
+        "name" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
+        offset = 1
+        xid: TransactionId | None = None
+        if streaming:
+            (xid,) = _I.unpack_from(data, offset)
+            offset += 4
+        (type_id,) = _I.unpack_from(data, offset)
+        offset += 4
+        end = data.index(0, offset)
+        namespace = data[offset:end].decode(encoding)
+        offset = end + 1
+        end = data.index(0, offset)
+        name = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_type(xid, type_id, namespace, name), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_B.pack(0x59))
+            if self.xid is not None:
+                out.append(_I.pack(self.xid))
+            out.append(_I.pack(self.type_id))
+            namespace = self.namespace.encode(encoding)
+            if 0 in namespace:
+                raise MalformedError
+            out.append(namespace)
+            out.append(b"\0")
+            name = self.name.encode(encoding)
+            if 0 in name:
+                raise MalformedError
+            out.append(name)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_type = maker(Type)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """A new row.
+
+    An UPDATE that moves a row into the publication's row filter comes as an Insert too.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-INSERT
+    Sent by change_cb, stream_change_cb.
+    """
+
+    tag: ClassVar[str] = "I"
+
+    xid: TransactionId | None = None
+    """The id of the streamed transaction, or of the subtransaction that made the change.
+
+    There when the message lies between Stream Start and Stream Stop.
+    """
+    relation_id: Oid
+    """The table, as in its Relation."""
+    new: TupleData
+    """The new row."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"I"),
+        "xid" / If(session("streaming"), Int32ub),
+        "relation_id" / Int32ub,
+        "new_kind" / Const(b"N"),
+        "new" / TupleData.struct,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
+        offset = 1
+        xid: TransactionId | None = None
+        if streaming:
+            (xid,) = _I.unpack_from(data, offset)
+            offset += 4
+        relation_id, new_kind = _IB.unpack_from(data, offset)
+        offset += 5
+        if new_kind != 0x4E:
+            raise MalformedError
+        new, offset = TupleData._parse(data, offset, encoding)
+        return _make_insert(xid, relation_id, new), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_B.pack(0x49))
+            if self.xid is not None:
+                out.append(_I.pack(self.xid))
+            out.append(_IB.pack(self.relation_id, 0x4E))
+            self.new._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_insert = maker(Insert)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """A changed row.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-UPDATE
+    Sent by change_cb, stream_change_cb.
+    """
+
+    tag: ClassVar[str] = "U"
+
+    xid: TransactionId | None = None
+    """The id of the streamed transaction, or of the subtransaction that made the change.
+
+    There when the message lies between Stream Start and Stream Stop.
+    """
+    relation_id: Oid
+    """The table, as in its Relation."""
+    old_kind: Literal["K", "O"] | None = None
+    """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).
+
+    Where the key has a value stored out of line, K is sent even if the key did not change, and the new row then
+    has that column unchanged.
+    """
+    old: TupleData | None = None
+    """The old row; of a K row only the key columns count.
+
+    There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
+    NULL, which they need not be.
+    """
+    new: TupleData
+    """The new row."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"U"),
+        "xid" / If(session("streaming"), Int32ub),
+        "relation_id" / Int32ub,
+        "old_kind" / Optional(Char("KO")),
+        "old" / If(this.old_kind, TupleData.struct),
+        "new_kind" / Const(b"N"),
+        "new" / TupleData.struct,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
+        offset = 1
+        xid: TransactionId | None = None
+        if streaming:
+            (xid,) = _I.unpack_from(data, offset)
+            offset += 4
+        (relation_id,) = _I.unpack_from(data, offset)
+        offset += 4
+        old_kind: Literal["K", "O"] | None = None
+        old: TupleData | None = None
+        if data[offset] == 0x4B:
+            old_kind = "K"
+        elif data[offset] == 0x4F:
+            old_kind = "O"
+        if old_kind is not None:
+            offset += 1
+            old, offset = TupleData._parse(data, offset, encoding)
+        (new_kind,) = _B.unpack_from(data, offset)
+        offset += 1
+        if new_kind != 0x4E:
+            raise MalformedError
+        new, offset = TupleData._parse(data, offset, encoding)
+        return _make_update(xid, relation_id, old_kind, old, new), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_B.pack(0x55))
+            if self.xid is not None:
+                out.append(_I.pack(self.xid))
+            out.append(_I.pack(self.relation_id))
+            if self.old_kind is not None and self.old is not None:
+                if self.old_kind not in ("K", "O"):
+                    raise MalformedError
+                out.append(self.old_kind.encode("ascii"))
+                self.old._pack(out, encoding)
+            elif self.old_kind is not None or self.old is not None:
+                raise MalformedError
+            out.append(_B.pack(0x4E))
+            self.new._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_update = maker(Update)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete:
+    """A deleted row.
+
+    An UPDATE that moves a row out of the publication's row filter comes as a Delete too.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-DELETE
+    Sent by change_cb, stream_change_cb.
+    """
+
+    tag: ClassVar[str] = "D"
+
+    xid: TransactionId | None = None
+    """The id of the streamed transaction, or of the subtransaction that made the change.
+
+    There when the message lies between Stream Start and Stream Stop.
+    """
+    relation_id: Oid
+    """The table, as in its Relation."""
+    old_kind: Literal["K", "O"]
+    """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL)."""
+    old: TupleData
+    """The old row; of a K row only the key columns count.
+
+    A K row has every column of the Relation, and those outside the key are sent as NULL, which they need not be.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"D"),
+        "xid" / If(session("streaming"), Int32ub),
+        "relation_id" / Int32ub,
+        "old_kind" / Char("KO"),
+        "old" / TupleData.struct,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
+        offset = 1
+        xid: TransactionId | None = None
+        if streaming:
+            (xid,) = _I.unpack_from(data, offset)
+            offset += 4
+        relation_id, old_kind = _IB.unpack_from(data, offset)
+        offset += 5
+        if old_kind != 0x4B and old_kind != 0x4F:
+            raise MalformedError
+        old, offset = TupleData._parse(data, offset, encoding)
+        return _make_delete(xid, relation_id, "K" if old_kind == 0x4B else "O", old), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_B.pack(0x44))
+            if self.xid is not None:
+                out.append(_I.pack(self.xid))
+            if self.old_kind not in ("K", "O"):
+                raise MalformedError
+            out.append(_IB.pack(self.relation_id, ord(self.old_kind)))
+            self.old._pack(out, encoding)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_delete = maker(Delete)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truncate:
+    """Tables that were emptied by one TRUNCATE.
+
+    Names only the published ones among the tables that the command emptied. PostgreSQL 10 sends none of them; 11
+    was the first.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TRUNCATE
+    Sent by truncate_cb, stream_truncate_cb.
+    """
+
+    tag: ClassVar[str] = "T"
+
+    xid: TransactionId | None = None
+    """The id of the streamed transaction, or of the subtransaction that made the change.
+
+    There when the message lies between Stream Start and Stream Stop.
+    """
+    options: int
+    """The options that the command was given."""
+    relation_ids: tuple[Oid, ...]
+    """The tables, each as in its Relation."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"T"),
+        "xid" / If(session("streaming"), Int32ub),
+        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)),
+        "options" / Int8ub,
+        "relation_ids" / Array(this.relation_count, Int32ub),
+        Terminated,
+    )
+
+    @property
+    def cascade(self) -> bool:
+        """Bit 1 of `options`."""
+        return bool(self.options & 1)
+
+    @property
+    def restart_identity(self) -> bool:
+        """Bit 2 of `options`."""
+        return bool(self.options & 2)
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Truncate, int]:
+        offset = 1
+        xid: TransactionId | None = None
+        if streaming:
+            (xid,) = _I.unpack_from(data, offset)
+            offset += 4
+        relation_count, options = _iB.unpack_from(data, offset)
+        offset += 5
+        if not 0 <= relation_count * 4 <= len(data) - offset:
+            raise MalformedError
+        relation_ids = Format(f">{relation_count}I").unpack_from(data, offset)
+        offset += 4 * relation_count
+        return _make_truncate(xid, options, relation_ids), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_B.pack(0x54))
+            if self.xid is not None:
+                out.append(_I.pack(self.xid))
+            out.append(_iB.pack(len(self.relation_ids), self.options))
+            out.append(Format(f">{len(self.relation_ids)}I").pack(*self.relation_ids))
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_truncate = maker(Truncate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStart:
+    """Opens a segment of a transaction that is still in progress.
+
+    After a reconnection a streamed transaction starts over with a first segment, and no Stream Abort says so.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-START
+    Sent by stream_start_cb.
+    """
+
+    tag: ClassVar[str] = "S"
+
+    xid: TransactionId
+    """The id of the top-level transaction."""
+    first_segment: bool
+    """Whether this is the transaction's first segment."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"S"),
+        "xid" / Int32ub,
+        "first_segment" / OneOf(Int8ub, (0, 1)),
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStart, int]:
+        offset = 1
+        xid, first_segment = _IB.unpack_from(data, offset)
+        offset += 5
+        if first_segment > 1:
+            raise MalformedError
+        return _make_stream_start(xid, bool(first_segment)), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            if self.first_segment not in (0, 1):
+                raise MalformedError
+            return _BIB.pack(0x53, self.xid, self.first_segment)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_stream_start = maker(StreamStart)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamStop:
+    """Closes the segment that Stream Start opened.
+
+    May follow Stream Start at once.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-STOP
+    Sent by stream_stop_cb.
+    """
+
+    tag: ClassVar[str] = "E"
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"E"),
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStop, int]:
+        return _make_stream_stop(), 1
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            return _B.pack(0x45)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_stream_stop = maker(StreamStop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamCommit:
+    """Commits a streamed transaction.
+
+    Comes after the last Stream Stop, never inside a segment as the documentation has it.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-COMMIT
+    Sent by stream_commit_cb.
+    """
+
+    tag: ClassVar[str] = "c"
+
+    xid: TransactionId
+    """The id of the top-level transaction."""
+    commit_lsn: Lsn
+    """Where the commit record starts."""
+    end_lsn: Lsn
+    """Where the commit record ends, the position to acknowledge once the transaction is safe."""
+    commit_timestamp: TimestampTz
+    """When the transaction committed.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"c"),
+        "xid" / Int32ub,
+        "flags" / Const(0, Int8ub),
+        "commit_lsn" / Int64ub,
+        "end_lsn" / Int64ub,
+        "commit_timestamp" / Int64sb,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamCommit, int]:
+        offset = 1
+        xid, flags, commit_lsn, end_lsn, commit_timestamp = _IBQQq.unpack_from(data, offset)
+        offset += 29
+        if flags != 0:
+            raise MalformedError
+        return _make_stream_commit(xid, lsn_of(commit_lsn), lsn_of(end_lsn), TimestampTz(commit_timestamp)), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            return _BIBQQq.pack(0x63, self.xid, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_stream_commit = maker(StreamCommit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAbort:
+    """Rolls back a streamed transaction, or one of its subtransactions.
+
+    Comes after a Stream Stop, never inside a segment. One comes for each aborted subtransaction, the innermost
+    first, possibly for one of which nothing was sent; for a whole transaction, the one with subxid = xid comes
+    last.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-ABORT
+    Sent by stream_abort_cb.
+    """
+
+    tag: ClassVar[str] = "A"
+
+    xid: TransactionId
+    """The id of the top-level transaction."""
+    subxid: TransactionId
+    """The id of the subtransaction, the same as xid when the whole transaction is rolled back."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"A"),
+        "xid" / Int32ub,
+        "subxid" / Int32ub,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
+        offset = 1
+        xid, subxid = _II.unpack_from(data, offset)
+        offset += 8
+        return _make_stream_abort(xid, subxid), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            return _BII.pack(0x41, self.xid, self.subxid)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_stream_abort = maker(StreamAbort)
+
+
+AnyMessage = (
+    Begin
+    | Message
+    | Commit
+    | Origin
+    | Relation
+    | Type
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | StreamStart
+    | StreamStop
+    | StreamCommit
+    | StreamAbort
+)
+"""Any message of protocol version 2."""
+
+_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+
+
+_SERVER_MESSAGES: dict[int, _Parser] = {
+    ord("B"): Begin._parse,
+    ord("M"): Message._parse,
+    ord("C"): Commit._parse,
+    ord("O"): Origin._parse,
+    ord("R"): Relation._parse,
+    ord("Y"): Type._parse,
+    ord("I"): Insert._parse,
+    ord("U"): Update._parse,
+    ord("D"): Delete._parse,
+    ord("T"): Truncate._parse,
+    ord("S"): StreamStart._parse,
+    ord("E"): StreamStop._parse,
+    ord("c"): StreamCommit._parse,
+    ord("A"): StreamAbort._parse,
+}
+
+
+def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
+    """The message that the bytes are, all of them; DecodeError if they are none.
+
+    `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
+    session was started with the option streaming = parallel; it changes nothing before version 4. `encoding` is
+    the session's client_encoding as a Python codec.
+    """
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        if end == len(data):
+            return message
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 2, data, facts=facts, encoding=encoding)

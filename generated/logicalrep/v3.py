@@ -1,0 +1,558 @@
+"""Protocol version 3, of PostgreSQL 15 and later.
+
+Transactions prepared for two-phase commit are sent when they are prepared.
+
+New or different are BeginPrepare, Prepare, CommitPrepared, RollbackPrepared, StreamPrepare; all else is as in
+v2.
+
+Generated from spec/ by `python -m codegen regen`; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct as Format
+from struct import error as FormatError
+from typing import ClassVar
+
+from construct import (
+    Const,
+    Construct,
+    Int8ub,
+    Int32ub,
+    Int64sb,
+    Int64ub,
+    Struct,
+    Terminated,
+)
+
+from logicalrep.constructs import String, nonzero
+from logicalrep.errors import MalformedError
+from logicalrep.layouts import LOGICALREP
+from logicalrep.make import maker
+from logicalrep.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
+from logicalrep.v2 import (
+    Begin,
+    Binary,
+    Cell,
+    Column,
+    Commit,
+    Delete,
+    Insert,
+    Message,
+    NullValue,
+    Origin,
+    Relation,
+    ReplicaIdentity,
+    StreamAbort,
+    StreamCommit,
+    StreamStart,
+    StreamStop,
+    Text,
+    Truncate,
+    TupleData,
+    Type,
+    UnchangedToast,
+    Update,
+)
+from logicalrep.walk import decode_error, encode_error
+
+__all__ = [
+    "AnyMessage",
+    "Begin",
+    "BeginPrepare",
+    "Binary",
+    "Cell",
+    "Column",
+    "Commit",
+    "CommitPrepared",
+    "Delete",
+    "Insert",
+    "Message",
+    "NullValue",
+    "Origin",
+    "Prepare",
+    "Relation",
+    "ReplicaIdentity",
+    "RollbackPrepared",
+    "StreamAbort",
+    "StreamCommit",
+    "StreamPrepare",
+    "StreamStart",
+    "StreamStop",
+    "Text",
+    "Truncate",
+    "TupleData",
+    "Type",
+    "UnchangedToast",
+    "Update",
+    "parse",
+]
+
+_BBQQqI = Format(">BBQQqI")
+_BBQQqqI = Format(">BBQQqqI")
+_BQQqI = Format(">BQQqI")
+_BQQqqI = Format(">BQQqqI")
+_QQqI = Format(">QQqI")
+
+_MALFORMED = (LookupError, ValueError, FormatError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BeginPrepare:
+    """Opens a transaction that was prepared; its changes follow, then Prepare.
+
+    A slot created with two_phase sends these messages to clients of versions 1 and 2 as well (15 and later). A
+    transaction prepared before two_phase was turned on is sent at its COMMIT PREPARED, in whole.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-BEGIN-PREPARE
+    Sent by begin_prepare_cb.
+    """
+
+    tag: ClassVar[str] = "b"
+
+    prepare_lsn: Lsn
+    """Where the prepare record starts.
+
+    The server's own reader refuses zero here.
+    """
+    end_lsn: Lsn
+    """Where the prepare record ends.
+
+    The server's own reader refuses zero here.
+    """
+    prepare_timestamp: TimestampTz
+    """When the transaction was prepared."""
+    xid: TransactionId
+    """The transaction's id."""
+    gid: str
+    """The name that PREPARE TRANSACTION gave it."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"b"),
+        "prepare_lsn" / nonzero(Int64ub),
+        "end_lsn" / nonzero(Int64ub),
+        "prepare_timestamp" / Int64sb,
+        "xid" / Int32ub,
+        "gid" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[BeginPrepare, int]:
+        offset = 1
+        prepare_lsn, end_lsn, prepare_timestamp, xid = _QQqI.unpack_from(data, offset)
+        offset += 28
+        if not prepare_lsn or not end_lsn:
+            raise MalformedError
+        end = data.index(0, offset)
+        gid = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_begin_prepare(
+            lsn_of(prepare_lsn), lsn_of(end_lsn), TimestampTz(prepare_timestamp), xid, gid
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            if not self.prepare_lsn or not self.end_lsn:
+                raise MalformedError
+            out.append(_BQQqI.pack(0x62, self.prepare_lsn, self.end_lsn, self.prepare_timestamp, self.xid))
+            gid = self.gid.encode(encoding)
+            if 0 in gid:
+                raise MalformedError
+            out.append(gid)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_begin_prepare = maker(BeginPrepare)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepare:
+    """Closes the transaction that Begin Prepare opened; it is decided later.
+
+    May follow Begin Prepare at once.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-PREPARE
+    Sent by prepare_cb.
+    """
+
+    tag: ClassVar[str] = "P"
+
+    prepare_lsn: Lsn
+    """Where the prepare record starts.
+
+    The server's own reader refuses zero here.
+    """
+    end_lsn: Lsn
+    """Where the prepare record ends.
+
+    The server's own reader refuses zero here.
+    """
+    prepare_timestamp: TimestampTz
+    """When the transaction was prepared."""
+    xid: TransactionId
+    """The transaction's id."""
+    gid: str
+    """The name that PREPARE TRANSACTION gave it."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"P"),
+        "flags" / Const(0, Int8ub),
+        "prepare_lsn" / nonzero(Int64ub),
+        "end_lsn" / nonzero(Int64ub),
+        "prepare_timestamp" / Int64sb,
+        "xid" / Int32ub,
+        "gid" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Prepare, int]:
+        offset = 1
+        flags, prepare_lsn, end_lsn, prepare_timestamp, xid = _BQQqI.unpack_from(data, offset)
+        offset += 29
+        if flags != 0 or not prepare_lsn or not end_lsn:
+            raise MalformedError
+        end = data.index(0, offset)
+        gid = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_prepare(lsn_of(prepare_lsn), lsn_of(end_lsn), TimestampTz(prepare_timestamp), xid, gid), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            if not self.prepare_lsn or not self.end_lsn:
+                raise MalformedError
+            out.append(_BBQQqI.pack(0x50, 0, self.prepare_lsn, self.end_lsn, self.prepare_timestamp, self.xid))
+            gid = self.gid.encode(encoding)
+            if 0 in gid:
+                raise MalformedError
+            out.append(gid)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_prepare = maker(Prepare)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitPrepared:
+    """Commits a transaction that was prepared before.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-COMMIT-PREPARED
+    Sent by commit_prepared_cb.
+    """
+
+    tag: ClassVar[str] = "K"
+
+    commit_lsn: Lsn
+    """Where the record of COMMIT PREPARED starts.
+
+    The server's own reader refuses zero here.
+    """
+    end_lsn: Lsn
+    """Where the record of COMMIT PREPARED ends, the position to acknowledge once the transaction is safe.
+
+    The server's own reader refuses zero here.
+    """
+    commit_timestamp: TimestampTz
+    """When the transaction committed.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
+    xid: TransactionId
+    """The transaction's id."""
+    gid: str
+    """The name that PREPARE TRANSACTION gave it."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"K"),
+        "flags" / Const(0, Int8ub),
+        "commit_lsn" / nonzero(Int64ub),
+        "end_lsn" / nonzero(Int64ub),
+        "commit_timestamp" / Int64sb,
+        "xid" / Int32ub,
+        "gid" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[CommitPrepared, int]:
+        offset = 1
+        flags, commit_lsn, end_lsn, commit_timestamp, xid = _BQQqI.unpack_from(data, offset)
+        offset += 29
+        if flags != 0 or not commit_lsn or not end_lsn:
+            raise MalformedError
+        end = data.index(0, offset)
+        gid = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_commit_prepared(
+            lsn_of(commit_lsn), lsn_of(end_lsn), TimestampTz(commit_timestamp), xid, gid
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            if not self.commit_lsn or not self.end_lsn:
+                raise MalformedError
+            out.append(_BBQQqI.pack(0x4B, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp, self.xid))
+            gid = self.gid.encode(encoding)
+            if 0 in gid:
+                raise MalformedError
+            out.append(gid)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_commit_prepared = maker(CommitPrepared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPrepared:
+    """Rolls back a transaction that was prepared before.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-ROLLBACK-PREPARED
+    Sent by rollback_prepared_cb.
+    """
+
+    tag: ClassVar[str] = "r"
+
+    prepare_end_lsn: Lsn
+    """Where the prepare record ended.
+
+    The server's own reader refuses zero here.
+    """
+    rollback_end_lsn: Lsn
+    """Where the record of ROLLBACK PREPARED ends, the position to acknowledge.
+
+    The server's own reader refuses zero here.
+    """
+    prepare_timestamp: TimestampTz
+    """When the transaction was prepared."""
+    rollback_timestamp: TimestampTz
+    """When the transaction was rolled back.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
+    xid: TransactionId
+    """The transaction's id."""
+    gid: str
+    """The name that PREPARE TRANSACTION gave it."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"r"),
+        "flags" / Const(0, Int8ub),
+        "prepare_end_lsn" / nonzero(Int64ub),
+        "rollback_end_lsn" / nonzero(Int64ub),
+        "prepare_timestamp" / Int64sb,
+        "rollback_timestamp" / Int64sb,
+        "xid" / Int32ub,
+        "gid" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[RollbackPrepared, int]:
+        offset = 1
+        flags, prepare_end_lsn, rollback_end_lsn, prepare_timestamp, rollback_timestamp, xid = _BQQqqI.unpack_from(
+            data, offset
+        )
+        offset += 37
+        if flags != 0 or not prepare_end_lsn or not rollback_end_lsn:
+            raise MalformedError
+        end = data.index(0, offset)
+        gid = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_rollback_prepared(
+            lsn_of(prepare_end_lsn),
+            lsn_of(rollback_end_lsn),
+            TimestampTz(prepare_timestamp),
+            TimestampTz(rollback_timestamp),
+            xid,
+            gid,
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            if not self.prepare_end_lsn or not self.rollback_end_lsn:
+                raise MalformedError
+            out.append(
+                _BBQQqqI.pack(
+                    0x72,
+                    0,
+                    self.prepare_end_lsn,
+                    self.rollback_end_lsn,
+                    self.prepare_timestamp,
+                    self.rollback_timestamp,
+                    self.xid,
+                )
+            )
+            gid = self.gid.encode(encoding)
+            if 0 in gid:
+                raise MalformedError
+            out.append(gid)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_rollback_prepared = maker(RollbackPrepared)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPrepare:
+    """Prepares a streamed transaction; it is decided later.
+
+    Comes after the last Stream Stop, never inside a segment.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-PREPARE
+    Sent by stream_prepare_cb.
+    """
+
+    tag: ClassVar[str] = "p"
+
+    prepare_lsn: Lsn
+    """Where the prepare record starts.
+
+    The server's own reader refuses zero here.
+    """
+    end_lsn: Lsn
+    """Where the prepare record ends.
+
+    The server's own reader refuses zero here.
+    """
+    prepare_timestamp: TimestampTz
+    """When the transaction was prepared."""
+    xid: TransactionId
+    """The id of the top-level transaction."""
+    gid: str
+    """The name that PREPARE TRANSACTION gave it."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"p"),
+        "flags" / Const(0, Int8ub),
+        "prepare_lsn" / nonzero(Int64ub),
+        "end_lsn" / nonzero(Int64ub),
+        "prepare_timestamp" / Int64sb,
+        "xid" / Int32ub,
+        "gid" / String,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamPrepare, int]:
+        offset = 1
+        flags, prepare_lsn, end_lsn, prepare_timestamp, xid = _BQQqI.unpack_from(data, offset)
+        offset += 29
+        if flags != 0 or not prepare_lsn or not end_lsn:
+            raise MalformedError
+        end = data.index(0, offset)
+        gid = data[offset:end].decode(encoding)
+        offset = end + 1
+        return _make_stream_prepare(
+            lsn_of(prepare_lsn), lsn_of(end_lsn), TimestampTz(prepare_timestamp), xid, gid
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            if not self.prepare_lsn or not self.end_lsn:
+                raise MalformedError
+            out.append(_BBQQqI.pack(0x70, 0, self.prepare_lsn, self.end_lsn, self.prepare_timestamp, self.xid))
+            gid = self.gid.encode(encoding)
+            if 0 in gid:
+                raise MalformedError
+            out.append(gid)
+            out.append(b"\0")
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_stream_prepare = maker(StreamPrepare)
+
+
+AnyMessage = (
+    Begin
+    | Message
+    | Commit
+    | Origin
+    | Relation
+    | Type
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | StreamStart
+    | StreamStop
+    | StreamCommit
+    | StreamAbort
+    | BeginPrepare
+    | Prepare
+    | CommitPrepared
+    | RollbackPrepared
+    | StreamPrepare
+)
+"""Any message of protocol version 3."""
+
+_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+
+
+_SERVER_MESSAGES: dict[int, _Parser] = {
+    ord("B"): Begin._parse,
+    ord("M"): Message._parse,
+    ord("C"): Commit._parse,
+    ord("O"): Origin._parse,
+    ord("R"): Relation._parse,
+    ord("Y"): Type._parse,
+    ord("I"): Insert._parse,
+    ord("U"): Update._parse,
+    ord("D"): Delete._parse,
+    ord("T"): Truncate._parse,
+    ord("S"): StreamStart._parse,
+    ord("E"): StreamStop._parse,
+    ord("c"): StreamCommit._parse,
+    ord("A"): StreamAbort._parse,
+    ord("b"): BeginPrepare._parse,
+    ord("P"): Prepare._parse,
+    ord("K"): CommitPrepared._parse,
+    ord("r"): RollbackPrepared._parse,
+    ord("p"): StreamPrepare._parse,
+}
+
+
+def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
+    """The message that the bytes are, all of them; DecodeError if they are none.
+
+    `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
+    session was started with the option streaming = parallel; it changes nothing before version 4. `encoding` is
+    the session's client_encoding as a Python codec.
+    """
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        if end == len(data):
+            return message
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 3, data, facts=facts, encoding=encoding)

@@ -1,0 +1,240 @@
+"""Protocol version 4, of PostgreSQL 16 and later.
+
+Aborts of streamed transactions carry their place and time, for subscribers that apply in parallel.
+
+New or different are StreamAbort; all else is as in v3.
+
+Generated from spec/ by `python -m codegen regen`; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct as Format
+from struct import error as FormatError
+from typing import ClassVar
+
+from construct import (
+    Const,
+    Construct,
+    If,
+    Int32ub,
+    Int64sb,
+    Int64ub,
+    Struct,
+    Terminated,
+)
+
+from logicalrep.constructs import session
+from logicalrep.errors import MalformedError
+from logicalrep.layouts import LOGICALREP
+from logicalrep.make import maker
+from logicalrep.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
+from logicalrep.v3 import (
+    Begin,
+    BeginPrepare,
+    Binary,
+    Cell,
+    Column,
+    Commit,
+    CommitPrepared,
+    Delete,
+    Insert,
+    Message,
+    NullValue,
+    Origin,
+    Prepare,
+    Relation,
+    ReplicaIdentity,
+    RollbackPrepared,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+    Text,
+    Truncate,
+    TupleData,
+    Type,
+    UnchangedToast,
+    Update,
+)
+from logicalrep.walk import decode_error, encode_error
+
+__all__ = [
+    "AnyMessage",
+    "Begin",
+    "BeginPrepare",
+    "Binary",
+    "Cell",
+    "Column",
+    "Commit",
+    "CommitPrepared",
+    "Delete",
+    "Insert",
+    "Message",
+    "NullValue",
+    "Origin",
+    "Prepare",
+    "Relation",
+    "ReplicaIdentity",
+    "RollbackPrepared",
+    "StreamAbort",
+    "StreamCommit",
+    "StreamPrepare",
+    "StreamStart",
+    "StreamStop",
+    "Text",
+    "Truncate",
+    "TupleData",
+    "Type",
+    "UnchangedToast",
+    "Update",
+    "parse",
+]
+
+_BII = Format(">BII")
+_II = Format(">II")
+_Qq = Format(">Qq")
+
+_MALFORMED = (LookupError, ValueError, FormatError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamAbort:
+    """Rolls back a streamed transaction, or one of its subtransactions.
+
+    Comes after a Stream Stop, never inside a segment. One comes for each aborted subtransaction, the innermost
+    first, possibly for one of which nothing was sent; for a whole transaction, the one with subxid = xid comes
+    last.
+
+    https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-ABORT
+    Sent by stream_abort_cb.
+    """
+
+    tag: ClassVar[str] = "A"
+
+    xid: TransactionId
+    """The id of the top-level transaction."""
+    subxid: TransactionId
+    """The id of the subtransaction, the same as xid when the whole transaction is rolled back."""
+    abort_lsn: Lsn | None = None
+    """Where the abort record lies.
+
+    There when the session was started with the option streaming = parallel. Sent for streaming = parallel only,
+    not for version 4 as such. Zero when a crash ended the transaction.
+    """
+    abort_timestamp: TimestampTz | None = None
+    """When the transaction was rolled back.
+
+    There when the session was started with the option streaming = parallel. Zero when a crash ended the
+    transaction; the origin's time for one replayed from a replication origin.
+    """
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"A"),
+        "xid" / Int32ub,
+        "subxid" / Int32ub,
+        "abort_lsn" / If(session("parallel"), Int64ub),
+        "abort_timestamp" / If(session("parallel"), Int64sb),
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
+        offset = 1
+        xid, subxid = _II.unpack_from(data, offset)
+        offset += 8
+        abort_lsn: Lsn | None = None
+        abort_timestamp: TimestampTz | None = None
+        if parallel:
+            abort_lsn, abort_timestamp = _Qq.unpack_from(data, offset)
+            offset += 16
+            abort_lsn = lsn_of(abort_lsn)
+            abort_timestamp = TimestampTz(abort_timestamp)
+        return _make_stream_abort(xid, subxid, abort_lsn, abort_timestamp), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BII.pack(0x41, self.xid, self.subxid))
+            if self.abort_lsn is not None and self.abort_timestamp is not None:
+                out.append(_Qq.pack(self.abort_lsn, self.abort_timestamp))
+            elif self.abort_lsn is not None or self.abort_timestamp is not None:
+                raise MalformedError
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(LOGICALREP, self, encoding, error) from None
+
+
+_make_stream_abort = maker(StreamAbort)
+
+
+AnyMessage = (
+    Begin
+    | Message
+    | Commit
+    | Origin
+    | Relation
+    | Type
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | StreamStart
+    | StreamStop
+    | StreamCommit
+    | StreamAbort
+    | BeginPrepare
+    | Prepare
+    | CommitPrepared
+    | RollbackPrepared
+    | StreamPrepare
+)
+"""Any message of protocol version 4."""
+
+_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+
+
+_SERVER_MESSAGES: dict[int, _Parser] = {
+    ord("B"): Begin._parse,
+    ord("M"): Message._parse,
+    ord("C"): Commit._parse,
+    ord("O"): Origin._parse,
+    ord("R"): Relation._parse,
+    ord("Y"): Type._parse,
+    ord("I"): Insert._parse,
+    ord("U"): Update._parse,
+    ord("D"): Delete._parse,
+    ord("T"): Truncate._parse,
+    ord("S"): StreamStart._parse,
+    ord("E"): StreamStop._parse,
+    ord("c"): StreamCommit._parse,
+    ord("A"): StreamAbort._parse,
+    ord("b"): BeginPrepare._parse,
+    ord("P"): Prepare._parse,
+    ord("K"): CommitPrepared._parse,
+    ord("r"): RollbackPrepared._parse,
+    ord("p"): StreamPrepare._parse,
+}
+
+
+def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
+    """The message that the bytes are, all of them; DecodeError if they are none.
+
+    `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
+    session was started with the option streaming = parallel. `encoding` is the session's client_encoding as a
+    Python codec.
+    """
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    try:
+        message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
+        if end == len(data):
+            return message
+    except _MALFORMED:
+        pass
+    facts = {"streaming": streaming, "parallel": parallel}
+    raise decode_error(LOGICALREP, 4, data, facts=facts, encoding=encoding)

@@ -1,0 +1,311 @@
+"""What a walsender and its client put into CopyData while they replicate.
+
+https://www.postgresql.org/docs/18/protocol-replication.html
+
+Generated from spec/ by `python -m codegen regen`; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct as Format
+from struct import error as FormatError
+from typing import ClassVar, Literal
+
+from construct import (
+    Const,
+    Construct,
+    GreedyBytes,
+    Int8ub,
+    Int32ub,
+    Int64sb,
+    Int64ub,
+    OneOf,
+    Struct,
+    Terminated,
+)
+
+from logicalrep.errors import MalformedError
+from logicalrep.layouts import WALSENDER
+from logicalrep.make import maker
+from logicalrep.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
+from logicalrep.walk import decode_error, encode_error
+
+__all__ = [
+    "AnyMessage",
+    "HotStandbyFeedbackMessage",
+    "PrimaryKeepaliveMessage",
+    "StandbyStatusUpdate",
+    "XLogData",
+    "parse",
+]
+
+_BQQQqB = Format(">BQQQqB")
+_BQQq = Format(">BQQq")
+_BQqB = Format(">BQqB")
+_BqIIII = Format(">BqIIII")
+_QQQqB = Format(">QQQqB")
+_QQq = Format(">QQq")
+_QqB = Format(">QqB")
+_qIIII = Format(">qIIII")
+
+_MALFORMED = (LookupError, ValueError, FormatError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class XLogData:
+    """One message of the output plugin, with its place in the log.
+
+    https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-XLOGDATA
+    """
+
+    tag: ClassVar[str] = "w"
+
+    start_lsn: Lsn
+    """The position of the message.
+
+    In logical replication zero for Relation and Type and for a Begin that an Origin follows; it goes backwards
+    from one stream segment to the next. Order by arrival, not by this.
+    """
+    end_lsn: Lsn
+    """The end of the log on the server.
+
+    In logical replication always the same as start_lsn.
+    """
+    send_timestamp: TimestampTz
+    """The server's clock when it sent this."""
+    data: bytes
+    """The message."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"w"),
+        "start_lsn" / Int64ub,
+        "end_lsn" / Int64ub,
+        "send_timestamp" / Int64sb,
+        "data" / GreedyBytes,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[XLogData, int]:
+        offset = 1
+        start_lsn, end_lsn, send_timestamp = _QQq.unpack_from(data, offset)
+        offset += 24
+        data = data[offset:]
+        offset = len(data)
+        return _make_x_log_data(lsn_of(start_lsn), lsn_of(end_lsn), TimestampTz(send_timestamp), data), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            out: list[bytes] = []
+            out.append(_BQQq.pack(0x77, self.start_lsn, self.end_lsn, self.send_timestamp))
+            out.append(self.data)
+            return b"".join(out)
+        except _UNFIT as error:
+            raise encode_error(WALSENDER, self, encoding, error) from None
+
+
+_make_x_log_data = maker(XLogData)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrimaryKeepaliveMessage:
+    """Says that the server is alive, and how far it has read.
+
+    https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-PRIMARY-KEEPALIVE-MESSAGE
+    """
+
+    tag: ClassVar[str] = "k"
+
+    end_lsn: Lsn
+    """The end of the log on the server.
+
+    In logical replication the last position sent; acknowledge it to move an idle slot on.
+    """
+    send_timestamp: TimestampTz
+    """The server's clock when it sent this."""
+    reply_requested: bool
+    """Whether the client should answer at once, lest the server take it for dead."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"k"),
+        "end_lsn" / Int64ub,
+        "send_timestamp" / Int64sb,
+        "reply_requested" / OneOf(Int8ub, (0, 1)),
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[PrimaryKeepaliveMessage, int]:
+        offset = 1
+        end_lsn, send_timestamp, reply_requested = _QqB.unpack_from(data, offset)
+        offset += 17
+        if reply_requested > 1:
+            raise MalformedError
+        return _make_primary_keepalive_message(
+            lsn_of(end_lsn), TimestampTz(send_timestamp), bool(reply_requested)
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            if self.reply_requested not in (0, 1):
+                raise MalformedError
+            return _BQqB.pack(0x6B, self.end_lsn, self.send_timestamp, self.reply_requested)
+        except _UNFIT as error:
+            raise encode_error(WALSENDER, self, encoding, error) from None
+
+
+_make_primary_keepalive_message = maker(PrimaryKeepaliveMessage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StandbyStatusUpdate:
+    """Says how far the client has come; the server may discard what lies before the flushed position.
+
+    https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-STANDBY-STATUS-UPDATE
+    """
+
+    tag: ClassVar[str] = "r"
+
+    written_lsn: Lsn
+    """One past the last byte that was received and written."""
+    flushed_lsn: Lsn
+    """One past the last byte that is durable; it moves the slot."""
+    applied_lsn: Lsn
+    """One past the last byte that was applied."""
+    send_timestamp: TimestampTz
+    """The client's clock when it sent this."""
+    reply_requested: bool
+    """Whether the server should answer at once."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"r"),
+        "written_lsn" / Int64ub,
+        "flushed_lsn" / Int64ub,
+        "applied_lsn" / Int64ub,
+        "send_timestamp" / Int64sb,
+        "reply_requested" / OneOf(Int8ub, (0, 1)),
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StandbyStatusUpdate, int]:
+        offset = 1
+        written_lsn, flushed_lsn, applied_lsn, send_timestamp, reply_requested = _QQQqB.unpack_from(data, offset)
+        offset += 33
+        if reply_requested > 1:
+            raise MalformedError
+        return _make_standby_status_update(
+            lsn_of(written_lsn),
+            lsn_of(flushed_lsn),
+            lsn_of(applied_lsn),
+            TimestampTz(send_timestamp),
+            bool(reply_requested),
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            if self.reply_requested not in (0, 1):
+                raise MalformedError
+            return _BQQQqB.pack(
+                0x72, self.written_lsn, self.flushed_lsn, self.applied_lsn, self.send_timestamp, self.reply_requested
+            )
+        except _UNFIT as error:
+            raise encode_error(WALSENDER, self, encoding, error, sender="client") from None
+
+
+_make_standby_status_update = maker(StandbyStatusUpdate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HotStandbyFeedbackMessage:
+    """Tells the server which row versions the standby's queries still need.
+
+    https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-HOT-STANDBY-FEEDBACK-MESSAGE
+    """
+
+    tag: ClassVar[str] = "h"
+
+    send_timestamp: TimestampTz
+    """The client's clock when it sent this."""
+    xmin: TransactionId
+    """The oldest transaction id that the standby still needs, without catalog_xmin.
+
+    Zero in both this and catalog_xmin ends the feedback on this connection.
+    """
+    xmin_epoch: int
+    """The epoch of xmin."""
+    catalog_xmin: TransactionId
+    """The oldest catalog_xmin of the standby's replication slots; zero for none."""
+    catalog_xmin_epoch: int
+    """The epoch of catalog_xmin."""
+
+    struct: ClassVar[Construct] = Struct(
+        "tag" / Const(b"h"),
+        "send_timestamp" / Int64sb,
+        "xmin" / Int32ub,
+        "xmin_epoch" / Int32ub,
+        "catalog_xmin" / Int32ub,
+        "catalog_xmin_epoch" / Int32ub,
+        Terminated,
+    )
+
+    @staticmethod
+    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[HotStandbyFeedbackMessage, int]:
+        offset = 1
+        send_timestamp, xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch = _qIIII.unpack_from(data, offset)
+        offset += 24
+        return _make_hot_standby_feedback_message(
+            TimestampTz(send_timestamp), xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch
+        ), offset
+
+    def build(self, *, encoding: str = "utf-8") -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            return _BqIIII.pack(
+                0x68, self.send_timestamp, self.xmin, self.xmin_epoch, self.catalog_xmin, self.catalog_xmin_epoch
+            )
+        except _UNFIT as error:
+            raise encode_error(WALSENDER, self, encoding, error, sender="client") from None
+
+
+_make_hot_standby_feedback_message = maker(HotStandbyFeedbackMessage)
+
+
+AnyMessage = XLogData | PrimaryKeepaliveMessage | StandbyStatusUpdate | HotStandbyFeedbackMessage
+"""Any message of the replication connection."""
+
+_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+
+
+_SERVER_MESSAGES: dict[int, _Parser] = {
+    ord("w"): XLogData._parse,
+    ord("k"): PrimaryKeepaliveMessage._parse,
+}
+
+_CLIENT_MESSAGES: dict[int, _Parser] = {
+    ord("r"): StandbyStatusUpdate._parse,
+    ord("h"): HotStandbyFeedbackMessage._parse,
+}
+
+
+def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> AnyMessage:
+    """The message that the bytes are, all of them; DecodeError if they are none.
+
+    `sender` is who sent them.
+    """
+    if type(data) is not bytes:
+        data = bytes(memoryview(data))
+    messages = _SERVER_MESSAGES if sender == "server" else _CLIENT_MESSAGES
+    try:
+        message, end = messages[data[0]](data, False, False, "utf-8")
+        if end == len(data):
+            return message
+    except _MALFORMED:
+        pass
+    raise decode_error(WALSENDER, 1, data, facts={}, sender=sender)

@@ -1,0 +1,1 @@
+"""From the messages of a replication slot to committed changes of rows."""
