@@ -11,7 +11,11 @@ from codegen.notation import Byte1, Byten, Int, PartName
 from codegen.yamlnodes import Findings
 
 _CLASS_NAMES_TAKEN = {"Decoder", "DecodeError", "EncodeError", "Lsn", "TimestampTz", "TransactionId", "Oid", "Struct"}
-_ATTRIBUTES_TAKEN = {"build", "parse", "struct", "tag", "kinds", "of"}
+_ATTRIBUTES_TAKEN = {"build", "struct", "tag", "kinds", "values", "of"}
+_VARIABLES_TAKEN = {
+    "data", "offset", "streaming", "parallel", "encoding", "start", "end", "item", "read_length", "self", "out", "error",
+}  # fmt: skip
+"""The names that the straight-line codecs give to their own variables."""
 
 
 def check(protocols: Iterable[Protocol], findings: Findings) -> None:
@@ -198,7 +202,8 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
         where = f"{owner}.{row.name}"
         if row.name in seen:
             findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
-        if keyword.iskeyword(row.name) or (row.name in _ATTRIBUTES_TAKEN and not (row.name == "tag" and index == 0)):
+        taken = keyword.iskeyword(row.name) or row.name in _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN
+        if taken and not (row.name == "tag" and index == 0):
             findings.add(row.place, f"{where}: the name {row.name!r} is taken")
         for bit in row.bits.values():
             if bit in names or bit in _ATTRIBUTES_TAKEN or keyword.iskeyword(bit):

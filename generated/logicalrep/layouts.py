@@ -106,7 +106,7 @@ LOGICALREP = ProtocolLayout(
                     doc="Whether the message belongs to a transaction.",
                 ),
                 Field(
-                    name="lsn",
+                    name="message_lsn",
                     type="Int64 (XLogRecPtr)",
                     kind="int",
                     width=8,
@@ -1380,7 +1380,7 @@ WALSENDER = ProtocolLayout(
                     doc="The server\u0027s clock when it sent this.",
                 ),
                 Field(
-                    name="data",
+                    name="payload",
                     type="Byten",
                     kind="bytes",
                     size="rest",

@@ -156,7 +156,7 @@ class Message:
 
     flags: int
     """Whether the message belongs to a transaction."""
-    lsn: Lsn
+    message_lsn: Lsn
     """Where the message lies in the log."""
     prefix: str
     """The name under which its writer files it."""
@@ -169,7 +169,7 @@ class Message:
     struct: ClassVar[Construct] = Struct(
         "tag" / Const(b"M"),
         "flags" / Int8ub,
-        "lsn" / Int64ub,
+        "message_lsn" / Int64ub,
         "prefix" / String,
         "content_length" / Rebuild(Int32sb, len_(this.content)),
         "content" / Bytes(this.content_length),
@@ -184,7 +184,7 @@ class Message:
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Message, int]:
         offset = 1
-        flags, lsn = _BQ.unpack_from(data, offset)
+        flags, message_lsn = _BQ.unpack_from(data, offset)
         offset += 9
         end = data.index(0, offset)
         prefix = data[offset:end].decode(encoding)
@@ -196,13 +196,13 @@ class Message:
             raise MalformedError
         content = data[offset:end]
         offset = end
-        return _make_message(flags, lsn_of(lsn), prefix, content), offset
+        return _make_message(flags, lsn_of(message_lsn), prefix, content), offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
-            out.append(_BBQ.pack(0x4D, self.flags, self.lsn))
+            out.append(_BBQ.pack(0x4D, self.flags, self.message_lsn))
             prefix = self.prefix.encode(encoding)
             if 0 in prefix:
                 raise MalformedError

@@ -112,7 +112,7 @@ class Message:
     """
     flags: int
     """Whether the message belongs to a transaction."""
-    lsn: Lsn
+    message_lsn: Lsn
     """Where the message lies in the log."""
     prefix: str
     """The name under which its writer files it."""
@@ -126,7 +126,7 @@ class Message:
         "tag" / Const(b"M"),
         "xid" / If(session("streaming"), Int32ub),
         "flags" / Int8ub,
-        "lsn" / Int64ub,
+        "message_lsn" / Int64ub,
         "prefix" / String,
         "content_length" / Rebuild(Int32sb, len_(this.content)),
         "content" / Bytes(this.content_length),
@@ -145,7 +145,7 @@ class Message:
         if streaming:
             (xid,) = _I.unpack_from(data, offset)
             offset += 4
-        flags, lsn = _BQ.unpack_from(data, offset)
+        flags, message_lsn = _BQ.unpack_from(data, offset)
         offset += 9
         end = data.index(0, offset)
         prefix = data[offset:end].decode(encoding)
@@ -157,7 +157,7 @@ class Message:
             raise MalformedError
         content = data[offset:end]
         offset = end
-        return _make_message(xid, flags, lsn_of(lsn), prefix, content), offset
+        return _make_message(xid, flags, lsn_of(message_lsn), prefix, content), offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -166,7 +166,7 @@ class Message:
             out.append(_B.pack(0x4D))
             if self.xid is not None:
                 out.append(_I.pack(self.xid))
-            out.append(_BQ.pack(self.flags, self.lsn))
+            out.append(_BQ.pack(self.flags, self.message_lsn))
             prefix = self.prefix.encode(encoding)
             if 0 in prefix:
                 raise MalformedError

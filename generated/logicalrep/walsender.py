@@ -76,7 +76,7 @@ class XLogData:
     """
     send_timestamp: TimestampTz
     """The server's clock when it sent this."""
-    data: bytes
+    payload: bytes
     """The message."""
 
     struct: ClassVar[Construct] = Struct(
@@ -84,7 +84,7 @@ class XLogData:
         "start_lsn" / Int64ub,
         "end_lsn" / Int64ub,
         "send_timestamp" / Int64sb,
-        "data" / GreedyBytes,
+        "payload" / GreedyBytes,
         Terminated,
     )
 
@@ -93,16 +93,16 @@ class XLogData:
         offset = 1
         start_lsn, end_lsn, send_timestamp = _QQq.unpack_from(data, offset)
         offset += 24
-        data = data[offset:]
+        payload = data[offset:]
         offset = len(data)
-        return _make_x_log_data(lsn_of(start_lsn), lsn_of(end_lsn), TimestampTz(send_timestamp), data), offset
+        return _make_x_log_data(lsn_of(start_lsn), lsn_of(end_lsn), TimestampTz(send_timestamp), payload), offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BQQq.pack(0x77, self.start_lsn, self.end_lsn, self.send_timestamp))
-            out.append(self.data)
+            out.append(self.payload)
             return b"".join(out)
         except _UNFIT as error:
             raise encode_error(WALSENDER, self, encoding, error) from None

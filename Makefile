@@ -1,0 +1,49 @@
+# Everyday commands; `make` alone lists them. Each sets up what it needs, from nothing.
+
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/ready
+CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
+
+.DEFAULT_GOAL := help
+.PHONY: help setup regen check test test-quick demo bench build clean
+
+help: ## List the commands
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+setup: $(READY) ## Make .venv and install everything into it
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+regen: $(READY) ## Write generated/ from spec/
+	$(BIN)/python -m codegen regen
+
+check: $(READY) ## Find stale generated code, lint, and check types
+	$(BIN)/python -m codegen check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: $(READY) ## Run all tests
+	$(BIN)/pytest -q -n 2 --dist worksteal
+
+test-quick: $(READY) ## Run the tests that need no large captures
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not corpus"
+
+demo: regen ## Decode a capture of a real server and show what it holds
+	$(BIN)/logicalrep decode --summary $(CAPTURE)
+
+bench: $(READY) ## Measure messages per second, and the ratios to other decoders
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BIN)/python -m bench
+
+build: $(READY) ## Build the sdist and the wheel into dist/
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist
+
+clean: ## Remove everything that these commands made
+	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

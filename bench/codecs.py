@@ -1,0 +1,53 @@
+"""`parse` and `build`: the straight-line code beside the construct Structs and pypgoutput."""
+
+from __future__ import annotations
+
+from bench.corpus import messages
+from bench.measure import Contender, Row, consume, rates
+from logicalrep import v1
+
+_UNIT = "messages/s"
+
+
+def rows() -> list[Row]:
+    """The table's rows; that of pypgoutput is left out where it is not installed."""
+    _, sample = messages(30_000)
+    few = sample[::10]
+    parsed = [v1.parse(data) for data in sample]
+    structs = {ord(layout.tag): layout.struct for layout in (v1.Begin, v1.Commit, v1.Relation, *_ROW_CHANGES)}
+    objects = [(structs[data[0]], structs[data[0]].parse(data)) for data in few]
+    contenders = [
+        Contender("parse", len(sample), lambda: consume(map(v1.parse, sample))),
+        Contender("parse, construct Struct", len(few), lambda: consume(structs[data[0]].parse(data) for data in few)),
+        Contender("build", len(parsed), lambda: consume(message.build() for message in parsed)),
+        Contender(
+            "build, construct Struct", len(objects), lambda: consume(struct.build(item) for struct, item in objects)
+        ),
+    ]
+    peer = _pypgoutput()
+    if peer:
+        contenders.insert(
+            2, Contender("parse, pypgoutput", len(sample), lambda: consume(peer[data[0]](data) for data in sample))
+        )
+    found = rates(contenders)
+    table = [Row("parse", found["parse"], _UNIT)]
+    for name in ("parse, pypgoutput", "parse, construct Struct"):
+        if name in found:
+            table.append(Row(name, found[name], _UNIT, found["parse"] / found[name], "parse is faster"))
+    table.append(Row("build", found["build"], _UNIT))
+    name = "build, construct Struct"
+    table.append(Row(name, found[name], _UNIT, found["build"] / found[name], "build is faster"))
+    return table
+
+
+_ROW_CHANGES = (v1.Insert, v1.Update, v1.Delete)
+
+
+def _pypgoutput() -> dict[int, type]:
+    """pypgoutput's classes by tag; empty where it is not installed."""
+    try:
+        from pypgoutput import decoders
+    except ImportError:
+        return {}
+    names = ("Begin", "Commit", "Relation", "Insert", "Update", "Delete")
+    return {ord(getattr(v1, name).tag): getattr(decoders, name) for name in names}

@@ -1,0 +1,196 @@
+"""Capture files in, messages out: what a server sent, kept in a file with how the session was set up.
+
+Three formats are read, plain or compressed with gzip, told apart by their content:
+
+* JSON lines, `pgoutput-capture/1`: a header, then one message a line with its LSN and its bytes in hex;
+* JSON lines, `pgoutput-raw/1`: a header, then one protocol message a line, of which XLogData is unwrapped;
+* framed binary: uint64 LSN, uint32 length and the message, big-endian, again and again, with no header.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from struct import Struct
+from typing import Any, Self
+
+from logicalrep import Decoder, Lsn, versions, walsender
+from logicalrep_pipeline.encodings import python_codec
+
+_FRAME = Struct(">QI")
+_LONGEST_MESSAGE = 1 << 30
+_NEWEST = max(versions.PARSE)
+
+
+class CaptureError(ValueError):
+    """A file that is no capture, or a damaged one; says where and what is wrong."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """How the session was set up that a capture is of."""
+
+    protocol_version: int = _NEWEST
+    parallel: bool = False
+    """Whether it had the option streaming = parallel."""
+    two_phase: bool = False
+    """Whether its slot was created with two_phase."""
+    encoding: str = "utf-8"
+    """Its client_encoding, as a Python codec."""
+    header: dict[str, Any] = field(default_factory=dict)
+    """The capture's header as it is; empty where the format has none."""
+
+    def decoder(self) -> Decoder:
+        """A new decoder for such a session."""
+        return Decoder(self.protocol_version, parallel=self.parallel, two_phase=self.two_phase, encoding=self.encoding)
+
+
+class Capture:
+    """An open capture file: `session`, and the messages by iterating, each with its LSN.
+
+    >>> with Capture.open("orders.jsonl.gz") as capture:
+    ...     for lsn, data in capture:
+    ...         ...
+    """
+
+    def __init__(self, path: Path, raw: io.BufferedReader, stream: io.BufferedReader) -> None:
+        self._path = path
+        self._raw = raw
+        self._stream = stream
+        self.size = path.stat().st_size
+        """The file's size in bytes, as it lies on the disk."""
+        self.session = Session()
+        """How the session was set up; the newest protocol version where the file does not say."""
+        self._is_raw_conversation = False
+        self._is_json = self._peek() == b"{"
+        if self._is_json:
+            self.session = self._read_header()
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a capture; CaptureError if it is none, OSError if it cannot be read."""
+        path = Path(path)
+        raw = path.open("rb")
+        try:
+            compressed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            return cls(path, raw, io.BufferedReader(gzip.open(raw)) if compressed else raw)
+        except BaseException:
+            raw.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stream.close()
+        self._raw.close()
+
+    @property
+    def position(self) -> int:
+        """How many bytes of the file have been read, of `size`."""
+        return self._raw.tell()
+
+    def __iter__(self) -> Iterator[tuple[Lsn, bytes]]:
+        return self._json_messages() if self._is_json else self._framed_messages()
+
+    def _peek(self) -> bytes:
+        try:
+            return self._stream.peek(1)[:1]
+        except (OSError, EOFError) as error:
+            raise CaptureError(f"{self._path}: is damaged: {error}") from None
+
+    def _lines(self) -> Iterator[bytes]:
+        while line := self._line():
+            yield line
+
+    def _line(self) -> bytes:
+        try:
+            return self._stream.readline()
+        except (OSError, EOFError) as error:
+            raise CaptureError(f"{self._path}: is damaged: {error}") from None
+
+    def _read_header(self) -> Session:
+        header = self._json(self._line(), 1)
+        kind = header.get("format")
+        if kind not in ("pgoutput-capture/1", "pgoutput-raw/1"):
+            raise CaptureError(
+                f"{self._path}:1: the format is {kind!r}; 'pgoutput-capture/1' or 'pgoutput-raw/1' is expected"
+            )
+        self._is_raw_conversation = kind == "pgoutput-raw/1"
+        version = header.get("proto_version")
+        if not isinstance(version, int) or version not in versions.PARSE:
+            raise CaptureError(f"{self._path}:1: proto_version is {version!r}; 1 to {_NEWEST} is expected")
+        options = header.get("options")
+        try:
+            encoding = python_codec(str(header.get("client_encoding", "UTF8")))
+        except ValueError as error:
+            raise CaptureError(f"{self._path}:1: {error}") from None
+        return Session(
+            protocol_version=version,
+            parallel=isinstance(options, dict) and options.get("streaming") == "parallel",
+            two_phase=header.get("slot_two_phase") is True,
+            encoding=encoding,
+            header=header,
+        )
+
+    def _json(self, line: bytes, number: int) -> dict[str, Any]:
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise CaptureError(f"{self._path}:{number}: is no JSON: {error}") from None
+        if not isinstance(value, dict):
+            raise CaptureError(f"{self._path}:{number}: is no JSON object")
+        return value
+
+    def _json_messages(self) -> Iterator[tuple[Lsn, bytes]]:
+        for number, line in enumerate(self._lines(), start=2):
+            if not line.strip():
+                continue
+            row = self._json(line, number)
+            try:
+                data = bytes.fromhex(row["data"])
+                if not self._is_raw_conversation:
+                    yield Lsn(row["lsn"]), data
+                    continue
+                if row["dir"] != "s" or row["type"] != "d":
+                    continue
+                envelope = walsender.parse(data)
+            except KeyError as error:
+                raise CaptureError(f"{self._path}:{number}: has no {error}") from None
+            except (TypeError, ValueError) as error:
+                raise CaptureError(f"{self._path}:{number}: {error}") from None
+            if isinstance(envelope, walsender.XLogData):
+                yield envelope.start_lsn, envelope.payload
+
+    def _framed_messages(self) -> Iterator[tuple[Lsn, bytes]]:
+        offset = 0
+        while frame := self._read(_FRAME.size, offset):
+            if len(frame) < _FRAME.size:
+                raise CaptureError(f"{self._path}: ends within a frame, at byte {offset}")
+            lsn, length = _FRAME.unpack(frame)
+            if length > _LONGEST_MESSAGE:
+                raise CaptureError(
+                    f"{self._path}: a message of {length} bytes at byte {offset} is longer than any; "
+                    "is this a file of uint64 LSN, uint32 length and message?"
+                )
+            offset += _FRAME.size
+            data = self._read(length, offset)
+            if len(data) < length:
+                raise CaptureError(f"{self._path}: ends within a message, at byte {offset}")
+            offset += length
+            yield Lsn(lsn), data
+
+    def _read(self, size: int, offset: int) -> bytes:
+        try:
+            return self._stream.read(size)
+        except (OSError, EOFError) as error:
+            raise CaptureError(f"{self._path}: is damaged at byte {offset}: {error}") from None

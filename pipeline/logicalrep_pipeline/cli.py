@@ -1,0 +1,200 @@
+"""The command line, `logicalrep`: each command's arguments, and what becomes of errors."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from pathlib import Path
+
+from logicalrep import DecodeError, versions
+from logicalrep.layouts import LOGICALREP, WALSENDER
+from logicalrep_pipeline.captures import Capture, CaptureError, Session
+from logicalrep_pipeline.encodings import python_codec
+from logicalrep_pipeline.inspection import inspect
+from logicalrep_pipeline.message_json import message_json
+from logicalrep_pipeline.summary import Summary
+from logicalrep_pipeline.terminal import Progress, Style
+
+_NEWEST = max(versions.PARSE)
+
+
+class UsageError(Exception):
+    """Arguments that make no sense; exit code 2."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; exit code 0 done, 1 the input is bad, 2 the arguments are."""
+    options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    try:
+        code: int = options.run(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # The reader, `head` for example, has seen enough. Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except UsageError as error:
+        return _fail(str(error), 2)
+    except (CaptureError, DecodeError, OSError) as error:
+        return _fail(str(error), 1)
+
+
+def _fail(text: str, code: int) -> int:
+    sys.stdout.flush()
+    print(f"{Style(sys.stderr).red('error:')} {text}", file=sys.stderr)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="logicalrep", description="Read what PostgreSQL sends for logical replication (the pgoutput plugin)."
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_decode(commands)
+    _add_inspect(commands)
+    return parser
+
+
+def _add_session(parser: argparse.ArgumentParser, *, of_file: bool) -> None:
+    """The options that say how the session was set up."""
+    unless = "; what the file says unless given" if of_file else ""
+    parser.add_argument(
+        "--protocol-version",
+        type=int,
+        choices=list(versions.PARSE),
+        help=f"the option proto_version of the session (default: {_NEWEST}{unless})",
+    )
+    parser.add_argument(
+        "--parallel", action="store_true", help=f"the session had the option streaming = parallel{unless}"
+    )
+    parser.add_argument(
+        "--two-phase",
+        action="store_true",
+        help=f"the slot was created with two_phase, so that prepared transactions come in any version{unless}",
+    )
+    parser.add_argument(
+        "--encoding", metavar="NAME", help=f"the session's client_encoding, UTF8 or LATIN1 for example{unless}"
+    )
+
+
+def _add_decode(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "decode",
+        help="print each message of a capture file as a JSON object",
+        description="Print each message of a capture as one JSON object a line. LSNs are text, times ISO 8601 in UTC. "
+        'A column value is text, or {"base64": ...} where it is not; null is NULL, and {"unchanged": true} a TOASTed '
+        "value that was not sent.",
+        epilog="FILE is JSON lines of the formats pgoutput-capture/1 or pgoutput-raw/1, or binary frames of uint64 "
+        "LSN, uint32 length and message, big-endian; plain or compressed with gzip.",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
+    parser.add_argument("--summary", action="store_true", help="print what the capture holds, not each message")
+    _add_session(parser, of_file=True)
+    parser.set_defaults(run=_decode)
+
+
+def _decode(options: argparse.Namespace) -> int:
+    with Capture.open(options.file) as capture:
+        session = _session(options, capture.session)
+        decoder = session.decoder()
+        summary = Summary(session) if options.summary else None
+        progress = Progress(capture.size)
+        try:
+            for number, (lsn, data) in enumerate(capture, start=1):
+                try:
+                    message = decoder.decode(data)
+                except DecodeError as error:
+                    raise CaptureError(f"{options.file}: message {number} at LSN {lsn}: {error}") from None
+                if summary is not None:
+                    summary.add(lsn, data, message, decoder)
+                else:
+                    print(json.dumps(message_json(lsn, message, decoder), ensure_ascii=False))
+                progress.show(capture.position)
+        finally:
+            progress.clear()
+        if summary is not None:
+            for line in summary.lines(str(options.file), Style(sys.stdout)):
+                print(line)
+    return 0
+
+
+def _session(options: argparse.Namespace, found: Session) -> Session:
+    """The session that the file describes, with what the arguments say otherwise."""
+    return Session(
+        protocol_version=options.protocol_version or found.protocol_version,
+        parallel=options.parallel or found.parallel,
+        two_phase=options.two_phase or found.two_phase,
+        encoding=_codec(options.encoding) if options.encoding else found.encoding,
+        header=found.header,
+    )
+
+
+def _codec(name: str) -> str:
+    try:
+        return python_codec(name)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "inspect",
+        help="print one message byte by byte",
+        description="Print one message byte by byte: offset, bytes, field, type and value of each field. Bytes that "
+        "are no message are printed up to the fault, and the fault is named.",
+    )
+    parser.add_argument("hex", metavar="HEX", help="the message in hexadecimal, or - to read that from stdin")
+    parser.add_argument(
+        "--streaming", action="store_true", help="the message lies between Stream Start and Stream Stop"
+    )
+    _add_session(parser, of_file=False)
+    parser.add_argument(
+        "--walsender",
+        choices=["server", "client"],
+        help="the message is one of the replication connection (XLogData, keepalive, status update), sent by this side",
+    )
+    parser.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="(default: auto)")
+    parser.set_defaults(run=_inspect)
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    text = sys.stdin.read() if options.hex == "-" else options.hex
+    style = Style(sys.stdout, options.color)
+    lines = inspect(
+        WALSENDER if options.walsender else LOGICALREP,
+        1 if options.walsender else options.protocol_version or _NEWEST,
+        _bytes_of(text),
+        facts={
+            "streaming": options.streaming,
+            "parallel": options.parallel,
+            "two_phase": options.two_phase,
+        },
+        encoding=_codec(options.encoding or "UTF8"),
+        sender=options.walsender or "server",
+        style=style,
+    )
+    for line in lines:
+        print(line)
+    return 0
+
+
+def _bytes_of(text: str) -> bytes:
+    r"""The bytes of hexadecimal text as tools print it: 0x49…, \x49…, 49:00, 49 00."""
+    digits = "".join(text.split()).replace(":", "")
+    if digits[:2].lower() in ("0x", "\\x"):
+        digits = digits[2:]
+    try:
+        return bytes.fromhex(digits)
+    except ValueError as error:
+        raise UsageError(f"the message is no hexadecimal text: {error}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""One message byte by byte: what `logicalrep inspect` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from logicalrep import DecodeError
+from logicalrep.layout import ProtocolLayout
+from logicalrep.walk import Step, walk
+from logicalrep_pipeline.terminal import Style
+
+_BYTES_SHOWN = 8
+_VALUE_WIDTH = 60
+
+
+def inspect(
+    protocol: ProtocolLayout,
+    version: int,
+    data: bytes,
+    *,
+    facts: dict[str, bool],
+    encoding: str,
+    sender: str,
+    style: Style,
+) -> Iterator[str]:
+    """The lines of a table, one a field: offset, bytes, field, type, value.
+
+    After a fault come the bytes where it lies, marked, and then the DecodeError is raised.
+    """
+    rows = [("offset", "bytes", "field", "type", "value")]
+    fault: DecodeError | None = None
+    try:
+        for step in walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender):
+            rows.append((str(step.offset), _hex(step.data), step.path, step.field.type, _value(step)))
+    except DecodeError as error:
+        fault = error
+        rows.append(
+            (str(error.offset), _hex(data[error.offset :]) or "(none)", error.field, "", "expected " + error.expected)
+        )
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for number, row in enumerate(rows):
+        offset, *texts = row
+        cells = [offset.rjust(widths[0]), *(text.ljust(width) for text, width in zip(texts, widths[1:], strict=False))]
+        line = "  ".join([*cells, texts[-1]]).rstrip()
+        if number == 0:
+            yield style.dim(line)
+        elif fault is not None and number == len(rows) - 1:
+            yield style.red(line)
+            yield " " * (widths[0] + 2) + style.red("^^")
+        else:
+            yield line
+    if fault is not None:
+        raise fault
+
+
+def _hex(data: bytes) -> str:
+    shown = data[:_BYTES_SHOWN].hex(" ")
+    return shown if len(data) <= _BYTES_SHOWN else f"{shown} .. ({len(data)})"
+
+
+def _value(step: Step) -> str:
+    value = step.value
+    if step.field.constants and not step.field.characters:
+        return str(value)
+    names = [name for bit, name in step.field.bits.items() if isinstance(value, int) and value & bit]
+    if names:
+        return f"{value} ({', '.join(names)})"
+    if isinstance(value, bytes):
+        value = _text(value)
+    elif isinstance(value, str):
+        value = repr(value)
+    text = str(value)
+    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 3]}..."
+
+
+def _text(value: bytes) -> str:
+    try:
+        text = value.decode("utf-8")
+    except UnicodeDecodeError:
+        return repr(value)
+    return repr(text)

@@ -1,0 +1,80 @@
+"""Messages as JSON objects: what `logicalrep decode` prints of each."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import fields
+from typing import Any
+
+from logicalrep import Decoder, Lsn, TimestampTz
+from logicalrep.layouts import LOGICALREP
+from logicalrep.v1 import TupleData
+from logicalrep.versions import AnyMessage, Message, Relation
+
+_NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
+_UNCHANGED = ord("u")
+_BINARY = ord("b")
+
+
+def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, Any]:
+    """A message just decoded by `decoder`, ready for json.dumps.
+
+    An LSN is text as `16/B374D848`, a time ISO 8601 in UTC. A column value is text where it is text in the session's
+    encoding, `{"base64": ...}` where not, null for NULL, and `{"unchanged": true}` for a TOASTed value that was not
+    sent; rows are objects by column name, and lists where the Relation has not as many columns as the row.
+    """
+    result: dict[str, Any] = {"lsn": str(lsn), "message": _NAMES[message.tag]}
+    relation_id = getattr(message, "relation_id", None)
+    relation = decoder.relations.get(relation_id) if relation_id is not None else None
+    for field in fields(message):
+        value = getattr(message, field.name)
+        if value is None:
+            continue
+        if isinstance(value, TupleData):
+            result[field.name] = _row(value, relation, decoder.encoding)
+        else:
+            result[field.name] = _plain(value, decoder.encoding)
+        if field.name == "relation_id" and relation is not None and not isinstance(message, Relation):
+            result["relation"] = relation_name(relation)
+    if isinstance(message, Message):
+        result["transactional"] = message.transactional
+    return result
+
+
+def relation_name(relation: Relation) -> str:
+    """schema.table, as the server has them, without quotes."""
+    return f"{relation.namespace or 'pg_catalog'}.{relation.name}"
+
+
+def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, Any] | list[Any]:
+    values = [
+        {"unchanged": True} if kind == _UNCHANGED else _value(value, encoding, binary=kind == _BINARY)
+        for kind, value in zip(row.kinds, row.values, strict=True)
+    ]
+    if relation is None or len(relation.columns) != len(values):
+        return values
+    return {column.name: value for column, value in zip(relation.columns, values, strict=True)}
+
+
+def _value(value: bytes | None, encoding: str, *, binary: bool = False) -> str | dict[str, str] | None:
+    if value is None:
+        return None
+    if not binary:
+        try:
+            return value.decode(encoding)
+        except UnicodeDecodeError:
+            pass
+    return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def _plain(value: Any, encoding: str) -> Any:
+    """An attribute that is no row: a number, text, bytes, or a tuple of them or of parts."""
+    if isinstance(value, Lsn | TimestampTz):
+        return str(value)
+    if isinstance(value, bytes):
+        return _value(value, encoding)
+    if isinstance(value, tuple):
+        return [_plain(item, encoding) for item in value]
+    if hasattr(value, "__dataclass_fields__"):
+        return {field.name: _plain(getattr(value, field.name), encoding) for field in fields(value)}
+    return value

@@ -1,0 +1,64 @@
+"""What a terminal gets and a pipe does not: colour, and a bar that shows how far a long file has been read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import IO
+
+
+class Style:
+    """Colours for a stream: none unless it is a terminal, NO_COLOR is unset and TERM is not dumb."""
+
+    def __init__(self, stream: IO[str], choice: str = "auto") -> None:
+        """`choice` is auto, always or never."""
+        wanted = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        self.coloured = choice == "always" or (choice == "auto" and wanted)
+
+    def _paint(self, code: str, text: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text
+
+    def bold(self, text: str) -> str:
+        """What a table or its sum is about."""
+        return self._paint("1", text)
+
+    def dim(self, text: str) -> str:
+        """What is there for orientation only."""
+        return self._paint("2", text)
+
+    def red(self, text: str) -> str:
+        """What is wrong."""
+        return self._paint("31", text)
+
+
+class Progress:
+    """A bar on stderr, on a terminal only, that appears once the work has taken a second."""
+
+    def __init__(self, total: int, stream: IO[str] | None = None) -> None:
+        """`total` is what `show` counts up to, in bytes."""
+        self._total = max(total, 1)
+        self._stream = sys.stderr if stream is None else stream
+        self._active = self._stream.isatty()
+        self._next = time.monotonic() + 1
+        self._drawn = False
+
+    def show(self, done: int) -> None:
+        """Draw the bar, ten times a second at the most."""
+        if not self._active:
+            return
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + 0.1
+        self._drawn = True
+        part = min(done / self._total, 1)
+        self._stream.write(f"\r{'#' * int(30 * part):<30} {part:4.0%} of {self._total / 1e6:.1f} MB\x1b[K")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self._drawn:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._drawn = False

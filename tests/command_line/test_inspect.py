@@ -1,0 +1,122 @@
+"""`logicalrep inspect`: one message byte by byte."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from logicalrep_pipeline.cli import main
+
+INSERT = "49 0000038f 4e 0003 74 00000001 31 6e 62 00000009 000102030405060708"
+
+
+def inspected(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(["inspect", *arguments])
+    output = capsys.readouterr()
+    return code, output.out, output.err
+
+
+def test_each_field_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = inspected(capsys, INSERT)
+    assert code == 0
+    assert out == (
+        "offset  bytes                           field                type         value\n"
+        "     0  49                              tag                  Byte1('I')   'I'\n"
+        "     1  00 00 03 8f                     relation_id          Int32 (Oid)  911\n"
+        "     5  4e                              new_kind             Byte1('N')   'N'\n"
+        "     6  00 03                           new.column_count     Int16        3\n"
+        "     8  74                              new.cells[0].kind    Byte1('t')   't'\n"
+        "     9  00 00 00 01                     new.cells[0].length  Int32        1\n"
+        "    13  31                              new.cells[0].value   Byten        '1'\n"
+        "    14  6e                              new.cells[1].kind    Byte1('n')   'n'\n"
+        "    15  62                              new.cells[2].kind    Byte1('b')   'b'\n"
+        "    16  00 00 00 09                     new.cells[2].length  Int32        9\n"
+        r"    20  00 01 02 03 04 05 06 07 .. (9)  new.cells[2].value   Byten        '\x00\x01\x02\x03\x04\x05\x06\x07\x08'"
+        "\n"
+    )
+
+
+@pytest.mark.parametrize("prefix", ["0x", "\\x", ""])
+def test_hexadecimal_is_read_as_tools_print_it(capsys: pytest.CaptureFixture[str], prefix: str) -> None:
+    code, out, _ = inspected(capsys, prefix + "45")
+    assert (code, out.splitlines()[1]) == (0, "     0  45     tag    Byte1('E')  'E'")
+
+
+def test_the_message_can_come_from_stdin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("45\n"))
+    assert inspected(capsys, "-")[0] == 0
+
+
+def test_a_streamed_message_has_an_xid(capsys: pytest.CaptureFixture[str]) -> None:
+    message = "54 000002e6 00000001 03 00004000"
+    code, out, _ = inspected(capsys, message, "--streaming", "--protocol-version", "2")
+    assert code == 0
+    assert out == (
+        "offset  bytes        field            type                   value\n"
+        "     0  54           tag              Byte1('T')             'T'\n"
+        "     1  00 00 02 e6  xid              Int32 (TransactionId)  742\n"
+        "     5  00 00 00 01  relation_count   Int32                  1\n"
+        "     9  03           options          Int8                   3 (cascade, restart_identity)\n"
+        "    10  00 00 40 00  relation_ids[0]  Int32 (Oid)            16384\n"
+    )
+
+
+def test_a_fault_is_pointed_at_after_what_could_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = inspected(capsys, "49 0000038f 4e 0001 74 00000002 31")
+    assert code == 1
+    assert out == (
+        "offset  bytes        field                type         value\n"
+        "     0  49           tag                  Byte1('I')   'I'\n"
+        "     1  00 00 03 8f  relation_id          Int32 (Oid)  911\n"
+        "     5  4e           new_kind             Byte1('N')   'N'\n"
+        "     6  00 01        new.column_count     Int16        1\n"
+        "     8  74           new.cells[0].kind    Byte1('t')   't'\n"
+        "     9  00 00 00 02  new.cells[0].length  Int32        2\n"
+        "    13  31           new.cells[0].value                expected 2 bytes\n"
+        "        ^^\n"
+    )
+    assert err == (
+        "error: Insert: new.cells[0].value at offset 13: expected 2 bytes, found 1 byte to the end of the message\n"
+    )
+
+
+def test_a_session_that_had_two_phase_reads_its_messages_in_any_version(capsys: pytest.CaptureFixture[str]) -> None:
+    prepare = "50 00 0000000000001000 0000000000001030 0003034062c50000 000002e4 6700"
+    code, _, err = inspected(capsys, prepare, "--protocol-version", "1")
+    assert code == 1
+    assert "Prepare of version 3, which is sent to older versions too where two_phase" in err
+    assert inspected(capsys, prepare, "--protocol-version", "1", "--two-phase")[0] == 0
+
+
+def test_the_envelope_can_be_inspected(capsys: pytest.CaptureFixture[str]) -> None:
+    keepalive = "6b 0000000000001000 0003034062c50000 01"
+    code, out, _ = inspected(capsys, keepalive, "--walsender", "server")
+    assert code == 0
+    assert out.splitlines()[2] == "     1  00 00 00 00 00 00 10 00  end_lsn          Int64       0/1000"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["4"], "the message is no hexadecimal text: non-hexadecimal number found in fromhex() arg at position 1"),
+        (["45", "--encoding", "EBCDIC"], "client_encoding 'EBCDIC' has no Python codec; use UTF8 for the session"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], error: str
+) -> None:
+    assert inspected(capsys, *arguments) == (2, "", f"error: {error}\n")
+
+
+def test_colour_is_for_terminals_or_on_demand(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\x1b" not in inspected(capsys, "45")[1]
+    assert "\x1b" in inspected(capsys, "45", "--color", "always")[1]
+
+
+@pytest.mark.parametrize("command", [[], ["decode"], ["inspect"]])
+def test_help_explains(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main([*command, "--help"])
+    assert exit_.value.code == 0
+    assert "usage: logicalrep" in capsys.readouterr().out
