@@ -250,5 +250,5 @@ def test_the_summary_counts_messages_transactions_and_tables(
         "First rows\n"
         '  insert public.orders: new {"id": "1", "note": "Käse"}\n'
         '  update public.orders: new {"id": "1", "note": {"unchanged": true}}\n'
-        '  update public.orders: old {"id": "1", "note": null}, new {"id": {"base64": "AAAAAg=="}, "note": {"...\n'
+        '  update public.orders: old {"id": "1", "note": null}, new {"id": {"base64": "AAAAAg=="}, "note": {...\n'
     )
