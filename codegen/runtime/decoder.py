@@ -6,18 +6,20 @@ What a message may follow and what it changes comes from the layouts; this file 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from logicalrep.errors import DecodeError
 from logicalrep.layout import MessageLayout
 from logicalrep.layouts import LOGICALREP
 from logicalrep.scalars import Buffer, Oid
-from logicalrep.versions import PARSE, AnyMessage, Delete, Insert, Relation, Truncate, Type, Update
+from logicalrep.versions import PARSE, AnyMessage, Relation, Type
 from logicalrep.walk import walk
 
 OUTSIDE = "outside"
 """The place of messages that stand between transactions and stream segments."""
 
-_LAYOUTS = {layout.tag: layout for layout in LOGICALREP.messages}
+_NO_MESSAGE = LOGICALREP.messages[0]
+"""Stands in for the layout of bytes that `parse` is going to refuse."""
 
 
 class Decoder:
@@ -50,28 +52,39 @@ class Decoder:
         """Where the session is: `outside`, or in a `transaction`, a `prepared transaction` or a `stream`."""
         self.streaming = False
         """Whether it is between Stream Start and Stream Stop."""
-        self._parse: dict[int, Callable[..., AnyMessage]] = {}
+        self._known: dict[int, tuple[Callable[..., AnyMessage], MessageLayout]] = {}
         for layout in LOGICALREP.messages:
             if layout.since <= version:
-                self._parse[ord(layout.tag)] = PARSE[version]
+                self._known[ord(layout.tag)] = PARSE[version], layout
             elif two_phase and layout.also_when == "two_phase":
-                self._parse[ord(layout.tag)] = PARSE[layout.since]
+                self._known[ord(layout.tag)] = PARSE[layout.since], layout
 
     def decode(self, data: Buffer) -> AnyMessage:
         """The next message; DecodeError if the bytes are none, or one that cannot come here."""
         if type(data) is not bytes:
             data = bytes(memoryview(data))
-        parse = self._parse.get(data[0], PARSE[self.version]) if data else PARSE[self.version]
-        message = parse(data, streaming=self.streaming, parallel=self.parallel, encoding=self.encoding)
-        layout = _LAYOUTS[message.tag]
+        parse, layout = self._known.get(data[0] if data else 0, (PARSE[self.version], _NO_MESSAGE))
+        message: Any = parse(data, streaming=self.streaming, parallel=self.parallel, encoding=self.encoding)
         if self.block not in layout.places:
             raise self._out_of_place(layout)
-        if isinstance(message, Relation):
+        tag = layout.tag
+        if tag in "IUD":
+            if message.relation_id not in self.relations:
+                raise self._unknown_relation(data, layout, "relation_id", message.relation_id)
+        elif tag == "R":
             self.relations[message.relation_id] = message
-        elif isinstance(message, Type):
+        elif tag == "Y":
             self.types[message.type_id] = message
+        elif tag == "T":
+            for index, oid in enumerate(message.relation_ids):
+                if oid not in self.relations:
+                    raise self._unknown_relation(data, layout, f"relation_ids[{index}]", oid)
         else:
-            self._check_relations(data, layout, message)
+            self._follow(layout)
+        return message  # type: ignore[no-any-return]
+
+    def _follow(self, layout: MessageLayout) -> None:
+        """Change the state as the message does."""
         if layout.opens:
             self.block = layout.opens
         elif layout.closes:
@@ -80,7 +93,6 @@ class Decoder:
             self.streaming = True
         elif layout.clears == "streaming":
             self.streaming = False
-        return message
 
     def _out_of_place(self, layout: MessageLayout) -> DecodeError:
         here = "outside of transactions and streams" if self.block == OUTSIDE else f"inside a {self.block}"
@@ -89,17 +101,9 @@ class Decoder:
             allowed.insert(0, "outside of transactions and streams")
         return DecodeError(layout.name, "tag", 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
 
-    def _check_relations(self, data: bytes, layout: MessageLayout, message: AnyMessage) -> None:
-        """A row or Truncate of a table that no Relation has described could not be read."""
-        if isinstance(message, Truncate):
-            paths = {f"relation_ids[{index}]": oid for index, oid in enumerate(message.relation_ids)}
-        elif isinstance(message, Insert | Update | Delete):
-            paths = {"relation_id": message.relation_id}
-        else:
-            return
-        for path, oid in paths.items():
-            if oid not in self.relations:
-                facts = {"streaming": self.streaming, "parallel": self.parallel}
-                steps = walk(LOGICALREP, self.version, data, facts=facts, encoding=self.encoding)
-                offset = next(step.offset for step in steps if step.path == path)
-                raise DecodeError(layout.name, path, offset, "a table that a Relation has described", f"OID {oid}")
+    def _unknown_relation(self, data: bytes, layout: MessageLayout, path: str, oid: Oid) -> DecodeError:
+        """A row of a table that no Relation has described could not be read."""
+        facts = {"streaming": self.streaming, "parallel": self.parallel}
+        steps = walk(LOGICALREP, self.version, data, facts=facts, encoding=self.encoding)
+        offset = next(step.offset for step in steps if step.path == path)
+        return DecodeError(layout.name, path, offset, "a table that a Relation has described", f"OID {oid}")

@@ -298,7 +298,7 @@ _make_relation = maker(Relation)
 class Type:
     """Names a data type that is not built in, ahead of the Relation that uses it.
 
-    Sent for OIDs of 10000 and above only, and not again when the type is renamed.
+    Sent for OIDs of 10000 and above only, those in pg_catalog included, and not again when the type is renamed.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TYPE
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.

@@ -124,7 +124,10 @@ class BeginPrepare:
     The server's own reader refuses zero here.
     """
     prepare_timestamp: TimestampTz
-    """When the transaction was prepared."""
+    """When the transaction was prepared.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
     xid: TransactionId
     """The transaction's id."""
     gid: str
@@ -197,7 +200,10 @@ class Prepare:
     The server's own reader refuses zero here.
     """
     prepare_timestamp: TimestampTz
-    """When the transaction was prepared."""
+    """When the transaction was prepared.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
     xid: TransactionId
     """The transaction's id."""
     gid: str
@@ -439,7 +445,10 @@ class StreamPrepare:
     The server's own reader refuses zero here.
     """
     prepare_timestamp: TimestampTz
-    """When the transaction was prepared."""
+    """When the transaction was prepared.
+
+    For a transaction replayed from a replication origin, the time at the origin.
+    """
     xid: TransactionId
     """The id of the top-level transaction."""
     gid: str
