@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable
 
 from codegen.model import OUTSIDE, REST, Field, Message, Part, Place, Protocol, parts_used
 from codegen.names import class_name
-from codegen.notation import Byte1, Byten, Int, PartName
+from codegen.notation import Byte1, Byten, Int, PartName, Unknown
 from codegen.yamlnodes import Findings
 
 _CLASS_NAMES_TAKEN = {"Decoder", "DecodeError", "EncodeError", "Lsn", "TimestampTz", "TransactionId", "Oid", "Struct"}
 _ATTRIBUTES_TAKEN = {"build", "struct", "tag", "kinds", "values", "of"}
 _VARIABLES_TAKEN = {
-    "data", "offset", "streaming", "parallel", "encoding", "start", "end", "item", "read_length", "self", "out", "error",
+    "data", "offset", "streaming", "parallel", "encoding", "start", "end", "item", "read_length", "self", "out",
+    "error",
 }  # fmt: skip
 """The names that the straight-line codecs give to their own variables."""
 
 
-def check(protocols: Iterable[Protocol], findings: Findings) -> None:
-    """Add a finding for everything that does not fit together."""
-    for protocol in protocols:
-        _check_names(protocol, findings)
-        _check_versions(protocol, findings)
+def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: set[str]) -> None:
+    """Add a finding for everything that does not fit together.
+
+    What cannot be judged, as it could not be read, is passed over: how messages go together unless `complete`, and how
+    the rows of the `damaged` layouts do.
+    """
+    _check_names(protocol, findings)
+    _check_versions(protocol, findings)
+    if complete:
         _check_blocks(protocol, findings)
-        _check_parts(protocol, findings)
-        for message in protocol.messages:
-            _check_message(protocol, message, findings)
-            _check_layout(protocol, message.name, message.fields, message.since, findings)
-        for part in protocol.parts:
-            _check_layout(protocol, part.name, part.fields, 1, findings)
-            for alternative in part.alternatives:
-                _check_layout(protocol, alternative.name, alternative.fields, 1, findings)
+        if not damaged:
+            _check_parts(protocol, findings)
+    layouts = [(message.name, message.fields, message.since) for message in protocol.messages]
+    layouts += [(part.name, part.fields, 1) for part in protocol.parts]
+    layouts += [(other.name, other.fields, 1) for part in protocol.parts for other in part.alternatives]
+    for message in protocol.messages:
+        _check_message(protocol, message, damaged, findings)
+    for name, fields, since in layouts:
+        if name not in damaged:
+            _check_layout(protocol, name, fields, since, findings)
 
 
 def _check_names(protocol: Protocol, findings: Findings) -> None:
@@ -100,17 +106,12 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
             findings.add(protocol.place, f"callback {callback!r} sends no message")
 
 
-def _check_message(protocol: Protocol, message: Message, findings: Findings) -> None:
-    if not _is_tag(message.fields):
-        place = message.fields[0].place if message.fields else message.place
-        findings.add(place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
-    if protocol.blocks and not message.places:
-        findings.add(message.place, f"{message.name} has no 'place'")
-    if protocol.callbacks and not message.callbacks:
-        findings.add(message.place, f"{message.name} has no 'callback'")
-    if message.opens is not None and message.places != (OUTSIDE,):
+def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
+    if message.name not in damaged and not _is_tag(message.fields):
+        findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
+    if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
-    if message.closes is not None and message.places != (message.closes,):
+    if message.closes is not None and message.places not in ((), (message.closes,)):
         findings.add(message.place, f"{message.name} closes a block, so its place must be {message.closes!r} alone")
 
 
@@ -177,6 +178,8 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
     value_names = set()
     for alternative in part.alternatives:
         tag, *rest = alternative.fields
+        if any(isinstance(row.type, Unknown) for row in alternative.fields):
+            continue
         if not isinstance(tag.type, Byte1) or len(tag.type.constants) != 1 or tag.optional or tag.when:
             findings.add(tag.place, f"{alternative.name} must begin with a constant: '- {tag.name}: Byte1('X')'")
             continue
@@ -258,6 +261,8 @@ def _check_extent(
     findings: Findings,
 ) -> None:
     """A size for every Byten and nothing else; a count for what repeats; each an earlier integer used once."""
+    if isinstance(row.type, Unknown):
+        return
     is_bytes = isinstance(row.type, Byten)
     if is_bytes and row.size is None:
         findings.add(row.place, f"{where} has no 'size'; allowed: an earlier integer, or {REST}")
@@ -286,7 +291,7 @@ def _check_extent(
 
 
 def _is_plain_integer(row: Field) -> bool:
-    return (
+    return isinstance(row.type, Unknown) or (
         isinstance(row.type, Int)
         and not row.constants
         and row.named_type is None
@@ -298,6 +303,8 @@ def _is_plain_integer(row: Field) -> bool:
 
 def _check_value(protocol: Protocol, where: str, row: Field, findings: Findings) -> None:
     named = row.named_type
+    if isinstance(row.type, Unknown):
+        return
     if isinstance(row.type, Int) and named is not None:
         if row.is_named is not None and (row.type.name is not None or row.constants):
             findings.add(row.place, f"{where}: 'is' belongs to an integer without name and constant only")
@@ -324,6 +331,8 @@ def _check_value(protocol: Protocol, where: str, row: Field, findings: Findings)
 def _check_optional(where: str, index: int, fields: tuple[Field, ...], findings: Findings) -> None:
     """What follows an optional tag must tell, by its own constant, that the tag is absent."""
     row = fields[index]
+    if any(isinstance(other.type, Unknown) for other in fields[index:]):
+        return
     if not isinstance(row.type, Byte1) or not row.constants or row.when is not None:
         findings.add(row.place, f"{where}: 'optional' belongs to a Byte1 with constants only")
         return

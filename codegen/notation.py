@@ -78,7 +78,17 @@ class PartName:
         return self.name
 
 
-Type = Int | Byte1 | Byten | String | PartName
+@dataclass(frozen=True)
+class Unknown:
+    """Stands in for a text that is no type, so that what else is wrong can be found too."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Type = Int | Byte1 | Byten | String | PartName | Unknown
 
 _INT = re.compile(r"(Int8|Int16|Int32|Int64)(?: \(([A-Za-z][A-Za-z0-9]*)\)|\((\d{1,20})\))?", re.ASCII)
 _BYTE1 = re.compile(r"Byte1\('([!-&(-~])'\)")

@@ -217,3 +217,16 @@ class Keys:
             return node.entries
         self._findings.add(self.place_of(key), f"{key!r} must be a mapping")
         return {}
+
+
+def named_entries(
+    keys: Keys, key: str, what: str, allowed: list[str], findings: Findings, *, required: bool = False
+) -> list[tuple[str, Keys]]:
+    """The entries of a key that is a mapping of mappings, each with its own allowed keys."""
+    entries = []
+    for name, (place, node) in keys.mapping(key, required=required).items():
+        if isinstance(node, Entries):
+            entries.append((name, Keys(node, f"{what} {name!r}", allowed, findings)))
+        else:
+            findings.add(place, f"{what} {name!r} must be a mapping")
+    return entries

@@ -1,0 +1,211 @@
+"""The messages and parts of one protocol, read from the YAML of their files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from codegen.model import OUTSIDE, Alternative, Field, Message, Part, Place
+from codegen.notation import NotationError, Unknown, parse_type
+from codegen.yamlnodes import Entries, Findings, Items, Keys, Node, Text, named_entries
+
+_MESSAGE_KEYS = [
+    "ref", "since", "also when", "from", "doc", "note", "callback", "place", "opens", "closes", "sets", "clears",
+    "transaction", "fields",
+]  # fmt: skip
+_PART_KEYS = ["part of", "ref", "doc", "note", "fields", "one of"]
+_MODIFIERS = [
+    "since", "when", "optional", "size", "repeat", "is", "nonzero", "boolean", "bits", "values", "doc", "note",
+]  # fmt: skip
+_TRANSACTION_EFFECTS = [
+    "begins", "streams", "commits", "prepares", "aborts", "commits prepared", "rolls back prepared",
+]  # fmt: skip
+_SENDERS = ["server", "client"]
+
+_ATTRIBUTE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
+_TITLE = re.compile(r"[A-Z][A-Za-z]*( [A-Za-z]+)*", re.ASCII)
+_CLASS = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
+
+
+class LayoutReader:
+    """Collects the layouts of a protocol; the names that they may refer to are known beforehand."""
+
+    def __init__(
+        self,
+        findings: Findings,
+        *,
+        session: tuple[str, ...],
+        blocks: tuple[str, ...],
+        callbacks: tuple[str, ...],
+        types: tuple[str, ...],
+    ) -> None:
+        self.messages: list[Message] = []
+        self.parts: list[Part] = []
+        self.complete = True
+        """Whether all could be read that the layouts say of each other, so that it can be checked."""
+        self.damaged: set[str] = set()
+        """The layouts of which rows could not be read, so that what refers to rows cannot be checked."""
+        self._findings = findings
+        self._session = session
+        self._blocks = blocks
+        self._callbacks = callbacks
+        self._types = types
+
+    def read(self, title: str, place: Place, node: Node) -> None:
+        """One top-level entry of a file."""
+        if not isinstance(node, Entries):
+            self._findings.add(place, f"{title!r} must be a mapping")
+            self.complete = False
+        elif "part of" in node.entries:
+            if not _CLASS.fullmatch(title):
+                self._findings.add(place, f"{title!r} is no name of a part; one capitalised word is expected")
+            self.parts.append(self._part(title, place, node))
+        else:
+            if not _TITLE.fullmatch(title):
+                self._findings.add(
+                    place, f"{title!r} is no name of a message; words of letters are expected, the first capitalised"
+                )
+            self.messages.append(self._message(title, place, node))
+
+    def _message(self, title: str, place: Place, node: Entries) -> Message:
+        before = len(self._findings)
+        keys = Keys(node, title, _MESSAGE_KEYS, self._findings)
+        since = keys.number("since") or 1
+        also_when = keys.name("also when", self._session)
+        sender = keys.name("from", _SENDERS) or "server"
+        callbacks = keys.names("callback", self._callbacks, required=bool(self._callbacks))
+        places = keys.names("place", (OUTSIDE, *self._blocks), required=bool(self._blocks))
+        opens = keys.name("opens", self._blocks)
+        closes = keys.name("closes", self._blocks)
+        sets = keys.name("sets", self._session)
+        clears = keys.name("clears", self._session)
+        transaction = keys.name("transaction", _TRANSACTION_EFFECTS)
+        self.complete = self.complete and len(self._findings) == before
+        return Message(
+            name=title,
+            ref=keys.text("ref", required=True),
+            doc=keys.text("doc", required=True),
+            note=keys.text("note"),
+            since=since,
+            also_when=also_when,
+            sender=sender,
+            callbacks=callbacks,
+            places=places,
+            opens=opens,
+            closes=closes,
+            sets=sets,
+            clears=clears,
+            transaction=transaction,
+            fields=self._fields(keys, title, since=since, tagged=True),
+            place=place,
+        )
+
+    def _part(self, title: str, place: Place, node: Entries) -> Part:
+        keys = Keys(node, title, _PART_KEYS, self._findings)
+        entries = named_entries(keys, "one of", "alternative", ["doc", "note", "fields"], self._findings)
+        alternatives = tuple(
+            Alternative(
+                name, entry.text("doc", required=True), entry.text("note"), self._fields(entry, name), entry.place
+            )
+            for name, entry in entries
+        )
+        for alternative in alternatives:
+            if not _CLASS.fullmatch(alternative.name):
+                self._findings.add(
+                    alternative.place,
+                    f"{alternative.name!r} is no name of an alternative; one capitalised word is expected",
+                )
+        if ("fields" in keys) == ("one of" in keys):
+            self._findings.add(place, f"{title} must have either 'fields' or 'one of'")
+            self.damaged.add(title)
+        return Part(
+            name=title,
+            part_of=keys.names("part of", required=True),
+            ref=keys.text("ref") or None,
+            doc=keys.text("doc", required=True),
+            note=keys.text("note"),
+            fields=self._fields(keys, title) if "fields" in keys else (),
+            alternatives=alternatives,
+            place=place,
+        )
+
+    def _fields(self, keys: Keys, owner: str, *, since: int = 1, tagged: bool = False) -> tuple[Field, ...]:
+        node = keys.node("fields", required=True)
+        if not isinstance(node, Items) or not node.items:
+            if node is not None:
+                self._findings.add(keys.place_of("fields"), f"'fields' of {owner} must be a list of rows")
+            self.damaged.add(owner)
+            return ()
+        fields: list[Field] = []
+        for index, item in enumerate(node.items):
+            row = self._field(item, owner, since)
+            if row is None:
+                self.damaged.add(owner)
+                continue
+            if not row.doc and not (tagged and index == 0):
+                self._findings.add(row.place, f"{owner}.{row.name} has no 'doc'")
+            fields.append(row)
+        return tuple(fields)
+
+    def _field(self, item: Node, owner: str, since: int) -> Field | None:
+        if not isinstance(item, Entries) or not item.entries:
+            self._findings.add(item.place, f"a row of {owner} must read '- name: Type', its modifiers beneath")
+            return None
+        name, (place, type_node) = next(iter(item.entries.items()))
+        if not _ATTRIBUTE.fullmatch(name) or name in _MODIFIERS:
+            self._findings.add(
+                place, f"{owner}.{name}: {name!r} is no name of a field; lower-case words joined by _ are expected"
+            )
+            return None
+        if not isinstance(type_node, Text):
+            self._findings.add(place, f"{owner}.{name}: the type must be a text")
+            return None
+        try:
+            kind = parse_type(type_node.value)
+        except NotationError as error:
+            self._findings.add(place, f"{owner}.{name}: {error}")
+            kind = Unknown(type_node.value)
+        rest = Entries({key: value for key, value in item.entries.items() if key != name}, item.place)
+        keys = Keys(rest, f"{owner}.{name}", _MODIFIERS, self._findings)
+        return Field(
+            name=name,
+            type=kind,
+            place=place,
+            doc=keys.text("doc"),
+            note=keys.text("note"),
+            since=keys.number("since") or since,
+            when=keys.text("when") or None,
+            optional=keys.flag("optional"),
+            size=keys.text("size") or None,
+            repeat=keys.text("repeat") or None,
+            is_named=keys.name("is", self._types),
+            nonzero=keys.flag("nonzero"),
+            boolean=keys.flag("boolean"),
+            bits=_bits(keys, self._findings),
+            values=_values(keys, self._findings),
+        )
+
+
+def _bits(keys: Keys, findings: Findings) -> Mapping[int, str]:
+    bits: dict[int, str] = {}
+    for text, (place, node) in keys.mapping("bits").items():
+        if text not in ("1", "2", "4", "8", "16", "32", "64", "128"):
+            findings.add(place, f"{text!r} is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128")
+        elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
+            findings.add(place, f"bit {text} must have a name of lower-case words joined by _")
+        else:
+            bits[int(text)] = node.value
+    return MappingProxyType(bits)
+
+
+def _values(keys: Keys, findings: Findings) -> Mapping[str, str]:
+    values: dict[str, str] = {}
+    for text, (place, node) in keys.mapping("values").items():
+        if len(text) != 1 or not text.isascii() or not text.isprintable():
+            findings.add(place, f"{text!r} is no value; one printable ASCII character is expected")
+        elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
+            findings.add(place, f"value {text!r} must have a name of lower-case words joined by _")
+        else:
+            values[text] = node.value
+    return MappingProxyType(values)
