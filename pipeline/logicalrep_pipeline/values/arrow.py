@@ -1,0 +1,89 @@
+"""Arrow arrays from loaded values. Needs pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .column import Column
+from .column_type import ColumnType
+from .errors import ColumnValueError
+from .targets import Target, pyarrow
+
+__all__ = ["arrow_array", "arrow_array_or_text", "arrow_value"]
+
+
+def arrow_value(column: Column | ColumnType, value: Any, *, for_spark: bool = False) -> Any:
+    """What `pyarrow.array` takes for one loaded value (or None) of the column's Arrow type.
+
+    Raises:
+        ColumnValueError: the Arrow type cannot hold the value, such as an infinite date.
+    """
+    column_type = column.type if isinstance(column, Column) else column
+    convert = _target(column_type, for_spark).convert
+    if convert is None or value is None:
+        return value
+    try:
+        return convert(value)
+    except ValueError as error:
+        raise _refused(column, column_type, value, error, None) from None
+
+
+def arrow_array(column: Column | ColumnType, values: Sequence[Any], *, for_spark: bool = False) -> Any:
+    """A `pyarrow.Array` of the column's Arrow type from values that the column's type loaded, None for NULL.
+
+    More than 2 GiB of text or bytes make a `pyarrow.ChunkedArray`.
+
+    Args:
+        for_spark: make the Arrow type that is Spark's type (see `ColumnType.arrow_type`).
+
+    Raises:
+        ColumnValueError: the Arrow type cannot hold a value; `row` says which one.
+    """
+    column_type = column.type if isinstance(column, Column) else column
+    target = _target(column_type, for_spark)
+    convert = target.convert
+    if convert is not None:
+        converted: list[Any] = []
+        for value in values:
+            try:
+                converted.append(None if value is None else convert(value))
+            except ValueError as error:
+                raise _refused(column, column_type, value, error, len(converted)) from None
+        values = converted
+    return pyarrow().array(values, type=target.arrow())
+
+
+def arrow_array_or_text(
+    column: Column | ColumnType, values: Sequence[Any], *, for_spark: bool = False
+) -> tuple[Any, dict[int, str]]:
+    """As `arrow_array`, but a value that the Arrow type cannot hold becomes NULL.
+
+    Returns:
+        The array, and by row the text of the values that became NULL.
+    """
+    column_type = column.type if isinstance(column, Column) else column
+    target = _target(column_type, for_spark)
+    convert = target.convert
+    kept: dict[int, str] = {}
+    if convert is not None:
+        converted: list[Any] = []
+        for value in values:
+            try:
+                converted.append(None if value is None else convert(value))
+            except ValueError:
+                kept[len(converted)] = column_type.to_text(value)
+                converted.append(None)
+        values = converted
+    return pyarrow().array(values, type=target.arrow()), kept
+
+
+def _target(column_type: ColumnType, for_spark: bool) -> Target:
+    return column_type.spark if for_spark else column_type.arrow
+
+
+def _refused(
+    column: Column | ColumnType, column_type: ColumnType, value: Any, error: ValueError, row: int | None
+) -> ColumnValueError:
+    refused = ColumnValueError(str(error), type_name=column_type.name, text=column_type.to_text(value), row=row)
+    return refused.at(column.table, column.name) if isinstance(column, Column) else refused

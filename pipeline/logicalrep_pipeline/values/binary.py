@@ -1,0 +1,89 @@
+"""Reading values in PostgreSQL's binary (send) format: every length is checked before it is believed."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Reader", "fixed"]
+
+
+class Reader:
+    """A value's bytes and how far they have been read. Whatever does not fit raises ValueError."""
+
+    __slots__ = ("data", "offset")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.offset = 0
+
+    @property
+    def left(self) -> int:
+        """The number of bytes not yet read."""
+        return len(self.data) - self.offset
+
+    def take(self, length: int) -> bytes:
+        """The next `length` bytes."""
+        if not 0 <= length <= self.left:
+            raise ValueError(f"length {length} at byte {self.offset}, where {self.left} bytes are left")
+        start = self.offset
+        self.offset = start + length
+        return self.data[start : self.offset]
+
+    def uint8(self) -> int:
+        return self.take(1)[0]
+
+    def int16(self) -> int:
+        return int.from_bytes(self.take(2), "big", signed=True)
+
+    def uint16(self) -> int:
+        return int.from_bytes(self.take(2), "big")
+
+    def int32(self) -> int:
+        return int.from_bytes(self.take(4), "big", signed=True)
+
+    def uint32(self) -> int:
+        return int.from_bytes(self.take(4), "big")
+
+    def count(self, least: int) -> int:
+        """An Int32 count of things of `least` bytes or more each, so bounded by the bytes that are left."""
+        count = self.int32()
+        if not 0 <= count * least <= self.left:
+            raise ValueError(f"count {count}, where {self.left} bytes are left")
+        return count
+
+    def field(self) -> bytes | None:
+        """A value with its Int32 length before it; None for length -1, which is NULL."""
+        length = self.int32()
+        return None if length == -1 else self.take(length)
+
+    def string(self) -> bytes:
+        """Bytes up to a terminating zero byte."""
+        end = self.data.find(b"\0", self.offset)
+        if end < 0:
+            raise ValueError(f"no zero byte ends the string at byte {self.offset}")
+        start, self.offset = self.offset, end + 1
+        return self.data[start:end]
+
+    def end(self) -> None:
+        """Checks that nothing is left."""
+        if self.left:
+            raise ValueError(f"{self.left} bytes too many")
+
+
+def fixed(layout: str, make: Callable[..., Any] | None = None) -> Callable[[bytes, str], Any]:
+    """A binary loader for values of fixed length: `layout` as in `struct`, big-endian.
+
+    The parts go to `make`; without it the layout has one part, which is the value.
+    """
+    structure = struct.Struct(f"!{layout}")
+    size, unpack = structure.size, structure.unpack
+
+    def load(value: bytes, encoding: str) -> Any:
+        if len(value) != size:
+            raise ValueError(f"{len(value)} bytes where there should be {size}")
+        parts = unpack(value)
+        return parts[0] if make is None else make(*parts)
+
+    return load

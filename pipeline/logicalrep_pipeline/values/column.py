@@ -1,0 +1,54 @@
+"""A column of a table: loads its values, and names itself when one is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .column_type import ColumnType
+from .errors import ColumnValueError
+
+__all__ = ["Column"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column and its type.
+
+    Attributes:
+        name: the column's name.
+        type: from `column_type()`.
+        table: the table's name with its schema, as errors are to show it: `public.orders`.
+        encoding: the Python codec of the session's client_encoding.
+    """
+
+    name: str
+    type: ColumnType
+    table: str = ""
+    encoding: str = "utf-8"
+
+    def load(self, kind: str | int, value: bytes) -> Any:
+        """The Python value of one value of this column.
+
+        Args:
+            kind: `t` or `b`, text or binary format; or the byte of that letter.
+            value: the bytes as they came.
+
+        Raises:
+            ColumnValueError: the bytes are no value of the type; it names the table, the column and the type.
+        """
+        try:
+            return self.type.load(kind, value, self.encoding)
+        except ColumnValueError as error:
+            raise error.at(self.table, self.name) from None
+
+    def load_or_text(self, kind: str | int, value: bytes) -> tuple[Any, str | None]:
+        """As `load`, but a value that is refused is not an error.
+
+        Returns:
+            The value and None; or None and the value's text, as `ColumnValueError.text` has it, to be kept beside.
+        """
+        try:
+            return self.load(kind, value), None
+        except ColumnValueError as error:
+            return None, error.text

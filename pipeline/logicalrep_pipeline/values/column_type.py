@@ -1,0 +1,86 @@
+"""A column's type, ready to load values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from . import targets
+from .errors import ColumnValueError
+from .targets import Target
+
+__all__ = ["ColumnType"]
+
+# The format of a column value, as the letter or as the byte that stands before it.
+_TEXT: tuple[object, ...] = ("t", ord("t"))
+_BINARY: tuple[object, ...] = ("b", ord("b"))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """How to read the values of one type and what to make of them. Get one from `column_type()`.
+
+    Attributes:
+        name: PostgreSQL's name of the type, with its modifier: `numeric(10,2)`, `integer[]`, `public.mood`.
+        python: the Python types that values are loaded as, in words.
+        from_text: loads the text format, decoded to str; ValueError says why a value is refused.
+        from_binary: loads the binary format, given the Python codec of the session's client_encoding.
+        to_text: PostgreSQL's text of a loaded value (ISO DateStyle, UTC, IntervalStyle postgres, hex bytea).
+        arrow: what the type becomes in Arrow.
+        spark: what it becomes in Spark, as the Arrow type that Spark exchanges it as.
+    """
+
+    name: str
+    python: str
+    from_text: Callable[[str], Any] = field(repr=False)
+    from_binary: Callable[[bytes, str], Any] = field(repr=False)
+    to_text: Callable[[Any], str] = field(repr=False)
+    arrow: Target = field(repr=False)
+    spark: Target = field(repr=False)
+
+    @property
+    def spark_type(self) -> str:
+        """Spark's type as a DDL string, such as `decimal(10,2)` or `array<int>`."""
+        assert self.spark.spark is not None
+        return self.spark.spark
+
+    def arrow_type(self, *, for_spark: bool = False) -> Any:
+        """The `pyarrow.DataType`: Arrow's own best, or with `for_spark` the one that `spark_type` is in Arrow.
+
+        They differ where Spark has no type of the kind: time, interval, and decimals of more than 38 digits.
+        """
+        return (self.spark if for_spark else self.arrow).arrow()
+
+    def load(self, kind: str | int, value: bytes, encoding: str = "utf-8") -> Any:
+        """The Python value of one column value, which is neither NULL nor an unchanged TOASTed one.
+
+        Args:
+            kind: `t` or `b`, text or binary format; or the byte of that letter.
+            value: the bytes as they came.
+            encoding: the Python codec of the session's client_encoding.
+
+        Raises:
+            ColumnValueError: the bytes are no value of this type.
+        """
+        try:
+            if kind in _TEXT:
+                return self.from_text(str(value, encoding))
+            if kind in _BINARY:
+                return self.from_binary(value, encoding)
+        except ValueError as error:
+            raise self._refused(error, kind, value, encoding) from None
+        raise TypeError(f"a column value of kind {kind!r}: only t (text) and b (binary) carry bytes")
+
+    def _refused(self, error: ValueError, kind: str | int, value: bytes, encoding: str) -> ColumnValueError:
+        reason = f"not valid in the encoding: {error}" if isinstance(error, UnicodeError) else str(error)
+        if kind in _TEXT:
+            text, kind = str(value, encoding, "backslashreplace"), "t"
+        else:
+            text, kind = f"\\x{value.hex()}", "b"
+        return ColumnValueError(reason, type_name=self.name, text=text, kind=kind)
+
+    def as_text(self) -> ColumnType:
+        """The same type with text as its target in Arrow and Spark: holds values that the typed target refuses."""
+        text = targets.text(self.to_text)
+        return replace(self, arrow=text, spark=text)

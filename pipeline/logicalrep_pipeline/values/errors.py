@@ -1,0 +1,78 @@
+"""The one error of this package: a column value that is not what its type says."""
+
+from __future__ import annotations
+
+__all__ = ["ColumnValueError", "shortened"]
+
+_SHOWN = 80
+
+
+def shortened(text: str) -> str:
+    """`text` as a quoted literal, cut to its beginning when long: a value can be a gigabyte."""
+    if len(text) <= _SHOWN:
+        return repr(text)
+    return f"{text[:_SHOWN]!r}… ({len(text)} characters)"
+
+
+class ColumnValueError(ValueError):
+    """A value that does not parse as its column's type, or that the Arrow or Spark type cannot hold.
+
+    Attributes:
+        reason: what is wrong, in a few words.
+        type_name: PostgreSQL's name of the column's type, such as `numeric(10,2)`.
+        text: the value as text, whole: what the server sent when the value came in text format, `\\x` and
+            hexadecimal digits when it came in binary format. This is what is kept beside a NULL.
+        table: the table's name with its schema, such as `public.orders`; empty if not known.
+        column: the column's name; empty if not known.
+        kind: `t` or `b`, the format the value came in; empty for a value that was parsed already.
+        row: the index of the value in the list that was to become an Arrow array; None elsewhere.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        type_name: str,
+        text: str,
+        kind: str = "",
+        table: str = "",
+        column: str = "",
+        row: int | None = None,
+    ) -> None:
+        super().__init__(reason, type_name, text, kind, table, column, row)
+        self.reason = reason
+        self.type_name = type_name
+        self.text = text
+        self.kind = kind
+        self.table = table
+        self.column = column
+        self.row = row
+
+    def at(self, table: str, column: str) -> ColumnValueError:
+        """The same error with the names of the table and the column."""
+        return ColumnValueError(
+            self.reason,
+            type_name=self.type_name,
+            text=self.text,
+            kind=self.kind,
+            table=table,
+            column=column,
+            row=self.row,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process boundaries: the default would pass the keyword arguments by position.
+        return _rebuild, self.args
+
+    def __str__(self) -> str:
+        place = ".".join(name for name in (self.table, self.column) if name)
+        if self.row is not None:
+            place = f"{place} row {self.row}".lstrip()
+        form = {"t": "text format, ", "b": "binary format, "}.get(self.kind, "")
+        return f"{place + ': ' if place else ''}{shortened(self.text)} ({form}type {self.type_name}): {self.reason}"
+
+
+def _rebuild(
+    reason: str, type_name: str, text: str, kind: str, table: str, column: str, row: int | None
+) -> ColumnValueError:
+    return ColumnValueError(reason, type_name=type_name, text=text, kind=kind, table=table, column=column, row=row)

@@ -1,0 +1,228 @@
+"""From a type's OID and modifier, and the Type messages seen, to a ColumnType."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+from . import scalars, targets
+from .arrays import only
+from .binary import Reader
+from .column_type import ColumnType
+from .records import format_record
+from .table import EXTENSIONS, TABLE, Row, array_of
+
+__all__ = ["TypeName", "column_type"]
+
+
+class TypeName(Protocol):
+    """What a Type message says of a type: its schema (empty for pg_catalog) and its name.
+
+    For a domain these are the schema and the name of its base type.
+    """
+
+    @property
+    def namespace(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+def column_type(
+    type_oid: int,
+    type_modifier: int = -1,
+    types: Mapping[Any, TypeName] | None = None,
+    *,
+    lc_monetary: str | None = None,
+) -> ColumnType:
+    """The type of a column, as a Relation message describes it.
+
+    Make it once for a column and keep it: its loaders are then called for every value.
+
+    Args:
+        type_oid: the OID of the column's type.
+        type_modifier: its modifier, -1 for none.
+        types: by OID, what the session's Type messages said so far. It is looked into again when a composite value
+            or an array in binary format names a type, so pass the session's own mapping.
+        lc_monetary: the server's setting, if it is known. The binary format of money can be read if it is C or POSIX.
+
+    Never fails: the values of a type of which nothing is known stay text, and are refused in binary format.
+    """
+    return _Resolver({} if types is None else types, lc_monetary).resolve(type_oid, type_modifier)
+
+
+_BY_OID = {row.oid: row for row in TABLE}
+_BY_ARRAY_OID = {row.array_oid: row for row in TABLE if row.array_oid}
+_BY_TYPNAME = {row.typname: row for row in TABLE}
+_EXTENSIONS = {row.typname: row for row in EXTENSIONS}
+_MONEY = _BY_TYPNAME["money"]
+
+# Composite values hold composite values and arrays of them: deeper ones are refused before Python's stack overflows.
+_DEEPEST = 16
+
+# A few bytes in binary format can stand for a long text: quotes double at each level, and a numeric has zeros that are
+# not sent. The text of a value may be this much longer than its bytes.
+_LONGER, _TIMES = 1 << 20, 64
+
+
+class _Resolver:
+    """Finds types; `depth` counts the values around the one whose part's type is asked for."""
+
+    def __init__(self, types: Mapping[Any, TypeName], lc_monetary: str | None, depth: int = 0) -> None:
+        self.types = types
+        self.lc_monetary = lc_monetary
+        self.depth = depth
+
+    def resolve(self, oid: int, modifier: int) -> ColumnType:
+        if oid in _BY_OID:
+            return self._scalar(_BY_OID[oid], modifier)
+        if oid in _BY_ARRAY_OID:
+            return self._array(_BY_ARRAY_OID[oid], modifier)
+        announced = self.types.get(oid)
+        if announced is None:
+            return _string_type(f"type {oid}", _not_announced(oid))
+        namespace, name = announced.namespace, announced.name
+        if namespace in ("", "pg_catalog"):
+            if name in _BY_TYPNAME:
+                return self._scalar(_BY_TYPNAME[name], modifier)
+            if name.startswith("_") and name[1:] in _BY_TYPNAME:
+                return self._array(_BY_TYPNAME[name[1:]], modifier)
+        if name in _EXTENSIONS:
+            return _in_schema(_EXTENSIONS[name].type, namespace)
+        if name.startswith("_"):
+            return self._named_array(namespace, name[1:])
+        return _string_type(_qualified(namespace, name), self._named_binary)
+
+    def _scalar(self, row: Row, modifier: int) -> ColumnType:
+        column = row.modified(modifier)
+        if row is _MONEY and self.lc_monetary in ("C", "POSIX"):
+            return replace(column, from_binary=scalars.money_binary_in_c_locale)
+        return column
+
+    def _array(self, row: Row, modifier: int) -> ColumnType:
+        element = self._scalar(row, modifier)
+        return array_of(element, only(row.oid, element.from_binary), row.delimiter)
+
+    def _named_array(self, namespace: str, name: str) -> ColumnType:
+        """An array of a type that is known by its name only, or of a domain."""
+        if name in _EXTENSIONS:
+            element = _in_schema(_EXTENSIONS[name].type, namespace)
+            return array_of(element, lambda oid: element.from_binary)
+        element = _string_type(_qualified(namespace, name), scalars.no_binary)
+        return array_of(element, self._text_loader)
+
+    # --- text from binary --------------------------------------------------------------------------------------
+
+    def _text_loader(self, element_oid: int) -> Callable[[bytes, str], str]:
+        """Elements as text, as in the text format, where the name of their type is not known but its OID is sent."""
+        element = self._inner().resolve(element_oid, -1)
+        allowance = _Allowance()
+
+        def load(value: bytes, encoding: str) -> str:
+            return allowance.spend(element.to_text(element.from_binary(value, encoding)), len(value))
+
+        return load
+
+    def _named_binary(self, value: bytes, encoding: str) -> str:
+        """A value of a type that is known by its name: a composite value, which says so, or an enum's label."""
+        fields = _record_fields(value)
+        if fields is not None:
+            return self._record_text(fields, encoding)
+        text = str(value, encoding, "replace")
+        if len(text) > _LONGEST_LABEL or _NO_LABEL.search(text):
+            raise ValueError("the binary format of this type is not known")
+        return text
+
+    def _record_text(self, fields: list[tuple[int, bytes | None]], encoding: str) -> str:
+        inner = self._inner()
+        loaders: dict[int, ColumnType] = {}
+        allowance = _Allowance()
+        texts: list[str | None] = []
+        for oid, value in fields:
+            if value is None:
+                texts.append(None)
+                continue
+            field = loaders.get(oid) or loaders.setdefault(oid, inner.resolve(oid, -1))
+            texts.append(allowance.spend(field.to_text(field.from_binary(value, encoding)), len(value)))
+        return format_record(texts)
+
+    def _inner(self) -> _Resolver:
+        """For the types of the parts of a value of this resolver's types."""
+        if self.depth == _DEEPEST:
+            raise ValueError(f"values nested more than {_DEEPEST} deep")
+        return _Resolver(self.types, self.lc_monetary, self.depth + 1)
+
+
+class _Allowance:
+    """How much text may come of the bytes seen so far."""
+
+    def __init__(self) -> None:
+        self._left = _LONGER
+
+    def spend(self, text: str, length: int) -> str:
+        self._left += _TIMES * length - len(text)
+        if self._left < 0:
+            raise ValueError("the text of the value is out of all proportion to its bytes")
+        return text
+
+
+def _record_fields(value: bytes) -> list[tuple[int, bytes | None]] | None:
+    """The fields of a composite value with the OIDs of their types; None if the bytes are no composite value.
+
+    The format is a count, and for each field an OID and a value with its length. What fits it to the last byte is one:
+    a label of an enum has no zero bytes. Without fields (a bare count of 0) there is nothing to tell it by.
+    """
+    reader = Reader(value)
+    try:
+        fields = [(reader.uint32(), reader.field()) for _ in range(reader.count(8))]
+        reader.end()
+    except ValueError:
+        return None
+    return fields or None
+
+
+# NAMEDATALEN - 1 bytes on the server: the longest label of an enum.
+_LONGEST_LABEL = 63
+_NO_LABEL = re.compile("[\x00-\x1f\x7f\ufffd]")
+
+
+def _not_announced(oid: int) -> Callable[[bytes, str], Any]:
+    def refuse(value: bytes, encoding: str) -> Any:
+        raise ValueError(f"no Type message announced the type with OID {oid}, so its binary format is not known")
+
+    return refuse
+
+
+# --- names -----------------------------------------------------------------------------------------------------
+
+
+def _string_type(name: str, from_binary: Callable[[bytes, str], Any]) -> ColumnType:
+    return ColumnType(
+        name=name,
+        python="`str`",
+        from_text=scalars.text_text,
+        from_binary=from_binary,
+        to_text=scalars.text_text,
+        arrow=targets.STRING,
+        spark=targets.STRING,
+    )
+
+
+def _in_schema(column: ColumnType, namespace: str) -> ColumnType:
+    return replace(column, name=_qualified(namespace, column.name))
+
+
+_PLAIN_NAME = re.compile("[a-z_][a-z0-9_$]*")
+
+
+def _qualified(namespace: str, name: str) -> str:
+    return ".".join(_identifier(part) for part in (namespace, name) if part)
+
+
+def _identifier(name: str) -> str:
+    if _PLAIN_NAME.fullmatch(name):
+        return name
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'

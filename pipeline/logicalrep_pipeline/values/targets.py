@@ -1,0 +1,171 @@
+"""What a column becomes in Arrow and in Spark, and how a Python value gets there."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from . import temporal
+from .arrays import BoundedArray
+from .geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
+from .numeric import Precision
+
+
+def pyarrow() -> Any:
+    """The package pyarrow, imported when it is first needed: only the functions about Arrow need it."""
+    return importlib.import_module("pyarrow")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One type of Arrow, and the type of Spark that it is the same as.
+
+    Attributes:
+        arrow: makes the Arrow type.
+        spark: Spark's type as a DDL string; None if Spark has no such type.
+        convert: from a Python value (never None) to what `pyarrow.array` takes for the type, ValueError for a value
+            that the type cannot hold; None where pyarrow takes the Python value as it is.
+    """
+
+    arrow: Callable[[], Any]
+    spark: str | None
+    convert: Callable[[Any], Any] | None = None
+
+
+def _named(name: str) -> Callable[[], Any]:
+    return lambda: pyarrow().type_for_alias(name)
+
+
+BOOLEAN = Target(_named("bool"), "boolean")
+INT16 = Target(_named("int16"), "smallint")
+INT32 = Target(_named("int32"), "int")
+INT64 = Target(_named("int64"), "bigint")
+FLOAT = Target(_named("float32"), "float")
+DOUBLE = Target(_named("float64"), "double")
+STRING = Target(_named("string"), "string")
+BINARY = Target(_named("binary"), "binary")
+DATE = Target(_named("date32"), "date", temporal.arrow_date)
+TIMESTAMP = Target(_named("timestamp[us]"), "timestamp_ntz", temporal.arrow_timestamp)
+TIMESTAMP_UTC = Target(lambda: pyarrow().timestamp("us", tz="UTC"), "timestamp", temporal.arrow_timestamp)
+TIME = Target(_named("time64[us]"), None, temporal.arrow_time)
+INTERVAL = Target(_named("month_day_nano_interval"), None, temporal.arrow_interval)
+STRING_MAP = Target(
+    lambda: pyarrow().map_(pyarrow().string(), pyarrow().string()),
+    "map<string,string>",
+    lambda value: list(value.items()),
+)
+
+
+def text(format: Callable[[Any], str]) -> Target:
+    """PostgreSQL's text of the value, where there is no type that holds every value."""
+    return Target(STRING.arrow, STRING.spark, format)
+
+
+# --- decimal ---------------------------------------------------------------------------------------------------
+
+_SPARK_DIGITS = 38
+_ARROW_DIGITS = 76
+
+
+def _finite(value: Decimal) -> Decimal:
+    if not value.is_finite():
+        raise ValueError("the target type has no NaN and no infinity")
+    return value
+
+
+def decimal(precision: Precision) -> Target | None:
+    """The decimal type that holds every finite number of a numeric column; None where it needs too many digits."""
+    digits, scale = precision.decimal
+    if digits < 1:  # not the modifier of any numeric column
+        return None
+    if digits <= _SPARK_DIGITS:
+        return Target(lambda: pyarrow().decimal128(digits, scale), f"decimal({digits},{scale})", _finite)
+    if digits <= _ARROW_DIGITS:
+        return Target(lambda: pyarrow().decimal256(digits, scale), None, _finite)
+    return None
+
+
+# Every unsigned integer of 64 bits.
+UINT64 = Target(lambda: pyarrow().decimal128(20, 0), "decimal(20,0)", Decimal)
+
+
+# --- geometry --------------------------------------------------------------------------------------------------
+
+
+def _point(value: Point) -> dict[str, float]:
+    return {"x": value.x, "y": value.y}
+
+
+def _points(value: tuple[Point, ...]) -> list[dict[str, float]]:
+    return [_point(point) for point in value]
+
+
+def _struct(**fields: Target) -> tuple[Callable[[], Any], str]:
+    def arrow() -> Any:
+        return pyarrow().struct([(name, field.arrow()) for name, field in fields.items()])
+
+    return arrow, f"struct<{','.join(f'{name}:{field.spark}' for name, field in fields.items())}>"
+
+
+def _line(value: Line) -> dict[str, float]:
+    return value._asdict()
+
+
+def _segment(value: LineSegment) -> dict[str, Any]:
+    return {"first": _point(value.first), "second": _point(value.second)}
+
+
+def _box(value: Box) -> dict[str, Any]:
+    return {"high": _point(value.high), "low": _point(value.low)}
+
+
+def _path(value: Path) -> dict[str, Any]:
+    return {"closed": value.closed, "points": _points(value.points)}
+
+
+def _polygon(value: Polygon) -> list[dict[str, float]]:
+    return _points(value.points)
+
+
+def _circle(value: Circle) -> dict[str, Any]:
+    return {"center": _point(value.center), "radius": value.radius}
+
+
+POINT = Target(*_struct(x=DOUBLE, y=DOUBLE), _point)
+POLYGON = Target(lambda: pyarrow().list_(POINT.arrow()), f"array<{POINT.spark}>", _polygon)
+LINE = Target(*_struct(a=DOUBLE, b=DOUBLE, c=DOUBLE), _line)
+LINE_SEGMENT = Target(*_struct(first=POINT, second=POINT), _segment)
+BOX = Target(*_struct(high=POINT, low=POINT), _box)
+PATH = Target(*_struct(closed=BOOLEAN, points=POLYGON), _path)
+CIRCLE = Target(*_struct(center=POINT, radius=DOUBLE), _circle)
+
+
+# --- arrays ----------------------------------------------------------------------------------------------------
+
+
+def array(element: Target) -> Target:
+    """A list of one dimension that starts at 1: the column's type does not tell dimensions or lower bounds."""
+    convert_element = element.convert
+
+    def convert(value: list[Any]) -> list[Any]:
+        if isinstance(value, BoundedArray):
+            raise ValueError("the target type has no lower bounds")
+        if value and isinstance(value[0], list):
+            raise ValueError("the target type has one dimension")
+        if convert_element is None:
+            return value
+        return [None if member is None else convert_element(member) for member in value]
+
+    return Target(
+        lambda: pyarrow().list_(element.arrow()),
+        None if element.spark is None else f"array<{element.spark}>",
+        convert,
+    )
+
+
+def vector(element: Target) -> Target:
+    """int2vector and oidvector."""
+    return Target(lambda: pyarrow().list_(element.arrow()), f"array<{element.spark}>", list)

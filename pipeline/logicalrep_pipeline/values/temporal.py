@@ -1,0 +1,469 @@
+"""Dates, times and intervals: Python's own objects where they can hold the value, exact integers where they cannot.
+
+`datetime` ends where PostgreSQL does not: it has no year before 1 or after 9999, no infinity and no 24:00:00. Those
+values become an ExtendedDate, ExtendedTime or ExtendedTimestamp, which hold the server's own integer and print its
+text. An interval keeps its months, days and microseconds apart, as the server does.
+
+Only the ISO DateStyle and the IntervalStyle postgres are read: in other styles 01/02/2003 is either of two days.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone
+
+__all__ = ["ExtendedDate", "ExtendedTime", "ExtendedTimestamp", "Interval"]
+
+_EPOCH = datetime(2000, 1, 1)
+_EPOCH_UTC = datetime(2000, 1, 1, tzinfo=UTC)
+_EPOCH_ORDINAL = date(2000, 1, 1).toordinal()
+_LAST_ORDINAL = date.max.toordinal()
+_SECOND = 1_000_000
+_DAY = 86_400 * _SECOND
+
+# The Gregorian calendar repeats itself after 400 years, so the years that `date` has stand for all others.
+_CYCLE_YEARS = 400
+_CYCLE_DAYS = 146_097
+
+_INFINITE_DATE = {2**31 - 1: "infinity", -(2**31): "-infinity"}
+_INFINITE_TIMESTAMP = {2**63 - 1: "infinity", -(2**63): "-infinity"}
+
+# The server's limits: from Julian day 0, 24 November 4714 BC, up to the ends of 5874897 and 294276.
+_FIRST_DAY, _END_DAY = -2_451_545, 2_145_031_949
+_FIRST_MICROSECOND, _END_MICROSECOND = -211_813_488_000_000_000, 9_223_371_331_200_000_000
+
+
+# --- the calendar ----------------------------------------------------------------------------------------------
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days from 2000-01-01 to a day of the proleptic Gregorian calendar; year 0 is 1 BC."""
+    cycles, year_of_cycle = divmod(year - 1, _CYCLE_YEARS)
+    return date(year_of_cycle + 1, month, day).toordinal() + cycles * _CYCLE_DAYS - _EPOCH_ORDINAL
+
+
+def _format_days(days: int) -> tuple[str, str]:
+    """The day as `year-month-day`, and ` BC` for a year before 1."""
+    cycles, day_of_cycle = divmod(days + _EPOCH_ORDINAL - 1, _CYCLE_DAYS)
+    day = date.fromordinal(day_of_cycle + 1)
+    year = day.year + cycles * _CYCLE_YEARS
+    before_christ = year < 1
+    return f"{1 - year if before_christ else year:04d}-{day:%m-%d}", " BC" if before_christ else ""
+
+
+def _format_clock(microseconds: int) -> str:
+    """`hours:minutes:seconds`, with up to six decimals where there are any."""
+    seconds, fraction = divmod(microseconds, _SECOND)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    decimals = f".{fraction:06d}".rstrip("0") if fraction else ""
+    return f"{hour:02d}:{minute:02d}:{second:02d}{decimals}"
+
+
+def _format_offset(seconds: int) -> str:
+    """A time zone's offset as the server writes it: minutes and seconds only where there are any."""
+    minutes, second = divmod(abs(seconds), 60)
+    hour, minute = divmod(minutes, 60)
+    rest = f":{minute:02d}:{second:02d}" if second else f":{minute:02d}" if minute else ""
+    return f"{'-' if seconds < 0 else '+'}{hour:02d}{rest}"
+
+
+def _microseconds(fraction: str | None) -> int:
+    return int(fraction.ljust(6, "0")) if fraction else 0
+
+
+# --- what Python's own types cannot hold -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ExtendedDate:
+    """A date that `datetime.date` has not: before the year 1, after 9999, or infinity. Prints as PostgreSQL's text.
+
+    Attributes:
+        days: days since 2000-01-01; 2**31 - 1 and -2**31 are infinity and -infinity, as on the server.
+    """
+
+    days: int
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.days in _INFINITE_DATE
+
+    def __str__(self) -> str:
+        return _INFINITE_DATE.get(self.days) or "".join(_format_days(self.days))
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ExtendedTimestamp:
+    """A timestamp that `datetime.datetime` has not, with the same range and text rules as ExtendedDate.
+
+    Attributes:
+        microseconds: microseconds since 2000-01-01 00:00:00, in UTC for a timestamp with time zone; 2**63 - 1 and
+            -2**63 are infinity and -infinity, as on the server.
+        with_time_zone: whether it is a `timestamp with time zone`.
+    """
+
+    microseconds: int
+    with_time_zone: bool = False
+
+    @property
+    def is_infinite(self) -> bool:
+        return self.microseconds in _INFINITE_TIMESTAMP
+
+    def __str__(self) -> str:
+        if infinity := _INFINITE_TIMESTAMP.get(self.microseconds):
+            return infinity
+        days, clock = divmod(self.microseconds, _DAY)
+        day, era = _format_days(days)
+        return f"{day} {_format_clock(clock)}{'+00' if self.with_time_zone else ''}{era}"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ExtendedTime:
+    """The time 24:00:00, which `datetime.time` has not.
+
+    Attributes:
+        microseconds: microseconds since midnight.
+        utc_offset: of a `time with time zone`, seconds east of UTC; None for a `time without time zone`.
+    """
+
+    microseconds: int
+    utc_offset: int | None = None
+
+    def __str__(self) -> str:
+        offset = "" if self.utc_offset is None else _format_offset(self.utc_offset)
+        return _format_clock(self.microseconds) + offset
+
+
+# --- date ------------------------------------------------------------------------------------------------------
+
+# Most values are what Python reads itself, at a quarter of the time. It reads more than the server writes, hence the
+# patterns.
+_PLAIN_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_PLAIN_TIME = re.compile(r"[0-2][0-9]:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?").fullmatch
+_PLAIN_TIMESTAMP = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?(\+00)?"
+).fullmatch
+
+_DATE = re.compile(r"([0-9]{4,7})-([0-9]{2})-([0-9]{2})( BC)?")
+
+
+def date_text(text: str) -> date | ExtendedDate:
+    if _PLAIN_DATE(text):
+        return date.fromisoformat(text)
+    found = _DATE.fullmatch(text)
+    if found is None:
+        if text == "infinity":
+            return ExtendedDate(2**31 - 1)
+        if text == "-infinity":
+            return ExtendedDate(-(2**31))
+        raise ValueError("not a date in the ISO style")
+    return _make_date(_days(_year(found[1], found[4]), int(found[2]), int(found[3])))
+
+
+def make_date(days: int) -> date | ExtendedDate:
+    """A date from days since 2000-01-01, the binary format."""
+    if days in _INFINITE_DATE:
+        return ExtendedDate(days)
+    return _make_date(days)
+
+
+def _make_date(days: int) -> date | ExtendedDate:
+    ordinal = days + _EPOCH_ORDINAL
+    if 1 <= ordinal <= _LAST_ORDINAL:
+        return date.fromordinal(ordinal)
+    if not _FIRST_DAY <= days < _END_DAY:
+        raise ValueError("a date out of the server's range")
+    return ExtendedDate(days)
+
+
+def _year(digits: str, before_christ: str | None) -> int:
+    """The year as astronomers count: 1 BC is 0."""
+    year = int(digits)
+    if not year:
+        raise ValueError("there is no year 0")
+    return 1 - year if before_christ else year
+
+
+def format_date(value: date | ExtendedDate) -> str:
+    return str(value)
+
+
+# --- timestamp -------------------------------------------------------------------------------------------------
+
+_TIMESTAMP = re.compile(
+    r"([0-9]{4,6})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?"
+    r"(?:([+-])([0-9]{2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?( BC)?"
+)
+
+
+def timestamp_text(text: str) -> datetime | ExtendedTimestamp:
+    return _timestamp_text(text, False)
+
+
+def timestamptz_text(text: str) -> datetime | ExtendedTimestamp:
+    """In UTC, whatever the TimeZone of the session: an offset always stands in the ISO style."""
+    return _timestamp_text(text, True)
+
+
+def _timestamp_text(text: str, with_time_zone: bool) -> datetime | ExtendedTimestamp:
+    plain = _PLAIN_TIMESTAMP(text)
+    if plain and (plain[1] is not None) is with_time_zone:
+        return datetime.fromisoformat(text)
+    found = _TIMESTAMP.fullmatch(text)
+    if found is None:
+        if text == "infinity":
+            return ExtendedTimestamp(2**63 - 1, with_time_zone)
+        if text == "-infinity":
+            return ExtendedTimestamp(-(2**63), with_time_zone)
+        raise ValueError("not a timestamp in the ISO style")
+    year, month, day, hour, minute, second, fraction, sign, hours, minutes, seconds, era = found.groups()
+    if (sign is not None) is not with_time_zone:
+        raise ValueError("a time zone's offset is missing" if with_time_zone else "a time zone's offset")
+    days = _days(_year(year, era), int(month), int(day))
+    clock = _clock(int(hour), int(minute), int(second))
+    if clock >= _DAY:
+        raise ValueError("the hour is 24")
+    offset = _offset(sign, hours, minutes, seconds)
+    return _make_timestamp(
+        days * _DAY + clock + _microseconds(fraction) - offset * _SECOND,
+        with_time_zone,
+    )
+
+
+def _clock(hour: int, minute: int, second: int) -> int:
+    """Microseconds since midnight; 24:00:00 is a time."""
+    if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second)):
+        raise ValueError("not a time of a day")
+    return (hour * 3600 + minute * 60 + second) * _SECOND
+
+
+def _offset(sign: str | None, hours: str | None, minutes: str | None, seconds: str | None) -> int:
+    """Seconds east of UTC."""
+    offset = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    if offset >= 16 * 3600 or int(minutes or 0) > 59 or int(seconds or 0) > 59:
+        raise ValueError("not a time zone's offset")
+    return -offset if sign == "-" else offset
+
+
+def make_timestamp(microseconds: int) -> datetime | ExtendedTimestamp:
+    """A timestamp from microseconds since 2000-01-01, the binary format."""
+    if microseconds in _INFINITE_TIMESTAMP:
+        return ExtendedTimestamp(microseconds)
+    return _make_timestamp(microseconds, False)
+
+
+def make_timestamptz(microseconds: int) -> datetime | ExtendedTimestamp:
+    """A timestamp with time zone from microseconds since 2000-01-01 in UTC, the binary format."""
+    if microseconds in _INFINITE_TIMESTAMP:
+        return ExtendedTimestamp(microseconds, True)
+    return _make_timestamp(microseconds, True)
+
+
+def _make_timestamp(microseconds: int, with_time_zone: bool) -> datetime | ExtendedTimestamp:
+    try:
+        return (_EPOCH_UTC if with_time_zone else _EPOCH) + timedelta(microseconds=microseconds)
+    except OverflowError:
+        if not _FIRST_MICROSECOND <= microseconds < _END_MICROSECOND:
+            raise ValueError("a timestamp out of the server's range") from None
+        return ExtendedTimestamp(microseconds, with_time_zone)
+
+
+def format_timestamp(value: datetime | ExtendedTimestamp) -> str:
+    """In UTC with the offset +00 if it has a time zone."""
+    if isinstance(value, ExtendedTimestamp):
+        return str(value)
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC)
+    text = value.replace(tzinfo=None).isoformat(" ")
+    if value.microsecond:
+        text = text.rstrip("0")
+    return text if value.tzinfo is None else f"{text}+00"
+
+
+# --- time ------------------------------------------------------------------------------------------------------
+
+_TIME = re.compile(
+    r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?"
+    r"(?:([+-])([0-9]{2})(?::([0-9]{2})(?::([0-9]{2}))?)?)?"
+)
+
+
+def time_text(text: str) -> time | ExtendedTime:
+    return _time_text(text, False)
+
+
+def timetz_text(text: str) -> time | ExtendedTime:
+    return _time_text(text, True)
+
+
+def _time_text(text: str, with_time_zone: bool) -> time | ExtendedTime:
+    if not with_time_zone and _PLAIN_TIME(text) and text[:2] != "24":
+        return time.fromisoformat(text)
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError("not a time")
+    hour, minute, second, fraction, sign, hours, minutes, seconds = found.groups()
+    if (sign is not None) is not with_time_zone:
+        raise ValueError("a time zone's offset is missing" if with_time_zone else "a time zone's offset")
+    microseconds = _clock(int(hour), int(minute), int(second)) + _microseconds(fraction)
+    return _make_time(microseconds, _offset(sign, hours, minutes, seconds) if with_time_zone else None)
+
+
+def make_time(microseconds: int) -> time | ExtendedTime:
+    """A time from microseconds since midnight, the binary format."""
+    return _make_time(microseconds, None)
+
+
+def make_timetz(microseconds: int, seconds_west: int) -> time | ExtendedTime:
+    """A time with time zone from microseconds since midnight and seconds west of UTC, the binary format."""
+    if abs(seconds_west) >= 16 * 3600:
+        raise ValueError("not a time zone's offset")
+    return _make_time(microseconds, -seconds_west)
+
+
+def _make_time(microseconds: int, utc_offset: int | None) -> time | ExtendedTime:
+    if not 0 <= microseconds <= _DAY:
+        raise ValueError("not a time of a day")
+    if microseconds == _DAY:
+        return ExtendedTime(microseconds, utc_offset)
+    zone = None if utc_offset is None else timezone(timedelta(seconds=utc_offset))
+    seconds, fraction = divmod(microseconds, _SECOND)
+    minutes, second = divmod(seconds, 60)
+    hour, minute = divmod(minutes, 60)
+    return time(hour, minute, second, fraction, zone)
+
+
+def format_time(value: time | ExtendedTime) -> str:
+    if isinstance(value, ExtendedTime):
+        return str(value)
+    text = value.replace(tzinfo=None).isoformat()
+    if value.microsecond:
+        text = text.rstrip("0")
+    offset = value.utcoffset()
+    return text if offset is None else text + _format_offset(round(offset.total_seconds()))
+
+
+# --- interval --------------------------------------------------------------------------------------------------
+
+_INT32_MAX, _INT32_MIN, _INT64_MAX, _INT64_MIN = 2**31 - 1, -(2**31), 2**63 - 1, -(2**63)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval as the server holds it: three parts that do not convert into each other. Prints as its text.
+
+    Attributes:
+        months, days, microseconds: signed, each with a sign of its own; 12 months are printed as a year. All three
+            at their highest or lowest value are infinity and -infinity (since PostgreSQL 17).
+    """
+
+    months: int = 0
+    days: int = 0
+    microseconds: int = 0
+
+    @property
+    def is_infinite(self) -> bool:
+        return self in _INFINITE_INTERVAL
+
+    def __str__(self) -> str:
+        if infinity := _INFINITE_INTERVAL.get(self):
+            return infinity
+        parts: list[str] = []
+        below_zero = False  # whether the part before has a minus, after which a plus is written out
+        years = abs(self.months) // 12 * (-1 if self.months < 0 else 1)
+        for count, unit in (years, "year"), (self.months - 12 * years, "mon"), (self.days, "day"):
+            if count:
+                parts.append(f"{'+' if below_zero and count > 0 else ''}{count} {unit}{'' if count == 1 else 's'}")
+                below_zero = count < 0
+        if self.microseconds or not parts:
+            sign = "-" if self.microseconds < 0 else "+" if below_zero else ""
+            parts.append(sign + _format_clock(abs(self.microseconds)))
+        return " ".join(parts)
+
+
+_INFINITE_INTERVAL = {
+    Interval(_INT32_MAX, _INT32_MAX, _INT64_MAX): "infinity",
+    Interval(_INT32_MIN, _INT32_MIN, _INT64_MIN): "-infinity",
+}
+
+_INTERVAL = re.compile(
+    r"(?:([+-]?[0-9]{1,10}) years?)?"
+    r"(?:(?:^|(?<=[a-z]) )([+-]?[0-9]{1,10}) mons?)?"
+    r"(?:(?:^|(?<=[a-z]) )([+-]?[0-9]{1,10}) days?)?"
+    r"(?:(?:^|(?<=[a-z]) )([+-]?)([0-9]{2,10}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?)?"
+)
+
+
+def interval_text(text: str) -> Interval:
+    """An interval in the IntervalStyle postgres."""
+    found = _INTERVAL.fullmatch(text)
+    if found is None or not text:
+        for value, infinity in _INFINITE_INTERVAL.items():
+            if text == infinity:
+                return value
+        raise ValueError("not an interval in the IntervalStyle postgres")
+    years, months, days, sign, hours, minutes, seconds, fraction = found.groups()
+    if int(minutes or 0) > 59 or int(seconds or 0) > 59:
+        raise ValueError("more than 59 minutes or seconds")
+    clock = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
+    microseconds = clock * _SECOND + _microseconds(fraction)
+    interval = Interval(
+        int(years or 0) * 12 + int(months or 0),
+        int(days or 0),
+        -microseconds if sign == "-" else microseconds,
+    )
+    if not (
+        _INT32_MIN <= interval.months <= _INT32_MAX
+        and _INT32_MIN <= interval.days <= _INT32_MAX
+        and _INT64_MIN <= interval.microseconds <= _INT64_MAX
+    ):
+        raise ValueError("an interval out of the server's range")
+    return interval
+
+
+def make_interval(microseconds: int, days: int, months: int) -> Interval:
+    """An interval from the parts of the binary format, in their order there."""
+    return Interval(months, days, microseconds)
+
+
+# --- Arrow -----------------------------------------------------------------------------------------------------
+
+_UNIX_EPOCH_DAYS = _EPOCH_ORDINAL - date(1970, 1, 1).toordinal()
+
+
+def arrow_date(value: date | ExtendedDate) -> date | int:
+    """For date32: days since 1970-01-01 where Python has no date."""
+    if isinstance(value, ExtendedDate):
+        if value.is_infinite:
+            raise ValueError("the target type has no infinite date")
+        return value.days + _UNIX_EPOCH_DAYS
+    return value
+
+
+def arrow_timestamp(value: datetime | ExtendedTimestamp) -> datetime | int:
+    """For timestamp[us]: microseconds since 1970-01-01 where Python has no datetime."""
+    if isinstance(value, ExtendedTimestamp):
+        if value.is_infinite:
+            raise ValueError("the target type has no infinite timestamp")
+        microseconds = value.microseconds + _UNIX_EPOCH_DAYS * _DAY
+        if microseconds > _INT64_MAX:
+            raise ValueError("after the target type's last timestamp, 294247-01-10 04:00:54.775807")
+        return microseconds
+    return value
+
+
+def arrow_time(value: time | ExtendedTime) -> time:
+    """For time64[us], which ends before 24:00:00."""
+    if isinstance(value, ExtendedTime):
+        raise ValueError("the target type has no 24:00:00")
+    return value
+
+
+def arrow_interval(value: Interval) -> tuple[int, int, int]:
+    """For month_day_nano_interval: months, days, nanoseconds."""
+    nanoseconds = value.microseconds * 1000
+    if value.is_infinite or not _INT64_MIN <= nanoseconds <= _INT64_MAX:
+        raise ValueError("the target type cannot hold this interval")
+    return value.months, value.days, nanoseconds

@@ -1,0 +1,94 @@
+"""tsvector and tsquery stay text; their binary formats are turned into the same text."""
+
+from __future__ import annotations
+
+from .binary import Reader
+
+_WEIGHTS = ("", "C", "B", "A")
+
+
+def _quoted(lexeme: str) -> str:
+    return "'" + lexeme.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def tsvector_binary(value: bytes, encoding: str) -> str:
+    """A count of lexemes; each has its string, a count of positions, and positions with a weight in the top bits."""
+    reader = Reader(value)
+    lexemes = []
+    for _ in range(reader.count(3)):
+        lexeme = _quoted(str(reader.string(), encoding))
+        positions = []
+        for _ in range(reader.uint16()):
+            packed = reader.uint16()
+            positions.append(f"{packed & 0x3FFF}{_WEIGHTS[packed >> 14]}")
+        lexemes.append(f"{lexeme}:{','.join(positions)}" if positions else lexeme)
+    reader.end()
+    return " ".join(lexemes)
+
+
+_OPERAND, _OPERATOR = 1, 2
+_NOT, _AND, _OR, _PHRASE = 1, 2, 3, 4
+_PRIORITY = {_OR: 1, _AND: 2, _PHRASE: 3, _NOT: 4}
+
+# A text in pieces: parts are nested and joined once, since to join them at every operator would take quadratic time.
+_Pieces = tuple["str | _Pieces", ...]
+
+
+def tsquery_binary(value: bytes, encoding: str) -> str:
+    """A count of tokens in prefix order, an operator's right operand before the left one."""
+    reader = Reader(value)
+    tokens: list[tuple[int, int, str]] = []  # operator (0: operand), distance, text
+    for _ in range(reader.count(2)):
+        kind = reader.uint8()
+        if kind == _OPERAND:
+            weights, prefix = reader.uint8(), reader.uint8()
+            flags = ("*" if prefix else "") + "".join(
+                letter for bit, letter in ((8, "A"), (4, "B"), (2, "C"), (1, "D")) if weights & bit
+            )
+            lexeme = _quoted(str(reader.string(), encoding))
+            tokens.append((0, 0, f"{lexeme}:{flags}" if flags else lexeme))
+        elif kind == _OPERATOR:
+            operator = reader.uint8()
+            if operator not in _PRIORITY:
+                raise ValueError(f"the operator {operator}")
+            tokens.append((operator, reader.uint16() if operator == _PHRASE else 0, ""))
+        else:
+            raise ValueError(f"a token of kind {kind}")
+    reader.end()
+    if not tokens:
+        return ""
+
+    operands: list[tuple[int, _Pieces]] = []  # the priority of the operand's own operator, its text
+    for operator, distance, text in reversed(tokens):
+        if not operator:
+            operands.append((9, (text,)))
+        elif len(operands) < (1 if operator == _NOT else 2):
+            raise ValueError("an operator without its operands")
+        elif operator == _NOT:
+            operands.append((_PRIORITY[_NOT], ("!", _operand(*operands.pop(), _PRIORITY[_NOT]))))
+        else:
+            priority = _PRIORITY[operator]
+            # A phrase on the right of a phrase is always in parentheses: the operator is not associative.
+            right = _operand(*operands.pop(), priority + (operator == _PHRASE))
+            left = _operand(*operands.pop(), priority)
+            sign = {_AND: "&", _OR: "|"}.get(operator) or ("<->" if distance == 1 else f"<{distance}>")
+            operands.append((priority, (left, f" {sign} ", right)))
+    if len(operands) != 1:
+        raise ValueError("operands without an operator")
+    return _joined(operands[0][1])
+
+
+def _operand(priority: int, text: _Pieces, outer: int) -> _Pieces:
+    return ("( ", text, " )") if priority < outer else text
+
+
+def _joined(pieces: _Pieces) -> str:
+    out: list[str] = []
+    waiting: list[str | _Pieces] = [pieces]
+    while waiting:
+        piece = waiting.pop()
+        if isinstance(piece, str):
+            out.append(piece)
+        else:
+            waiting.extend(reversed(piece))
+    return "".join(out)
