@@ -1,0 +1,144 @@
+"""The spec -> a static site to read it by: `python -m codegen reference`. Plain HTML and CSS, no script, no network."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from codegen import reference_pages as pages
+from codegen.emit import PACKAGE
+from codegen.loader import load
+from codegen.model import Message, Part, Protocol, SpecError
+from codegen.notation import INT_WIDTHS, Int, PartName
+from codegen.reference_drawing import draw, number
+from codegen.reference_layout import Row, rows
+from codegen.views import view
+
+_HERE = Path(__file__).parent
+_ROOT = _HERE.parent
+_IDENTIFIER = re.compile(r"\b[a-z0-9]+(?:[_.][a-z0-9]+)*_[a-z0-9]+(?:[_.][a-z0-9]+)*\b")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
+    parser.add_argument("--out", type=Path, default=_ROOT / "build/reference", help="the folder of the site")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the site; exit code 0 when done, 2 if the spec has mistakes."""
+    try:
+        files = site(load(options.spec))
+    except SpecError as error:
+        for finding in error.findings:
+            print(finding, file=sys.stderr)
+        return 2
+    for path, text in files.items():
+        (options.out / path).parent.mkdir(parents=True, exist_ok=True)
+        (options.out / path).write_text(text, encoding="utf-8")
+    print(f"wrote {len(files)} files to {options.out}; open {options.out / 'index.html'}")
+    return 0
+
+
+def site(protocols: Iterable[Protocol]) -> dict[Path, str]:
+    """Every file of the site by its path; the same text for the same spec."""
+    protocols = tuple(protocols)
+    environment = _environment(protocols)
+    messages = {protocol.name: pages.message_entries(protocol) for protocol in protocols}
+    parts = {protocol.name: pages.part_entries(protocol) for protocol in protocols}
+    entries = [entry for protocol in protocols for entry in (*messages[protocol.name], *parts[protocol.name])]
+    texts = {
+        "index.html": _render(environment, "index.html.j2", page="index.html", samples=pages.samples()),
+        "changes.html": _render(environment, "changes.html.j2", page="changes.html"),
+        "types.html": _render(environment, "types.html.j2", page="types.html", entries=entries),
+        "style.css": _render(environment, "style.css.j2"),
+    }
+    for protocol in protocols:
+        texts[f"{protocol.name}.html"] = _render(
+            environment,
+            "protocol.html.j2",
+            page=f"{protocol.name}.html",
+            protocol=protocol,
+            messages=messages[protocol.name],
+            parts=parts[protocol.name],
+        )
+    return {Path(name): texts[name] for name in sorted(texts)}
+
+
+def standalone_picture(protocol: Protocol, name: str, version: int | None = None) -> str:
+    """The layout of a message or part as an SVG file of its own, light or dark as its reader's screen.
+
+    As the newest version has it, or the one given; KeyError if that version has no layout of this name.
+    """
+    now = view(protocol, version or len(protocol.versions))
+    layouts: list[Message | Part] = [*now.messages, *now.parts]
+    layout = {layout.name: layout for layout in layouts}[name]
+    since = layout.since if isinstance(layout, Message) else 1
+    picture = draw(f"Layout of {name}", rows(protocol, layout.fields, since))
+    return _render(_environment((protocol,)), "standalone.svg.j2", picture=picture, id=pages.anchor_of(layout))
+
+
+def _environment(protocols: tuple[Protocol, ...]) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_HERE / "templates/reference"),
+        undefined=StrictUndefined,
+        autoescape=lambda name: name is not None and not name.endswith(".css.j2"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(prose=_prose, number=number, joined=pages.joined, lowered=_lowered)
+    environment.globals.update(
+        protocols=protocols,
+        named_types={name: named for protocol in protocols for name, named in protocol.types.items()},
+        widths=INT_WIDTHS,
+        anchor_of=pages.anchor_of,
+        href_of=pages.href_of,
+        official=pages.official,
+        package=PACKAGE,
+        effect=pages.effect,
+        effects=pages.effects,
+        states=pages.states,
+        block_rules=pages.block_rules,
+        steps_between=pages.steps_between,
+        uses=pages.uses,
+        type_links=_type_links,
+    )
+    return environment
+
+
+def _render(environment: Environment, template: str, **values: Any) -> str:
+    return environment.get_template(template).render(**values)
+
+
+def _prose(text: str) -> Markup:
+    """A sentence of the spec as HTML: what can only be an identifier is set as code."""
+    pieces = []
+    end = 0
+    for match in _IDENTIFIER.finditer(text):
+        pieces += [escape(text[end : match.start()]), Markup("<code>{}</code>").format(match[0])]
+        end = match.end()
+    return Markup("").join([*pieces, escape(text[end:])])
+
+
+def _lowered(text: str) -> str:
+    """A sentence to go on with."""
+    return text[:1].lower() + text[1:]
+
+
+def _type_links(protocol: Protocol, row: Row) -> Markup:
+    """A field's type as the documentation prints it, with links to what its names mean."""
+    kind = row.field.type
+    if isinstance(kind, PartName):
+        href = pages.href_of(protocol, protocol.part(kind.name))
+        return Markup('<a href="{}">{}</a>').format(href, kind.name)
+    if isinstance(kind, Int) and kind.name is not None:
+        return Markup('{} (<a href="types.html#{}">{}</a>)').format(kind.base, kind.name.lower(), kind.name)
+    return escape(str(kind))

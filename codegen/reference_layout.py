@@ -1,0 +1,131 @@
+"""A layout as a reader sees it: each field with its offset, its width, and when it is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from codegen.model import REST, Field, Protocol
+from codegen.notation import Byte1, Byten, Int, PartName, String
+
+CONSTANT = "constant"
+INTEGER = "integer"
+TEXT = "text"
+BYTES = "bytes"
+PART = "part"
+
+_MOST_OFFSETS = 3
+
+
+@dataclass(frozen=True)
+class Offset:
+    """Where a field begins: one byte or several possible ones, from the start or from the last variable field's end."""
+
+    choices: tuple[int, ...]
+    relative: bool
+
+    @property
+    def short(self) -> str:
+        """For a ruler: 5, 1/5, +4."""
+        return self._joined("/")
+
+    @property
+    def long(self) -> str:
+        """For a table: 5, 1 or 5, +4."""
+        return self._joined(" or ")
+
+    def _joined(self, separator: str) -> str:
+        if len(self.choices) > _MOST_OFFSETS:
+            text = f"{self.choices[0]}…{self.choices[-1]}"
+        else:
+            text = separator.join(map(str, self.choices))
+        return f"+{text}" if self.relative else text
+
+
+@dataclass(frozen=True)
+class Row:
+    """One field of a layout, with what follows from the fields before it."""
+
+    field: Field
+    offset: Offset
+    width: int | None
+    """Bytes; None where it depends on the message."""
+    group: str
+    """The session fact or the optional field that it depends on; empty for a field that is always there."""
+    condition: str
+    """The same as a label: `if streaming`, `optional`."""
+    since: int | None
+    """The version that brought it, where that is later than the layout's own."""
+
+    @property
+    def kind(self) -> str:
+        """What is in it, which decides how it is drawn."""
+        if self.field.constants:
+            return CONSTANT
+        if isinstance(self.field.type, String):
+            return TEXT
+        if isinstance(self.field.type, Byten):
+            return BYTES
+        return PART if isinstance(self.field.type, PartName) else INTEGER
+
+    @property
+    def extent(self) -> str:
+        """Its length in words."""
+        if self.field.repeat is not None:
+            return f"repeated {self.field.repeat} times"
+        if isinstance(self.field.type, Byten):
+            return "all bytes that are left" if self.field.size == REST else f"as long as {self.field.size} says"
+        if self.width is not None:
+            return "1 byte" if self.width == 1 else f"{self.width} bytes"
+        return "up to a zero byte" if isinstance(self.field.type, String) else "of its own length"
+
+    @property
+    def spoken(self) -> str:
+        """The field in a sentence for those who hear the picture."""
+        place = "after the one before" if self.offset.relative else f"at byte {self.offset.long}"
+        words = [self.field.name, str(self.field.type), self.extent, place, self.condition]
+        return ", ".join(word for word in words if word)
+
+
+def rows(protocol: Protocol, fields: Iterable[Field], since: int = 1) -> tuple[Row, ...]:
+    """The rows of a layout that is there since a version."""
+    facts = {fact.name for fact in protocol.session}
+    result: list[Row] = []
+    # What may be there so far, with the number of bytes that this takes.
+    states: set[tuple[frozenset[tuple[str, bool]], int]] = {(frozenset(), 0)}
+    relative = False
+    for row in fields:
+        group = row.name if row.optional else row.when or ""
+        if group:
+            states = {
+                (facts_known | {(group, there)}, size)
+                for facts_known, size in states
+                for there in (True, False)
+                if (group, not there) not in facts_known
+            }
+        present = {state for state in states if not group or (group, True) in state[0]}
+        width = _width(row)
+        result.append(
+            Row(
+                field=row,
+                offset=Offset(tuple(sorted({size for _, size in present})), relative),
+                width=width,
+                group=group,
+                condition="" if not group else f"if {group}" if group in facts else "optional",
+                since=row.since if row.since > since else None,
+            )
+        )
+        if width is None:
+            relative = True
+            states = {(facts_known, 0) for facts_known, _ in states}
+        else:
+            states = (states - present) | {(facts_known, size + width) for facts_known, size in present}
+    return tuple(result)
+
+
+def _width(row: Field) -> int | None:
+    if row.repeat is not None:
+        return None
+    if isinstance(row.type, Int):
+        return row.type.width
+    return 1 if isinstance(row.type, Byte1) else None

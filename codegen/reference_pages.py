@@ -1,0 +1,376 @@
+"""The model -> what the pages of the reference show: entries, matrix, blocks, and the steps between versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+from codegen.emit import PACKAGE
+from codegen.model import OUTSIDE, Alternative, Field, Message, NamedType, Part, Place, Protocol, SessionFact, Version
+from codegen.names import class_name, snake_case
+from codegen.notation import Byte1, Byten, Int, PartName, String
+from codegen.python_source import Attribute, Block, Source
+from codegen.reference_drawing import NARROW, Picture, draw
+from codegen.reference_layout import Row, rows
+from codegen.views import View, view
+
+Layout = Message | Part | Alternative
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture for wide pages and, where it needs more lines there, another one for phones."""
+
+    id: str
+    wide: Picture
+    narrow: Picture | None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message, a part or one of a part's alternatives as a page shows it."""
+
+    protocol: Protocol
+    layout: Layout
+    anchor: str
+    rows: tuple[Row, ...]
+    figure: Figure | None
+    alternatives: tuple[Entry, ...] = ()
+    python: str = ""
+    """The class without its methods."""
+    path: str = ""
+    """Where to import it from."""
+    path_remark: str = ""
+    """Which versions share the class."""
+
+
+@dataclass(frozen=True)
+class BlockRule:
+    """A place in a session, and the messages that stand there."""
+
+    name: str
+    doc: str
+    opener: Message | None
+    closer: Message | None
+    inside: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A layout that a version changes."""
+
+    entry: Entry
+    added: tuple[Row, ...]
+    through: tuple[str, ...]
+    """The parts that it contains and that change."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """From one version to the next."""
+
+    before: Version
+    after: Version
+    facts: tuple[SessionFact, ...]
+    new: tuple[Entry, ...]
+    changed: tuple[Change, ...]
+    same: tuple[Message, ...]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A field of a named type."""
+
+    href: str
+    owner: str
+    field: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A field drawn to explain how fields are drawn."""
+
+    picture: Picture
+    term: str
+    text: str
+
+
+def anchor_of(layout: Message | Part) -> str:
+    """The documentation's anchor in lower case; for a part that has none there, its name."""
+    return layout.ref.lower() if layout.ref is not None else _kebab(layout.name)
+
+
+def href_of(protocol: Protocol, layout: Message | Part) -> str:
+    """The entry's address within the site."""
+    return f"{protocol.name}.html#{anchor_of(layout)}"
+
+
+def official(protocol: Protocol, layout: Message | Part) -> str:
+    """The entry's address in PostgreSQL's documentation."""
+    return protocol.page if layout.ref is None else f"{protocol.page}#{protocol.anchor}{layout.ref}"
+
+
+def message_entries(protocol: Protocol) -> tuple[Entry, ...]:
+    """Every message as the newest version has it."""
+    newest = view(protocol, len(protocol.versions))
+    return tuple(_message_entry(newest, message) for message in newest.messages)
+
+
+def part_entries(protocol: Protocol) -> tuple[Entry, ...]:
+    """Every part as the newest version has it."""
+    newest = view(protocol, len(protocol.versions))
+    return tuple(_part_entry(newest, part) for part in newest.parts)
+
+
+def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
+    """For each version: new, changed, same, absent, or the session fact with which it comes all the same."""
+    result = []
+    for version in protocol.versions:
+        now = view(protocol, version.number)
+        if version.number < message.since:
+            result.append(message.also_when or "absent")
+        elif version.number == message.since:
+            result.append("new")
+        else:
+            result.append("changed" if message.name in {own.name for own in now.own_messages} else "same")
+    return tuple(result)
+
+
+def block_rules(protocol: Protocol) -> tuple[BlockRule, ...]:
+    """The place between blocks and then each block; () for a protocol without blocks."""
+    if not protocol.blocks:
+        return ()
+    places = {OUTSIDE: "Between the blocks below.", **protocol.blocks}
+    return tuple(
+        BlockRule(
+            name=name,
+            doc=doc,
+            opener=next((message for message in protocol.messages if message.opens == name), None),
+            closer=next((message for message in protocol.messages if message.closes == name), None),
+            inside=tuple(message for message in protocol.messages if name in message.places and message.closes != name),
+        )
+        for name, doc in places.items()
+    )
+
+
+def effect(message: Message) -> str:
+    """What the message does to a transaction; empty if nothing."""
+    if not message.transaction:
+        return ""
+    verb = message.transaction.removesuffix(" prepared")
+    return f"{verb} a {'transaction' if verb == message.transaction else 'prepared transaction'}"
+
+
+def effects(protocol: Protocol) -> dict[str, list[Message]]:
+    """The messages by what they do to a transaction."""
+    found: dict[str, list[Message]] = {}
+    for message in protocol.messages:
+        if message.transaction:
+            found.setdefault(effect(message), []).append(message)
+    return found
+
+
+def steps_between(protocol: Protocol) -> tuple[Step, ...]:
+    """What each version changes, from the second on."""
+    return tuple(_step(protocol, before, after) for before, after in pairwise(protocol.versions))
+
+
+def uses(entries: Iterable[Entry], named: NamedType) -> tuple[Use, ...]:
+    """The fields that are of a named type."""
+    return tuple(
+        Use(f"{entry.protocol.name}.html#{entry.anchor}.{row.field.name}", entry.layout.name, row.field.name)
+        for outer in entries
+        for entry in (outer, *outer.alternatives)
+        for row in entry.rows
+        if row.field.named_type == named.name
+    )
+
+
+def samples() -> tuple[Sample, ...]:
+    """One field of each shape."""
+    place = Place(Path(), 1)
+    streaming = SessionFact("streaming", 1, "", place)
+    # The samples lean on a protocol only for the names of its session facts.
+    known = Protocol("", "", "", "", "", (), (streaming,), {}, (), {}, (), (), place)
+    tag, number = Field("tag", Byte1(("X",)), place), Field("number", Int("Int32"), place)
+
+    def sample(term: str, text: str, *fields: Field) -> Sample:
+        return Sample(draw(term, rows(known, fields)), term, text)
+
+    return (
+        sample(
+            "A constant",
+            "One value is legal, or one of those named. Every message begins with such a byte, its tag.",
+            tag,
+        ),
+        sample(
+            "An integer",
+            "The ruler has a tick for each byte and says where the field begins. The most significant byte is first.",
+            number,
+        ),
+        sample(
+            "Text",
+            "Torn, as its length varies; it ends with a zero byte. Offsets after it count from its end: +0.",
+            Field("name", String(), place),
+            number,
+        ),
+        sample(
+            "Bytes",
+            "Torn, as their number varies; an earlier field says how many, or they take all that is left.",
+            Field("content", Byten(), place, size="length"),
+        ),
+        sample("A part", "It has a layout of its own, drawn elsewhere.", Field("new", PartName("Part"), place)),
+        sample(
+            "A repeated field",
+            "A stack; an earlier field says how often it comes.",
+            Field("ids", Int("Int32"), place, repeat="count"),
+        ),
+        sample(
+            "A field that may be absent",
+            "Dashed; the bracket says when it is there, and which version brought it. What follows has two possible "
+            "offsets then: 1 without it, 5 with it.",
+            tag,
+            Field("xid", Int("Int32"), place, when=streaming.name, since=2),
+            number,
+        ),
+    )
+
+
+def joined(names: Iterable[str]) -> str:
+    """a, b and c."""
+    *rest, last = names
+    return f"{', '.join(rest)} and {last}" if rest else last
+
+
+def figure(id: str, title: str, layout_rows: tuple[Row, ...]) -> Figure | None:
+    """The picture of a layout for pages of either width; None for a layout without fields."""
+    if not layout_rows:
+        return None
+    wide = draw(title, layout_rows)
+    return Figure(id, wide, draw(title, layout_rows, NARROW) if wide.width > NARROW else None)
+
+
+def _kebab(name: str) -> str:
+    return snake_case(class_name(name)).replace("_", "-")
+
+
+def _message_entry(now: View, message: Message) -> Entry:
+    anchor = anchor_of(message)
+    layout_rows = rows(now.protocol, message.fields, message.since)
+    source = Source(now.protocol)
+    path, remark = _path(now.protocol, message)
+    return Entry(
+        protocol=now.protocol,
+        layout=message,
+        anchor=anchor,
+        rows=layout_rows,
+        figure=figure(anchor, f"Layout of {message.name}", layout_rows),
+        python=_synopsis(source.message_block(message)),
+        path=path,
+        path_remark=remark,
+    )
+
+
+def _part_entry(now: View, part: Part) -> Entry:
+    protocol = now.protocol
+    anchor = anchor_of(part)
+    layout_rows = rows(protocol, part.fields)
+    alternatives = []
+    for alternative in part.alternatives:
+        inner_anchor = f"{anchor}-{_kebab(alternative.name)}"
+        inner_rows = rows(protocol, alternative.fields)
+        drawn = figure(inner_anchor, f"Layout of {alternative.name}", inner_rows)
+        alternatives.append(Entry(protocol, alternative, inner_anchor, inner_rows, drawn))
+    path, remark = _path(protocol, part)
+    return Entry(
+        protocol=protocol,
+        layout=part,
+        anchor=anchor,
+        rows=layout_rows,
+        figure=figure(anchor, f"Layout of {part.name}", layout_rows),
+        alternatives=tuple(alternatives),
+        python=_synopsis(Source(protocol).part_block(part)),
+        path=path,
+        path_remark=remark,
+    )
+
+
+def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
+    """Where the newest class is, and which versions share it."""
+    groups: list[list[str]] = []
+    for version in protocol.versions:
+        now = view(protocol, version.number)
+        if layout.name not in _names(now.messages, now.parts):
+            continue
+        if not groups or layout.name in _names(now.own_messages, now.own_parts):
+            groups.append([])
+        groups[-1].append(version.module)
+    *earlier, current = groups
+    *same, newest = current
+    remarks = [f"the same class in {joined(same)}"] if same else []
+    for group in earlier:
+        remarks.append(f"{joined(group)} {'has its own' if len(group) == 1 else 'share another'}")
+    return f"{PACKAGE}.{newest}.{class_name(layout.name)}", "; ".join(remarks)
+
+
+def _names(messages: Iterable[Message], parts: Iterable[Part]) -> set[str]:
+    return {message.name for message in messages} | {part.name for part in parts}
+
+
+def _synopsis(block: Block) -> str:
+    """A class as its users see it: its attributes with their types."""
+    classes = []
+    for enumeration in block.enumerations:
+        members = [f'    {name} = "{character}"' for character, name in enumeration.members]
+        classes.append([f"class {enumeration.name}(StrEnum):", *members])
+    for alternative in block.alternatives:
+        classes.append([f"class {alternative.name}:", *_attributes(alternative.attributes)])
+    if block.alternatives:
+        classes.append([f"{block.name} = (", *_union(alternative.name for alternative in block.alternatives), ")"])
+    else:
+        classes.append([f"class {block.name}:", *_attributes(block.attributes)])
+    return "\n\n".join("\n".join(lines) for lines in classes)
+
+
+def _attributes(attributes: Iterable[Attribute]) -> list[str]:
+    lines = []
+    for attribute in attributes:
+        lines.append(f"    {attribute.name}: {attribute.annotation}{' = None' if attribute.optional else ''}")
+        lines += [f"    {name}: bool  # bit {bit}" for bit, name in attribute.bits]
+    return lines or ["    ..."]
+
+
+def _union(names: Iterable[str]) -> list[str]:
+    return [f"    {'| ' if index else ''}{name}" for index, name in enumerate(names)]
+
+
+def _step(protocol: Protocol, before: Version, after: Version) -> Step:
+    now = view(protocol, after.number)
+    own = _names(now.own_messages, now.own_parts)
+    entries = {message.name: _message_entry(now, message) for message in now.messages}
+    layouts = [
+        *(entries[message.name] for message in now.messages if message.since < after.number),
+        *(_part_entry(now, part) for part in now.parts),
+    ]
+    changed = []
+    for entry in layouts:
+        if entry.layout.name in own:
+            all_rows = [row for inner in (entry, *entry.alternatives) for row in inner.rows]
+            parts = [row.field.type.name for row in all_rows if isinstance(row.field.type, PartName)]
+            changed.append(
+                Change(
+                    entry=entry,
+                    added=tuple(row for row in all_rows if row.field.since == after.number),
+                    through=tuple(name for name in dict.fromkeys(parts) if name in own),
+                )
+            )
+    return Step(
+        before=before,
+        after=after,
+        facts=tuple(fact for fact in protocol.session if fact.since == after.number),
+        new=tuple(entries[message.name] for message in now.messages if message.since == after.number),
+        changed=tuple(changed),
+        same=tuple(message for message in now.messages if message.name not in own),
+    )
