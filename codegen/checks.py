@@ -107,7 +107,7 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
 
 
 def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
-    if message.name not in damaged and not _is_tag(message.fields):
+    if message.name not in damaged and not (_is_tag(message.fields) and message.fields[0].since == message.since):
         findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
     if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")

@@ -233,7 +233,7 @@ class Source:
             return "str"
         if isinstance(row.type, Byten):
             return "bytes"
-        if isinstance(row.type, Byte1):
+        if isinstance(row.type, Byte1) and row.type.constants:
             return f"Literal[{', '.join(repr(character) for character in row.type.constants)}]"
         name = row.type.name if isinstance(row.type, PartName) else "int"
         if row.named_type is not None:

@@ -1,0 +1,7 @@
+"""Two specs, or two versions of one -> what changed for whoever uses the protocol: `python -m codegen diff`."""
+
+from codegen.diff.command import add_arguments, run
+from codegen.diff.compare import Comparison, compare
+from codegen.diff.rules import RULES, Severity, rule_rows
+
+__all__ = ["RULES", "Comparison", "Severity", "add_arguments", "compare", "rule_rows", "run"]

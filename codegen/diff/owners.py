@@ -1,0 +1,27 @@
+"""What has rows, looked at alike: messages, parts, and the alternatives of parts."""
+
+from __future__ import annotations
+
+from codegen.model import Alternative, Field, Message, Part, Protocol
+
+Owner = Message | Part | Alternative
+"""Their names are all different within a protocol."""
+
+
+def owners(protocol: Protocol) -> dict[str, Owner]:
+    """Every one of a protocol, by its name."""
+    found: list[Owner] = [*protocol.messages, *protocol.parts]
+    found += [alternative for part in protocol.parts for alternative in part.alternatives]
+    return {owner.name: owner for owner in found}
+
+
+def since_of(owner: Owner) -> int:
+    """The version that its rows are of unless they say otherwise."""
+    return owner.since if isinstance(owner, Message) else 1
+
+
+def all_rows(layout: Message | Part) -> tuple[Field, ...]:
+    """The rows of a message or part, those of its alternatives included."""
+    if isinstance(layout, Message):
+        return layout.fields
+    return layout.fields + tuple(row for alternative in layout.alternatives for row in alternative.fields)

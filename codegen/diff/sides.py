@@ -1,0 +1,124 @@
+"""The two sides of a comparison: a folder or a git revision -> the protocols of its spec."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from codegen.loader import PROTOCOL_FILE, TYPES_FILE, load
+from codegen.model import Place, Protocol, SpecError
+
+FOLDER = "spec"
+"""The spec's folder in the repository, in every revision."""
+
+WORKING_TREE = "working tree"
+"""How a side is called that is the repository's own folder."""
+
+
+class SideError(Exception):
+    """A side that does not load; says why, one line for each reason."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = lines
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Side:
+    """A loaded spec and what to call it."""
+
+    label: str
+    protocols: tuple[Protocol, ...]
+    base: Path
+    """The folder that its places are shown from."""
+
+    def shown(self, place: Place) -> str:
+        """A place with its path from the spec's folder on: `spec/logicalrep/update.yaml:12`."""
+        return f"{place.path.relative_to(self.base).as_posix()}:{place.line}"
+
+
+def read_side(name: str | None, repository: Path) -> Side:
+    """The side that a name stands for, None for the working tree; SideError if it does not load."""
+    if name is None:
+        return _load(WORKING_TREE, _spec_in(repository, str(repository)))
+    folder = Path(name)
+    commit = _commit(name, repository)
+    if not name or not folder.is_dir():
+        if commit is None:
+            raise SideError(f"{name!r} is neither a folder nor a git revision in {repository}")
+        return _read_revision(name, commit, repository)
+    if commit is not None:
+        raise SideError(f"{name!r} is both a folder and a git revision; write ./{name} or {name}^0")
+    return _load(name, _spec_in(folder, name))
+
+
+def _spec_in(folder: Path, name: str) -> Path:
+    """The spec's folder, where a folder is one or holds one."""
+    folder = folder.resolve()
+    if (folder / TYPES_FILE).is_file() or any(folder.glob(f"*/{PROTOCOL_FILE}")):
+        return folder
+    if (folder / FOLDER).is_dir():
+        return folder / FOLDER
+    raise SideError(f"folder {name!r} is no spec and holds none: it has neither {TYPES_FILE} nor {FOLDER}/")
+
+
+def _load(label: str, spec: Path) -> Side:
+    base = spec.parent
+    try:
+        return Side(label, load(spec), base)
+    except SpecError as error:
+        # Texts name files too, of a folder that may be gone when they are read.
+        raise SideError(*(str(finding).replace(f"{base}{os.sep}", "") for finding in error.findings)) from error
+
+
+def _read_revision(name: str, commit: str, repository: Path) -> Side:
+    """The spec of a revision; the files are read as git has them, whatever attributes say about archives."""
+    listing = _git(repository, "ls-tree", "-r", "-z", commit, "--", FOLDER)
+    files: dict[str, str] = {}
+    for entry in os.fsdecode(listing or b"").split("\0"):
+        about, _, path = entry.partition("\t")
+        if path.startswith(f"{FOLDER}/") and path.endswith(".yaml") and about.startswith("100"):
+            files[path] = about.split()[2]
+    if not files:
+        raise SideError(f"revision {name!r} has no spec: there are no YAML files in {FOLDER}/")
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        for path, content in zip(files, _blobs(repository, list(files.values())), strict=True):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(content)
+        return _load(f"{name} ({commit[:12]})", root / FOLDER)
+
+
+def _blobs(repository: Path, names: list[str]) -> Iterator[bytes]:
+    """The contents of git's blobs: for each, git prints a line that ends with its size, the content, a newline."""
+    output = _git(repository, "cat-file", "--batch", given="\n".join(names).encode()) or b""
+    start = 0
+    for name in names:
+        end = output.find(b"\n", start)
+        header = output[start:end].split()
+        if end < 0 or header[:2] != [name.encode(), b"blob"]:
+            raise SideError(f"git in {repository} cannot read the blob {name}")
+        start = end + 1 + int(header[2]) + 1
+        yield output[end + 1 : start - 1]
+
+
+def _commit(name: str, repository: Path) -> str | None:
+    """The commit that a name stands for, if it is a revision."""
+    if name.startswith("-"):
+        return None
+    output = _git(repository, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    return os.fsdecode(output).strip() if output is not None else None
+
+
+def _git(repository: Path, *arguments: str, given: bytes = b"") -> bytes | None:
+    """What git prints; None if it fails, or is not there."""
+    command = ["git", "-C", str(repository), *arguments]
+    try:
+        result = subprocess.run(command, input=given, capture_output=True, check=False)
+    except OSError:
+        return None
+    return result.stdout if result.returncode == 0 else None
