@@ -3,10 +3,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+BASE ?= origin/main
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick demo bench build clean
+.PHONY: help setup regen check test test-quick demo bench reference spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -20,6 +21,7 @@ $(READY): pyproject.toml
 
 regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen regen
+	$(BIN)/python -m logicalrep_pipeline.values.docs docs/types.md
 
 check: $(READY) ## Find stale generated code, lint, and check types
 	$(BIN)/python -m codegen check
@@ -39,6 +41,12 @@ demo: regen ## Decode a capture of a real server and show what it holds
 bench: $(READY) ## Measure messages per second, and the ratios to other decoders
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m bench
+
+reference: $(READY) ## Write the reference, a static site, to build/reference
+	$(BIN)/python -m codegen reference
+
+spec-diff: $(READY) ## Show what changed in spec/ since BASE
+	$(BIN)/python -m codegen diff $(BASE)
 
 build: $(READY) ## Build the sdist and the wheel into dist/
 	rm -rf dist

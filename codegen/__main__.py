@@ -1,4 +1,4 @@
-"""The generator's command line: `python -m codegen regen | check`."""
+"""The generator's command line: `python -m codegen regen | check | docs | diff | reference`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import difflib
 import sys
 from pathlib import Path
 
+from codegen import reference
+from codegen.diff import command as diff
+from codegen.docs import command as docs
 from codegen.emit import PACKAGE, emit
 from codegen.loader import load
 from codegen.model import SpecError
@@ -15,7 +18,7 @@ _ROOT = Path(__file__).parent.parent
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit code: 0 done or nothing stale, 1 something is stale, 2 the spec has mistakes."""
+    """Run a command; exit code 0 done and nothing to say, 1 something is stale or differs, 2 the input has mistakes."""
     parser = argparse.ArgumentParser(prog="python -m codegen", description="From the spec to the generated package.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
@@ -25,7 +28,18 @@ def main(arguments: list[str] | None = None) -> int:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
         command.add_argument("--out", type=Path, default=_ROOT / "generated", help="the folder of the package")
+    for name, add_arguments, run, text in (
+        ("docs", docs.add_arguments, docs.execute, "compare a page of PostgreSQL's documentation with the spec"),
+        ("diff", diff.add_arguments, diff.run, "print what changed in the spec for whoever uses the protocol"),
+        ("reference", reference.add_arguments, reference.run, "write the reference, a static site"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        add_arguments(command)
+        command.set_defaults(run=run)
     options = parser.parse_args(arguments)
+    if "run" in options:
+        code: int = options.run(options)
+        return code
     try:
         wanted = emit(load(_relative(options.spec)))
     except SpecError as error:

@@ -1,0 +1,95 @@
+"""The command `python -m codegen docs`: reads a page and the spec, prints what differs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from codegen.docs.comparison import compare, protocols_on
+from codegen.docs.scope import messages_of
+from codegen.doctables import DocPageError, Page, read_page, render
+from codegen.loader import load
+from codegen.model import Protocol, SpecError
+
+AGREES, DIFFERS, UNREADABLE = 0, 1, 2
+"""The exit codes."""
+
+_SPEC = Path(__file__).parent.parent.parent / "spec"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "page", type=Path, metavar="PAGE", help="a documentation page, HTML or DocBook, or a part of one"
+    )
+    parser.add_argument(
+        "--version",
+        type=int,
+        metavar="N",
+        help="the version of the protocol that the page's release introduced last; the newest by default",
+    )
+    parser.add_argument("--print", action="store_true", help="print the page's rows instead of comparing them")
+    parser.add_argument("--spec", type=Path, default=_SPEC, help="the folder of the YAML")
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """The command with its own arguments; exit code 0 agrees, 1 differs, 2 no such page, version or spec."""
+    parser = argparse.ArgumentParser(
+        prog="python -m codegen docs", description="Compare a page of PostgreSQL's documentation with the spec."
+    )
+    add_arguments(parser)
+    return execute(parser.parse_args(arguments))
+
+
+def execute(options: argparse.Namespace) -> int:
+    """The command with arguments that are parsed already."""
+    try:
+        page = read_page(options.page)
+        if options.print:
+            sys.stdout.write(render(page))
+            return AGREES
+        return _compare(page, load(_relative(options.spec)), options.version)
+    except DocPageError as error:
+        print(error, file=sys.stderr)
+    except SpecError as error:
+        for finding in error.findings:
+            print(finding, file=sys.stderr)
+    return UNREADABLE
+
+
+def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -> int:
+    found = protocols_on(page, protocols)
+    if not found:
+        names = ", ".join(protocol.title for protocol in protocols)
+        raise DocPageError(page.source, f"has none of the messages of the spec ({names})")
+    most = max(len(protocol.versions) for protocol in protocols)
+    if version is not None and not 1 <= version <= most:
+        print(f"the protocol has no version {version}; the newest is {most}", file=sys.stderr)
+        return UNREADABLE
+    exit_code = AGREES
+    for protocol in found:
+        newest = len(protocol.versions)
+        # The envelope of a replication connection has no versions of its own.
+        number = newest if version is None else min(version, newest)
+        differences = compare(page, protocol, number)
+        for difference in differences:
+            print(difference)
+        where = f"{protocol.name} at version {number}"
+        if differences:
+            exit_code = DIFFERS
+            count = "1 difference" if len(differences) == 1 else f"{len(differences)} differences"
+            print(f"{page.source}: {count} from {where}", file=sys.stderr)
+        else:
+            messages = messages_of(page, protocol) or page.messages
+            rows = sum(len(message.rows) for message in messages)
+            print(f"{page.source}: agrees with {where} ({len(messages)} messages, {rows} rows)")
+    return exit_code
+
+
+def _relative(path: Path) -> Path:
+    """The path as a reader would type it, where that is shorter."""
+    try:
+        return path.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return path

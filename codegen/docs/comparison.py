@@ -1,0 +1,148 @@
+"""A page against the spec at one version: every place where the two differ, both sides quoted."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from codegen.docs import quoting
+from codegen.docs.expected import Layout, layouts
+from codegen.docs.quoting import NOTHING, Difference, quoted
+from codegen.docs.scope import Pairing, messages_of, pair_messages, same_name
+from codegen.docs.tables import Reading, compare_tables, distance
+from codegen.doctables import Group, Message, Page
+from codegen.model import Place, Protocol
+from codegen.views import view
+
+
+def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
+    """The protocols that a page is about; () if it has other messages only.
+
+    A fragment that begins and ends within one message names nothing; it belongs where its rows fit best.
+    """
+    named = tuple(protocol for protocol in protocols if messages_of(page, protocol))
+    message = page.messages[0]
+    if named or len(page.messages) > 1 or not message.head_missing:
+        return named
+    newest = max(len(protocol.versions) for protocol in protocols)
+    reading = Reading(Path(page.source), newest, _is_old(page.messages))
+    return (
+        min(protocols, key=lambda protocol: min(distance(message, layout, reading) for layout in _newest(protocol))),
+    )
+
+
+def compare(page: Page, protocol: Protocol, version: int) -> list[Difference]:
+    """The differences in the page's order; ValueError if the protocol has no such version.
+
+    What the page says to be newer than the version is left out on both sides.
+    """
+    messages = messages_of(page, protocol) or page.messages
+    return sorted(set(_Comparison(page, protocol, version, messages).differences))
+
+
+def _newest(protocol: Protocol) -> tuple[Layout, ...]:
+    return layouts(view(protocol, len(protocol.versions)))
+
+
+class _Comparison:
+    """Collects the differences of a page and a protocol."""
+
+    def __init__(self, page: Page, protocol: Protocol, version: int, messages: tuple[Message, ...]) -> None:
+        self.differences: list[Difference] = []
+        self._protocol = protocol
+        self._reading = Reading(Path(page.source), version, _is_old(messages))
+        self._layouts = {layout.name: layout for layout in layouts(view(protocol, version))}
+        pairing = pair_messages(messages, _newest(protocol), partial(distance, reading=self._reading))
+        self._compare_messages(pairing)
+        self._compare_headings(messages)
+
+    def _differ(self, line: int, spec: Place, what: str, printed: str, specified: str) -> None:
+        self.differences.append(Difference(Place(self._reading.source, line), spec, what, printed, specified))
+
+    def _compare_messages(self, pairing: Pairing) -> None:
+        place = self._protocol.place
+        for message, layout in pairing.pairs:
+            if layout is None:
+                if not self._reading.is_later(message.group.since):
+                    self._differ(message.line, place, quoting.name_of(message), quoting.name_of(message), NOTHING)
+                continue
+            place = layout.place
+            self._compare_since(message, layout)
+            if layout.name in self._layouts:
+                self._compare_message(message, self._layouts[layout.name])
+        for layout, side, neighbour in pairing.missing:
+            if layout.name in self._layouts:
+                printed = quoting.nothing_beside(side, quoting.name_of(neighbour))
+                line = neighbour.last_line if side == "after" else neighbour.line
+                self._differ(line, layout.place, layout.name, printed, quoted(layout.name))
+        for message, before, layout, after in pairing.misplaced:
+            if layout.name in self._layouts:
+                printed = f"{quoting.name_of(message)} after {quoting.name_of(before)}"
+                specified = f"{quoted(layout.name)} after {quoted(after.name) if after else NOTHING}"
+                self._differ(message.line, layout.place, layout.name, printed, specified)
+
+    def _compare_since(self, message: Message, layout: Layout) -> None:
+        group = message.group
+        printed = group.since or 1
+        if group.heading_missing or printed == layout.since:
+            return
+        if not (self._reading.is_later(printed) and self._reading.is_later(layout.since)):
+            self._differ(group.line, layout.place, layout.name, quoting.since(group.since), quoting.since(layout.since))
+
+    def _compare_message(self, message: Message, layout: Layout) -> None:
+        differ = partial(self._differ, message.line, layout.place, layout.name)
+        if not message.head_missing:
+            if not same_name(message, layout, is_old=self._reading.is_old):
+                differ(quoting.name_of(message), quoted(layout.name))
+            if message.direction != layout.direction:
+                differ(quoting.direction(message.direction), quoting.direction(layout.direction))
+            anchor = message.anchor or ""
+            prefix = self._protocol.anchor.lower()
+            if anchor.lower().startswith(prefix) and anchor.lower() != layout.anchor.lower():
+                differ(f"the anchor {quoted(anchor)}", f"the anchor {quoted(layout.anchor)}")
+        self._compare_choices(message, layout)
+        self.differences += compare_tables(message, layout, self._reading)
+
+    def _compare_choices(self, message: Message, layout: Layout) -> None:
+        """The sentences on tags of which a message has one at most."""
+        found = {frozenset(remark.choice.constants): remark for remark in message.remarks if remark.choice}
+        for wanted in layout.choices:
+            remark = found.pop(frozenset(wanted.constants), None)
+            either = " or ".join(f"'{constant}'" for constant in wanted.constants)
+            specified = f"{either} or none of them" if wanted.may_be_none else f"{either}, and always one of them"
+            if remark is None:
+                # A page that begins below the table may begin within the sentence.
+                if message.rows and not message.tail_missing:
+                    texts = " ".join(other.text for other in message.remarks)
+                    printed = quoted(texts) if texts else "no sentence on that after the table"
+                    self._differ(message.last_line, wanted.place, wanted.what, printed, specified)
+            elif remark.choice is not None and remark.choice.may_be_none != wanted.may_be_none:
+                self._differ(remark.line, wanted.place, wanted.what, quoted(remark.text), specified)
+        for remark in found.values():
+            self._differ(remark.line, layout.place, layout.name, quoted(remark.text), "no such choice")
+
+    def _compare_headings(self, messages: tuple[Message, ...]) -> None:
+        """A heading that lists messages lists those below it."""
+        below: dict[Group, list[Message]] = {}
+        for message in messages:
+            below.setdefault(message.group, []).append(message)
+        for group, members in below.items():
+            if not group.names or self._reading.is_later(group.since):
+                continue
+            names = tuple(message.name for message in members)
+            listed = group.names[: len(names)] if group.tail_missing else group.names
+            if listed != names:
+                below_it = ", ".join(name or "a message without a name" for name in names)
+                self._differ(
+                    group.line,
+                    self._protocol.place,
+                    "the heading",
+                    quoted(", ".join(group.names)),
+                    f"{quoted(below_it)} below it on the page",
+                )
+
+
+def _is_old(messages: tuple[Message, ...]) -> bool:
+    """Whether a page is of a release before PostgreSQL 15, which all have neither names in parentheses nor anchors."""
+    names = any(row.type and " (" in row.type for message in messages for row in message.rows)
+    return not names and not any(message.anchor for message in messages)

@@ -1,0 +1,199 @@
+"""The tables that a page ought to print, drawn up from the spec at one version.
+
+A field is a row, but not always one: a field with several constants is a row for each, and a part without an anchor of
+its own is a table within the message. What the page does not print where it belongs is known from the field's note.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from codegen.doctables import BlockKind, ConditionKind
+from codegen.model import Field, Message, Part, Place, Protocol
+from codegen.notation import Byte1, Int, PartName
+from codegen.views import View
+
+_PRINTED_UNDER = re.compile(r"\bprints? .*?\bunder '(.)' only\b")
+"""The sentence in a note by which a field is printed in another alternative, the one with this tag."""
+
+_CONDITION_OF_FACT: dict[str, ConditionKind] = {"streaming": "streamed", "parallel": "parallel"}
+"""The remark by which pages name a session fact."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedRow:
+    """A row that the page ought to have."""
+
+    what: str
+    """Message and field, for differences: "Update.xid"."""
+    field: Field
+    type: str
+    since: int | None
+    """The row's own remark; None where that of its message holds."""
+    condition: ConditionKind | None
+    constants: tuple[str, ...]
+    """The tags that the condition names."""
+    each: str | None
+    """The field that counts how often the row is repeated."""
+    printed_under: str | None
+    """The tag of the alternative that prints this row in place of its own."""
+
+    @property
+    def place(self) -> Place:
+        """Where the spec says so."""
+        return self.field.place
+
+    @property
+    def plain_type(self) -> str:
+        """The type without the name in parentheses, as pages before PostgreSQL 15 print it."""
+        return self.field.type.base if isinstance(self.field.type, Int) and self.field.type.name else self.type
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedBoundary:
+    """A text that ought to introduce the table that follows."""
+
+    what: str
+    kind: BlockKind
+    field: Field
+    """The field that the tables are the content of."""
+    place: Place
+    since: int | None = None
+    condition: ConditionKind | None = None
+    constants: tuple[str, ...] = ()
+    each: str | None = None
+    """The field that counts how often the table is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedChoice:
+    """A sentence that ought to say which of several tags a message has."""
+
+    what: str
+    constants: tuple[str, ...]
+    may_be_none: bool
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A message or a part with an anchor of its own, as the page ought to print it."""
+
+    name: str
+    anchor: str
+    since: int
+    direction: str | None
+    """The letter in parentheses; None where all messages come from the server and the page prints none."""
+    is_part: bool
+    elements: tuple[ExpectedRow | ExpectedBoundary, ...]
+    choices: tuple[ExpectedChoice, ...]
+    place: Place
+
+    @property
+    def rows(self) -> tuple[ExpectedRow, ...]:
+        """The rows of all tables."""
+        return tuple(element for element in self.elements if isinstance(element, ExpectedRow))
+
+
+def layouts(view: View) -> tuple[Layout, ...]:
+    """What the page ought to print, in its order: the messages, then the parts that have an anchor."""
+    two_way = any(message.sender == "client" for message in view.messages)
+    messages = [_layout(view, message, two_way) for message in view.messages]
+    return (*messages, *(_layout(view, part, False) for part in view.parts if part.ref is not None))
+
+
+def _layout(view: View, source: Message | Part, two_way: bool) -> Layout:
+    protocol = view.protocol
+    since = source.since if isinstance(source, Message) else 1
+    direction = None
+    if two_way and isinstance(source, Message):
+        direction = "F" if source.sender == "client" else "B"
+    return Layout(
+        name=source.name,
+        anchor=f"{protocol.anchor}{source.ref}",
+        since=since,
+        direction=direction,
+        is_part=isinstance(source, Part),
+        elements=_elements(view, source.name, source.fields, since),
+        choices=tuple(
+            ExpectedChoice(f"{source.name}.{row.name}", row.type.constants, row.optional, row.place)
+            for row in source.fields
+            if isinstance(row.type, Byte1) and len(row.type.constants) > 1
+        ),
+        place=source.place,
+    )
+
+
+def _elements(
+    view: View, owner: str, fields: tuple[Field, ...], since: int
+) -> tuple[ExpectedRow | ExpectedBoundary, ...]:
+    elements: list[ExpectedRow | ExpectedBoundary] = []
+    for row in fields:
+        inner = _inner_part(view, row)
+        if inner is None:
+            elements += _rows(view.protocol, owner, row, fields, since)
+        elif inner.alternatives:
+            for index, alternative in enumerate(inner.alternatives):
+                what = f"{owner}.{row.name}, {alternative.name}"
+                if index:
+                    elements.append(ExpectedBoundary(what, "or", row, alternative.place))
+                else:
+                    elements.append(_boundary(view.protocol, what, "one of", row, fields, since))
+                elements += _elements(view, alternative.name, alternative.fields, since)
+        else:
+            elements.append(_boundary(view.protocol, f"{owner}.{row.name}", "each", row, fields, since))
+            elements += _elements(view, inner.name, inner.fields, since)
+    return tuple(elements)
+
+
+def _inner_part(view: View, row: Field) -> Part | None:
+    """The part that the page prints in place of a row, because it has no entry of its own."""
+    if not isinstance(row.type, PartName):
+        return None
+    part = next(part for part in view.parts if part.name == row.type.name)
+    return part if part.ref is None else None
+
+
+def _boundary(
+    protocol: Protocol, what: str, kind: BlockKind, row: Field, fields: tuple[Field, ...], since: int
+) -> ExpectedBoundary:
+    condition, constants = _condition(protocol, row, fields)
+    own_since = row.since if row.since > since else None
+    return ExpectedBoundary(what, kind, row, row.place, own_since, condition, constants, row.repeat)
+
+
+def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...], since: int) -> list[ExpectedRow]:
+    constants = row.type.constants if isinstance(row.type, Byte1) else ()
+    condition, named = _condition(protocol, row, fields)
+    under = _PRINTED_UNDER.search(row.note)
+    types = [f"Byte1('{constant}')" for constant in constants] or [str(row.type)]
+    return [
+        ExpectedRow(
+            what=f"{owner}.{row.name}",
+            field=row,
+            type=printed,
+            since=row.since if row.since > since else None,
+            condition=condition,
+            constants=named,
+            each=row.repeat,
+            printed_under=under[1] if under else None,
+        )
+        for printed in types
+    ]
+
+
+def _condition(
+    protocol: Protocol, row: Field, fields: tuple[Field, ...]
+) -> tuple[ConditionKind | None, tuple[str, ...]]:
+    """The remark that tells when a field is there, and the tags that it names."""
+    if row.when is not None and any(fact.name == row.when for fact in protocol.session):
+        return _CONDITION_OF_FACT.get(row.when, "other"), ()
+    if row.when is not None:
+        tags = (str(constant) for other in fields if other.name == row.when for constant in other.constants)
+        return "previous", tuple(tags)
+    if row.optional:
+        return "optional", ()
+    if isinstance(row.type, Byte1) and len(row.type.constants) > 1:
+        return "depends", ()
+    return None, ()

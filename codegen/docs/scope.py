@@ -1,0 +1,149 @@
+"""Which messages of a page belong to a protocol, and which message is which.
+
+A page may hold more than one protocol (the whole of protocol.sgml does), and messages that the spec leaves out: those
+of BASE_BACKUP stand beside those of START_REPLICATION. Messages belong together that stand in lists under the same
+entry of the same section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+from codegen.docs.expected import Layout
+from codegen.doctables import Group, Message, Page
+from codegen.model import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """The messages of a protocol on a page, each with its layout."""
+
+    messages: tuple[Message, ...]
+    pairs: tuple[tuple[Message, Layout | None], ...]
+    """Every message with its layout, in the page's order; None for one that the spec does not have."""
+    missing: tuple[tuple[Layout, Literal["after", "before"], Message], ...]
+    """The layouts that the page lacks, each with the message beside which it ought to stand."""
+    misplaced: tuple[tuple[Message, Message, Layout, Layout | None], ...]
+    """The messages that come too late or too early: each with the one before it, and its layout with the one before."""
+
+
+def messages_of(page: Page, protocol: Protocol) -> tuple[Message, ...]:
+    """The messages of a page that belong to a protocol; () if the page is about something else."""
+    within = [message for message in page.messages if _is_section_of(protocol, message.group)]
+    candidates = within or list(page.messages)
+    known = {_surroundings(message) for message in candidates if _is_known(message, protocol)}
+    if not known and within:
+        known = {_surroundings(message) for message in within}
+    return tuple(message for message in candidates if _surroundings(message) in known)
+
+
+def _is_section_of(protocol: Protocol, group: Group) -> bool:
+    anchor = (group.section or "").lower()
+    return anchor == protocol.anchor.rstrip("-").lower() or group.section_title.endswith(protocol.title)
+
+
+def _surroundings(message: Message) -> tuple[str | None, str, tuple[str, ...]]:
+    return message.group.section, message.group.section_title, message.group.entries
+
+
+def _is_known(message: Message, protocol: Protocol) -> bool:
+    refs = {layout.name: layout.ref for layout in protocol.messages}
+    refs |= {part.name: part.ref for part in protocol.parts if part.ref is not None}
+    anchors = {f"{protocol.anchor}{ref}".lower() for ref in refs.values()}
+    return message.name in refs or (message.anchor or "").lower() in anchors
+
+
+def pair_messages(
+    messages: tuple[Message, ...], layouts: tuple[Layout, ...], distance: Callable[[Message, Layout], float]
+) -> Pairing:
+    """Find the layout of every message: by its name, else its anchor, else its tag.
+
+    A message whose beginning is cut off is the one that the spec has before the next; where there is none, it is the
+    one that is nearest to its rows.
+    """
+    chosen: dict[int, Layout] = {}
+    free = list(layouts)
+
+    def choose(index: int, layout: Layout | None) -> None:
+        if layout in free:
+            chosen[index] = layout
+            free.remove(layout)
+
+    for fits in (same_name, _same_anchor, _same_tag):
+        for index, message in enumerate(messages):
+            if index not in chosen and not message.head_missing:
+                choose(index, next((layout for layout in free if fits(message, layout)), None))
+    for index, message in enumerate(messages):
+        if message.head_missing:
+            choose(index, _before(layouts, chosen.get(index + 1)) or min(layouts, key=partial(distance, message)))
+    return Pairing(
+        messages,
+        tuple((message, chosen.get(index)) for index, message in enumerate(messages)),
+        _missing(messages, layouts, chosen),
+        _misplaced(messages, layouts, chosen),
+    )
+
+
+def same_name(message: Message, layout: Layout, *, is_old: bool = False) -> bool:
+    """Whether a message has the name of a layout; the capitals do not matter on an old page."""
+    if is_old:
+        return (message.name or "").lower() == layout.name.lower()
+    return message.name == layout.name
+
+
+def _same_anchor(message: Message, layout: Layout) -> bool:
+    return message.anchor is not None and message.anchor.lower() == layout.anchor.lower()
+
+
+def _same_tag(message: Message, layout: Layout) -> bool:
+    rows = message.rows
+    return bool(rows) and not layout.is_part and rows[0].type == layout.rows[0].type
+
+
+def _before(layouts: tuple[Layout, ...], layout: Layout | None) -> Layout | None:
+    return next((one for one, other in pairwise(layouts) if other is layout), None)
+
+
+def _missing(
+    messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
+) -> tuple[tuple[Layout, Literal["after", "before"], Message], ...]:
+    """The layouts without a message, as far as the page can be expected to have them."""
+    where = {layout.name: messages[index] for index, layout in chosen.items()}
+    there = [index for index, layout in enumerate(layouts) if layout.name in where]
+    if not there:
+        return tuple((layout, "before", messages[0]) for layout in layouts)
+    first = there[0] if messages[0].group.section_head_missing else 0
+    last = there[-1] if messages[-1].group.section_tail_missing else len(layouts) - 1
+    missing: list[tuple[Layout, Literal["after", "before"], Message]] = []
+    for index in range(first, last + 1):
+        if index not in there:
+            earlier = [other for other in there if other < index]
+            neighbour = where[layouts[earlier[-1] if earlier else there[0]].name]
+            missing.append((layouts[index], "after" if earlier else "before", neighbour))
+    return tuple(missing)
+
+
+def _misplaced(
+    messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
+) -> tuple[tuple[Message, Message, Layout, Layout | None], ...]:
+    """The fewest messages that have to move to restore the spec's order."""
+    order = [(layouts.index(layout), index) for index, layout in sorted(chosen.items())]
+    in_place = set(_longest_increasing(position for position, _ in order))
+    return tuple(
+        (messages[index], messages[max(index - 1, 0)], layouts[position], _before(layouts, layouts[position]))
+        for position, index in order
+        if position not in in_place
+    )
+
+
+def _longest_increasing(numbers: Iterable[int]) -> list[int]:
+    """The longest run of numbers that increase, others in between left out."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        longest = max((run for run in runs if run[-1] < number), key=len, default=[])
+        runs.append([*longest, number])
+    return max(runs, key=len, default=[])

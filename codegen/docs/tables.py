@@ -1,0 +1,257 @@
+"""The rows of one message against the fields of its layout."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from codegen.docs import quoting
+from codegen.docs.alignment import align
+from codegen.docs.expected import ExpectedBoundary, ExpectedRow, Layout
+from codegen.docs.quoting import NOTHING, Difference, quoted
+from codegen.docs.wording import change_places, likeness, words
+from codegen.doctables import Block, Condition, Message, Row
+from codegen.model import Place
+
+_GAP = 1.5
+_OTHER_TYPE = 2.5
+_OTHER_CONSTANT = 1.0
+_OTHER_REMARK = 0.6
+_OTHER_WORDS = 0.2
+"""What it costs to take two elements for a pair although they differ. A type that differs costs less than a row too
+much and a row too few, so that one altered row is one difference."""
+
+Element = Row | Block
+Expected = ExpectedRow | ExpectedBoundary
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a page is to be read."""
+
+    source: Path
+    version: int
+    is_old: bool
+    """Whether the page is of a release before PostgreSQL 15: it has no names in parentheses after types, no anchors for
+    messages, constants in the descriptions, and other capitals in the messages' names."""
+
+    def is_later(self, since: int | None) -> bool:
+        """Whether the page says that something is newer than the version that is compared."""
+        return since is not None and since > self.version
+
+
+def distance(message: Message, layout: Layout, reading: Reading) -> float:
+    """How far a message on the page is from a layout; 0 and a bit if they agree."""
+    choices = [set(choice.constants) for choice in layout.choices]
+    unknown = [remark for remark in message.remarks if remark.choice and set(remark.choice.constants) not in choices]
+    return _pair(message, layout, reading)[0] + _GAP * len(unknown)
+
+
+def compare_tables(message: Message, layout: Layout, reading: Reading) -> list[Difference]:
+    """Every difference between the tables of a message and its layout."""
+    return _Tables(message, layout, reading).differences
+
+
+def _elements(message: Message) -> list[Element]:
+    """Rows, and where a table needs a text above it, the table."""
+    elements: list[Element] = []
+    for index, block in enumerate(message.blocks):
+        if index or block.kind not in ("fields", "unknown"):
+            elements.append(block)
+        elements += block.rows
+    return elements
+
+
+def _expected(message: Message, layout: Layout) -> list[Expected]:
+    """The layout without the rows that this page prints under another tag."""
+    printed = {row.type for row in message.rows}
+    return [
+        element
+        for element in layout.elements
+        if isinstance(element, ExpectedBoundary)
+        or element.printed_under is None
+        or f"Byte1('{element.printed_under}')" not in printed
+    ]
+
+
+def _pair(
+    message: Message, layout: Layout, reading: Reading
+) -> tuple[float, list[tuple[Element | None, Expected | None]]]:
+    found, expected = _elements(message), _expected(message, layout)
+    cost, pairs = align(
+        found,
+        expected,
+        partial(_cost, reading=reading),
+        cost_of_left=lambda element: 0 if _is_left_out(element, reading) else _GAP,
+        cost_of_right=lambda element: 0 if _may_be_cut_off(element, message) else _GAP,
+        head_of_right_is_free=message.head_missing,
+        tail_of_right_is_free=message.tail_missing,
+    )
+    return cost, [(None if i is None else found[i], None if j is None else expected[j]) for i, j in pairs]
+
+
+def _is_left_out(element: Element, reading: Reading) -> bool:
+    """Whether a row of the page needs no counterpart: it is newer, or nothing of it is left but its end."""
+    return isinstance(element, Row) and (element.type is None or reading.is_later(element.since))
+
+
+def _may_be_cut_off(element: Expected, message: Message) -> bool:
+    """Whether a row may stand under another tag, beyond the end of the page."""
+    return message.tail_missing and isinstance(element, ExpectedRow) and element.printed_under is not None
+
+
+def _cost(found: Element, wanted: Expected, *, reading: Reading) -> float | None:
+    if isinstance(found, Block) and isinstance(wanted, ExpectedBoundary):
+        return 0 if found.kind == wanted.kind else _OTHER_REMARK
+    if not (isinstance(found, Row) and isinstance(wanted, ExpectedRow)):
+        return None
+    if _type_fits(found, wanted, reading):
+        cost = _OTHER_WORDS * (1 - likeness(wanted.field, found.description))
+    else:
+        cost = _OTHER_CONSTANT if _base(found.type) == _base(wanted.type) else _OTHER_TYPE
+    remarks = len(_remarks_that_differ(found, wanted)) + (not _values_fit(found, wanted))
+    return cost + _OTHER_REMARK * remarks
+
+
+def _base(printed: str | None) -> str:
+    """The type without name and constant."""
+    return (printed or "").partition("(")[0].rstrip()
+
+
+def _is_cut(element: Element) -> bool:
+    """Whether remarks may be missing because the page begins or ends within a row."""
+    return isinstance(element, Row) and (element.type is None or element.tail_missing)
+
+
+def _type_fits(row: Row, wanted: ExpectedRow, reading: Reading) -> bool:
+    if row.type is None:
+        return True
+    expected = wanted.plain_type if reading.is_old else wanted.type
+    if "(" in row.type or not expected.startswith(f"{row.type}("):
+        return row.type == expected
+    # An old page has the constant in the description, which may be cut off.
+    return expected == f"{row.type}({row.fixed_value})" or (row.fixed_value is None and row.tail_missing)
+
+
+def _remarks_that_differ(found: Element, wanted: Expected) -> list[tuple[str, str]]:
+    """The remarks as printed and as specified, where they differ; what may be cut off does not."""
+    differing = []
+    cut = _is_cut(found)
+    if found.since != wanted.since and not (cut and found.since is None):
+        differing.append((quoting.since(found.since), quoting.since(wanted.since)))
+    if not _condition_fits(found.condition, wanted) and not (cut and found.condition is None):
+        differing.append((quoting.printed_condition(found.condition), quoting.specified_condition(wanted)))
+    if not _counted_by(found.each, wanted.each) and not (cut and found.each is None):
+        differing.append((quoting.printed_repeat(found.each), quoting.specified_repeat(wanted.each)))
+    return differing
+
+
+def _values_fit(row: Row, wanted: ExpectedRow) -> bool:
+    """Whether a description lists the values that the spec knows: the bits of flags with their names, 0 and 1."""
+    field = wanted.field
+    if not (field.bits or field.boolean) or _is_cut(row):
+        return True
+    numbers = re.findall(r"\b(\d{1,3})\b([^0-9]*)", row.description, re.ASCII)
+    listed = {int(number): words_after for number, words_after in numbers}
+    if field.boolean:
+        return 1 in listed and set(listed) <= {0, 1}
+    return set(listed) - {0} == set(field.bits) and all(
+        words(name.replace("_", " ")) <= words(listed[bit]) for bit, name in field.bits.items()
+    )
+
+
+def _condition_fits(printed: Condition | None, wanted: Expected) -> bool:
+    if printed is None or wanted.condition is None:
+        return printed is None and wanted.condition is None
+    if wanted.condition == "previous":
+        return printed.kind == "previous" and set(printed.constants) == set(wanted.constants)
+    if wanted.condition == "other":
+        return words((wanted.field.when or "").replace("_", " ")) <= words(printed.text)
+    return printed.kind == wanted.condition
+
+
+def _counted_by(each: str | None, counter: str | None) -> bool:
+    """Whether "for each published column" is what `column_count` counts."""
+    if each is None or counter is None:
+        return each is counter
+    return bool(words(counter.replace("_", " ")) & words(each))
+
+
+def _printed(found: Element) -> str:
+    return quoting.block(found) if isinstance(found, Block) else quoting.row(found)
+
+
+class _Tables:
+    """Collects the differences of one message."""
+
+    def __init__(self, message: Message, layout: Layout, reading: Reading) -> None:
+        self.differences: list[Difference] = []
+        self._reading = reading
+        line, place, before = message.line, layout.place, quoting.name_of(message)
+        _, pairs = _pair(message, layout, reading)
+        for found, wanted in pairs:
+            line = line if found is None else found.line
+            place = place if wanted is None else wanted.place
+            if found is None and wanted is not None:
+                if not _may_be_cut_off(wanted, message):
+                    printed = quoting.nothing_beside("after", before)
+                    self._differ(line, wanted.place, wanted.what, printed, self._specified(wanted))
+            elif found is not None and wanted is None:
+                if not _is_left_out(found, reading):
+                    self._differ(line, place, layout.name, _printed(found), NOTHING)
+            elif isinstance(found, Row) and isinstance(wanted, ExpectedRow):
+                self._compare_row(found, wanted)
+            elif isinstance(found, Block) and isinstance(wanted, ExpectedBoundary):
+                self._compare_boundary(found, wanted)
+            before = before if found is None else _printed(found)
+        self._compare_neighbours(pairs)
+
+    def _differ(self, line: int, spec: Place, what: str, printed: str, specified: str) -> None:
+        self.differences.append(Difference(Place(self._reading.source, line), spec, what, printed, specified))
+
+    def _specified(self, wanted: Expected) -> str:
+        if isinstance(wanted, ExpectedBoundary):
+            return quoting.expected_boundary(wanted)
+        return quoting.expected_row(wanted, plain=self._reading.is_old)
+
+    def _compare_row(self, row: Row, wanted: ExpectedRow) -> None:
+        differ = partial(self._differ, row.line, wanted.place, wanted.what)
+        if not _type_fits(row, wanted, self._reading):
+            differ(quoted(row.type or ""), quoted(self._type_of(wanted)))
+        for printed, specified in _remarks_that_differ(row, wanted):
+            differ(printed, specified)
+        if not _values_fit(row, wanted):
+            differ(quoted(row.description), quoting.specified_values(wanted))
+
+    def _compare_boundary(self, block: Block, wanted: ExpectedBoundary) -> None:
+        differ = partial(self._differ, block.line, wanted.place, wanted.what)
+        if block.kind != wanted.kind:
+            differ(quoting.block(block), quoting.expected_boundary(wanted))
+            return
+        for printed, specified in _remarks_that_differ(block, wanted):
+            differ(printed, specified)
+
+    def _type_of(self, wanted: ExpectedRow) -> str:
+        return wanted.plain_type if self._reading.is_old else wanted.type
+
+    def _compare_neighbours(self, pairs: list[tuple[Element | None, Expected | None]]) -> None:
+        """Rows of one type that have changed places."""
+        rows = [
+            (found, wanted)
+            for found, wanted in pairs
+            if isinstance(found, Row) and isinstance(wanted, ExpectedRow) and not _is_cut(found)
+        ]
+        for (one, first), (other, second) in pairwise(rows):
+            if one.type != other.type or first.field is second.field:
+                continue
+            if change_places(first.field, second.field, one.description, other.description):
+                self._differ(
+                    one.line,
+                    first.place,
+                    first.what,
+                    f"{quoted(one.description)} before {quoted(other.description)}",
+                    f"{quoted(first.field.name)} before {quoted(second.field.name)}",
+                )

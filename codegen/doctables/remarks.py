@@ -1,0 +1,143 @@
+"""What the sentences of a page say about a row, a message or a table, as facts; the wording stays with the page.
+
+A sentence that these patterns do not know is not passed over: `OTHER` reports it, so that a new or altered wording
+comes to somebody's eyes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+ConditionKind = Literal["streamed", "parallel", "optional", "previous", "depends", "other"]
+BlockKind = Literal["fields", "each", "one of", "or", "other", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """When a row is there, and the words that say so."""
+
+    kind: ConditionKind
+    text: str
+    constants: tuple[str, ...] = ()
+    """The tags that the words name, 'O' and 'K'."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """What a text between two tables says of the second."""
+
+    kind: BlockKind
+    each: str | None = None
+    """For what the table is repeated, as printed after "for each"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which of several tags a message may have, from the sentence after its table."""
+
+    constants: tuple[str, ...]
+    may_be_none: bool
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z(])")
+_SINCE = re.compile(r"\bavailable since protocol version (\d{1,4})\b", re.ASCII)
+_PRESENCE = re.compile(r"\b(?:present|optional|omitted|absent)\b|\bonly (?:if|when|for|in|during)\b", re.IGNORECASE)
+_IN_PARENTHESES = re.compile(r"\(([^()]*)\)")
+_AFTER_A_COMMA = re.compile(r",\s+((?:only|present)\b.*?)\.?$")
+_QUOTED = re.compile(r"'(.)'")
+_REPEATED = re.compile(r"\brepeated for each ([^.,:;()]+)")
+_FOR_EACH = re.compile(r"\bfor each ([^.,:;()]+)")
+_MUST_BE = re.compile(r"\(must be (\d{1,20})\)", re.ASCII)
+_CHOICE = re.compile(
+    r"\bmay contain either an? '(.)' message part or an? '(.)' message part( or neither of them)?,? but never both\b"
+)
+_NAMES = re.compile(r"following messages? \(([^()]*)\)")
+
+_CONDITIONS: tuple[tuple[ConditionKind, re.Pattern[str]], ...] = (
+    ("streamed", re.compile(r"^only present for streamed transactions$")),
+    ("parallel", re.compile(r"^present only when streaming is set to parallel$")),
+    ("previous", re.compile(r"^only present if the previous '.'(?: or '.')* part is present$", re.IGNORECASE)),
+    ("optional", re.compile(r"^this field is optional and is only present if (?!not\b)", re.IGNORECASE)),
+    ("depends", re.compile(r"^this field is (?:is )?present if (?!not\b)", re.IGNORECASE)),
+)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a folded text."""
+    return _SENTENCE_END.split(text)
+
+
+def since(text: str) -> int | None:
+    """The protocol version of "available since protocol version 2"; of several the newest."""
+    return max((int(number) for number in _SINCE.findall(text)), default=None)
+
+
+def condition(text: str) -> Condition | None:
+    """The condition under which a row is there; None if its text gives none."""
+    clauses = [clause for sentence in sentences(text) if (clause := _clause(sentence)) is not None]
+    if not clauses:
+        return None
+    words = "; ".join(clauses)
+    constants = tuple(_QUOTED.findall(words))
+    for kind, pattern in _CONDITIONS:
+        if len(clauses) == 1 and pattern.search(words):
+            return Condition(kind, words, constants)
+    return Condition("other", words, constants)
+
+
+def _clause(sentence: str) -> str | None:
+    """The part of a sentence that is about presence."""
+    if not _PRESENCE.search(sentence):
+        return None
+    for words in _IN_PARENTHESES.findall(sentence):
+        if _PRESENCE.search(words):
+            return str(words)
+    if match := _AFTER_A_COMMA.search(sentence):
+        return match[1]
+    return sentence.rstrip(".")
+
+
+def repeated(text: str) -> str | None:
+    """The "relation" of "repeated for each relation"; None if a row is not repeated."""
+    match = _REPEATED.search(text)
+    return match[1].strip() if match else None
+
+
+def fixed_value(text: str) -> str | None:
+    """The value of "(must be 0)", which stands for what later pages print as Int8(0)."""
+    match = _MUST_BE.search(text)
+    return match[1] if match else None
+
+
+def boundary(text: str) -> Boundary:
+    """What a text between two tables says of the second."""
+    each = _FOR_EACH.search(text)
+    subject = each[1].strip() if each else None
+    if re.fullmatch(r"or[:.]?", text, re.IGNORECASE):
+        return Boundary("or")
+    if re.search(r"\bone of the following (?:sub)?messages appears\b", text):
+        return Boundary("one of", subject)
+    if subject and re.search(r"\bfollowing message part appears\b", text):
+        return Boundary("each", subject)
+    return Boundary("other", subject)
+
+
+def choice(text: str) -> Choice | None:
+    """The tags of which at most one is there; None if the text is about something else."""
+    match = _CHOICE.search(text)
+    return Choice((match[1], match[2]), bool(match[3])) if match else None
+
+
+def listed_names(text: str) -> tuple[str, ...]:
+    """The names of "The following messages (Stream Start, Stream Stop, and Stream Abort) …"."""
+    match = _NAMES.search(text)
+    if match is None:
+        return ()
+    return tuple(name.strip() for name in re.split(r",|\band\b", match[1]) if name.strip())
+
+
+def is_about_the_following(text: str) -> bool:
+    """Whether a text between lists of messages says something of the next list."""
+    return re.search(r"\bthe following messages?\b", text, re.IGNORECASE) is not None
