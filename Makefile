@@ -21,6 +21,7 @@ $(READY): pyproject.toml
 
 regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen regen
+	$(BIN)/python -m codegen reference --picture Update docs/update.svg
 	$(BIN)/python -m logicalrep_pipeline.values.docs docs/types.md
 
 check: $(READY) ## Find stale generated code, lint, and check types

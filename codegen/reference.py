@@ -30,12 +30,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
     parser.add_argument("--out", type=Path, default=_ROOT / "build/reference", help="the folder of the site")
+    parser.add_argument(
+        "--picture", nargs=2, metavar=("NAME", "FILE"), help="write the picture of one layout, in place of the site"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the site; exit code 0 when done, 2 if the spec has mistakes."""
     try:
-        files = site(load(options.spec))
+        protocols = load(options.spec)
+        if options.picture:
+            return _write_picture(protocols, *options.picture)
+        files = site(protocols)
     except SpecError as error:
         for finding in error.findings:
             print(finding, file=sys.stderr)
@@ -45,6 +51,18 @@ def run(options: argparse.Namespace) -> int:
         (options.out / path).write_text(text, encoding="utf-8")
     print(f"wrote {len(files)} files to {options.out}; open {options.out / 'index.html'}")
     return 0
+
+
+def _write_picture(protocols: Iterable[Protocol], name: str, file: str) -> int:
+    for protocol in protocols:
+        try:
+            picture = standalone_picture(protocol, name)
+        except KeyError:
+            continue
+        Path(file).write_text(picture, encoding="utf-8")
+        return 0
+    print(f"there is no message or part {name!r}", file=sys.stderr)
+    return 2
 
 
 def site(protocols: Iterable[Protocol]) -> dict[Path, str]:

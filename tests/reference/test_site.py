@@ -254,3 +254,8 @@ def _luminance(colour: str) -> float:
     channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_picture_in_the_readme_is_as_the_spec_has_it() -> None:
+    logicalrep = next(protocol for protocol in load(ROOT / "spec") if protocol.name == "logicalrep")
+    assert (ROOT / "docs" / "update.svg").read_text(encoding="utf-8") == reference.standalone_picture(logicalrep, "Update")
