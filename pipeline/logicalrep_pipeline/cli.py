@@ -7,12 +7,16 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from logicalrep import DecodeError, versions
+from logicalrep import DecodeError, Lsn, versions
 from logicalrep.layouts import LOGICALREP, WALSENDER
 from logicalrep_pipeline.captures import Capture, CaptureError, Session
+from logicalrep_pipeline.change_feed import change_rows
+from logicalrep_pipeline.change_table import table_lines
 from logicalrep_pipeline.encodings import python_codec
+from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.inspection import inspect
 from logicalrep_pipeline.message_json import message_json
 from logicalrep_pipeline.summary import Summary
@@ -59,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_decode(commands)
     _add_inspect(commands)
+    _add_changes(commands)
     return parser
 
 
@@ -183,6 +188,50 @@ def _inspect(options: argparse.Namespace) -> int:
     for line in lines:
         print(line)
     return 0
+
+
+def _add_changes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "changes",
+        help="print the committed changes of a capture file",
+        description="Print the committed changes of a capture in the order of their commits: one JSON object a line "
+        "with op, schema, table, before, after, key, unchanged, lsn, commit_lsn, commit_timestamp, xid, ordinal, "
+        "origin and gid. What was rolled back, and what has no end in the file, is left out.",
+        epilog="FILE is as for decode.",
+    )
+    parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
+    parser.add_argument("--table", metavar="NAME", help="the changes of this table only: schema.table, or table")
+    parser.add_argument(
+        "--format", choices=["json", "table"], default="json", help="table is for people (default: json)"
+    )
+    _add_session(parser, of_file=True)
+    parser.set_defaults(run=_changes)
+
+
+def _changes(options: argparse.Namespace) -> int:
+    with Capture.open(options.file) as capture:
+        decoder = _session(options, capture.session).decoder()
+        progress = Progress(capture.size)
+        rows = change_rows(_shown(capture, progress), decoder, table=options.table)
+        try:
+            if options.format == "table":
+                for line in table_lines(rows, Style(sys.stdout)):
+                    print(line)
+            else:
+                for row in rows:
+                    print(json.dumps(row, ensure_ascii=False))
+        except (DecodeError, TransactionError) as error:
+            raise CaptureError(f"{options.file}: {error}") from None
+        finally:
+            progress.clear()
+    return 0
+
+
+def _shown(capture: Capture, progress: Progress) -> Iterator[tuple[Lsn, bytes]]:
+    """The messages of a capture, with the progress bar kept up."""
+    for item in capture:
+        yield item
+        progress.show(capture.position)
 
 
 def _bytes_of(text: str) -> bytes:

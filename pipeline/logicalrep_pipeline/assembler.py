@@ -1,0 +1,570 @@
+"""Messages in, committed transactions out: no socket, no thread, any protocol version.
+
+A server may send a transaction whole, at its commit; or in segments while it is running, interleaved with those of
+others, with subtransactions rolled back in between; or at its PREPARE TRANSACTION, to be decided later. All of these
+come out as the same: transactions that hold, in the order in which they took effect.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from logicalrep import Lsn, Oid, TimestampTz, TransactionId
+from logicalrep.v1 import TupleData
+from logicalrep.versions import (
+    AnyMessage,
+    Begin,
+    BeginPrepare,
+    Commit,
+    CommitPrepared,
+    Delete,
+    Insert,
+    Message,
+    Origin,
+    Prepare,
+    RollbackPrepared,
+    StreamAbort,
+    StreamCommit,
+    StreamPrepare,
+    StreamStart,
+    StreamStop,
+    Truncate,
+    Type,
+    Update,
+)
+from logicalrep.versions import Relation as RelationMessage
+from logicalrep_pipeline.changes import Change, ChangeMessage
+from logicalrep_pipeline.errors import refused
+from logicalrep_pipeline.positions import Position
+from logicalrep_pipeline.relations import Relation, Relations, SchemaChange, StreamRelations
+from logicalrep_pipeline.spill import DEFAULT_MEMORY_LIMIT, ChangeLog, SpillArea
+from logicalrep_pipeline.subtransactions import Subtransactions
+from logicalrep_pipeline.transactions import (
+    Decision,
+    Event,
+    NonTransactionalMessage,
+    PreparedTransaction,
+    Transaction,
+)
+
+
+class _OpenTransaction:
+    """What has arrived of a transaction that has not ended."""
+
+    __slots__ = ("_used", "begin", "kept", "log", "origin", "relations", "subtransactions", "uses", "xid")
+
+    def __init__(self, xid: TransactionId, log: ChangeLog, begin: Begin | BeginPrepare | None) -> None:
+        self.xid = xid
+        self.log = log
+        self.begin = begin
+        """What opened it; None for a streamed transaction."""
+        self.kept = True
+        """Whether its changes are; not if it was handed on before a restart."""
+        self.origin: Origin | None = None
+        self.relations = None if begin is not None else StreamRelations()
+        self.subtransactions = Subtransactions(xid)
+        self.uses: list[tuple[int, Relation]] = []
+        """The Relations of its changes, each with the first change that is bound to it after those of another."""
+        self._used: dict[Oid, Relation] = {}
+
+    def use(self, relation: Relation) -> None:
+        """The next change is bound to this Relation."""
+        if self._used.get(relation.relation_id) is not relation:
+            self._used[relation.relation_id] = relation
+            self.uses.append((len(self.log), relation))
+
+    def forget_uses(self, changes: int) -> None:
+        """There are only so many changes left."""
+        while self.uses and self.uses[-1][0] >= changes:
+            self.uses.pop()
+        self._used = {relation.relation_id: relation for _, relation in self.uses}
+
+
+class _HeldTransaction:
+    """A prepared transaction that waits here for its decision."""
+
+    __slots__ = ("open", "prepare")
+
+    def __init__(self, open_: _OpenTransaction, prepare: Prepare | StreamPrepare) -> None:
+        self.open = open_
+        self.prepare = prepare
+
+
+class Assembler:
+    """Puts the messages of a slot together to transactions.
+
+    >>> assembler = Assembler()
+    >>> for lsn, data in messages:
+    ...     for event in assembler.feed(decoder.decode(data), lsn):
+    ...         if isinstance(event, Transaction):
+    ...             for change in event.changes:
+    ...                 ...
+
+    Close it, or use it as a context manager: what was not handed on may lie in temporary files. A message that raises
+    TransactionError leaves it as it was.
+    """
+
+    def __init__(
+        self,
+        *,
+        hand_on_prepared: bool = False,
+        after: Position | None = None,
+        relations: Iterable[Relation] = (),
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+        directory: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """An assembler for a slot.
+
+        `hand_on_prepared`: a prepared transaction comes out as PreparedTransaction, its Decision later. Without, it is
+        held and comes out as a Transaction at its COMMIT PREPARED, or not at all.
+        `after`: the `position` of the assembler that this one goes on from. What that one handed on is left out.
+        `relations`: its `relations`, so that a table comes out as a schema change only if it is described differently.
+        `memory_limit`: what the changes of all transactions that have not ended may take together, in bytes; what is
+        more is kept in temporary files in `directory`, by default the system's. Where that lies in memory (tmpfs),
+        name another.
+        """
+        position = after or Position()
+        self._hands_on_prepared = hand_on_prepared
+        self._delivered = position.delivered
+        self._acknowledged = position.acknowledged
+        self._resumed_at = position.delivered
+        self._prepared = dict(position.prepared)
+        # Of the prepared transactions handed on, what their decision makes hold or takes back.
+        self._undecided: dict[str, tuple[tuple[SchemaChange, ...], StreamRelations | None]] = {}
+        self._area = SpillArea(memory_limit, directory)
+        self._session_relations = Relations()
+        self._delivered_relations = {relation.relation_id: relation for relation in relations}
+        self._streams: dict[TransactionId, _OpenTransaction] = {}
+        self._held: dict[str, _HeldTransaction] = {}
+        # The transaction whose messages arrive: between Begin and Commit, Begin Prepare and Prepare, or in a segment.
+        self._block: _OpenTransaction | None = None
+
+    def feed(self, message: AnyMessage, lsn: Lsn) -> tuple[Event, ...]:
+        """The next message with the position that came with it; returns what is finished with it, mostly nothing.
+
+        Raises TransactionError for a message that cannot come here, and OSError where a temporary file was needed and
+        could not be written.
+        """
+        return _HANDLERS[message.tag](self, message, lsn)
+
+    def keepalive(self, lsn: Lsn) -> None:
+        """A keepalive's LSN, up to which the server has sent all there is; it moves `position` on an idle slot."""
+        if self._block is None:
+            self._deliver(lsn)
+
+    def reconnect(self) -> None:
+        """A new connection: half received transactions start over, Relations come again, and so may what is known.
+
+        Take a new Decoder for it too.
+        """
+        if self._block is not None and self._block.begin is not None:
+            self._area.discard(self._block.log)
+        self._block = None
+        for stream in self._streams.values():
+            self._area.discard(stream.log)
+        self._streams.clear()
+        self._session_relations.clear()
+        self._resumed_at = self._delivered
+
+    @property
+    def position(self) -> Position:
+        """How far this assembler came, to go on from after all that it returned is safe."""
+        return Position(delivered=self._delivered, acknowledged=self._acknowledged, prepared=dict(self._prepared))
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The tables as they were last described in what was handed on."""
+        return tuple(self._delivered_relations.values())
+
+    @property
+    def memory(self) -> int:
+        """An estimate of the memory that the changes of transactions take that have not ended, in bytes."""
+        return self._area.memory
+
+    def close(self) -> None:
+        """Drop all that was not handed on."""
+        self._block = None
+        self._streams.clear()
+        self._held.clear()
+        self._area.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # Transactions that are sent whole
+
+    def _begin(self, message: Begin | BeginPrepare, lsn: Lsn) -> tuple[Event, ...]:
+        self._outside(message, lsn)
+        self._block = block = _OpenTransaction(message.xid, self._area.open(), message)
+        if isinstance(message, Begin):
+            block.kept = message.final_lsn >= self._resumed_at
+        else:
+            block.kept = not self._is_known(message)
+        return ()
+
+    def _commit(self, message: Commit, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        if not isinstance(block.begin, Begin):
+            raise refused(message, lsn, block.xid, "closes a transaction that no Begin opened")
+        if message.commit_lsn != block.begin.final_lsn:
+            reason = f"commits at {message.commit_lsn}, but Begin announced {block.begin.final_lsn}"
+            raise refused(message, lsn, block.xid, reason)
+        self._block = None
+        return self._committed(block, message, gid=None)
+
+    def _prepare(self, message: Prepare, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        if not isinstance(block.begin, BeginPrepare):
+            raise refused(message, lsn, block.xid, "closes a transaction that no Begin Prepare opened")
+        if (message.xid, message.gid) != (block.xid, block.begin.gid):
+            announced = f"{block.xid}, {block.begin.gid!r}"
+            reason = f"names transaction {message.xid}, {message.gid!r}, but Begin Prepare {announced}"
+            raise refused(message, lsn, block.xid, reason)
+        self._block = None
+        return self._prepared_or_held(block, message)
+
+    # Transactions that are streamed
+
+    def _stream_start(self, message: StreamStart, lsn: Lsn) -> tuple[Event, ...]:
+        self._outside(message, lsn)
+        stream = self._streams.get(message.xid)
+        if message.first_segment:
+            if stream is not None:
+                # After a reconnection it starts over; nothing else says so.
+                self._area.discard(stream.log)
+            stream = self._streams[message.xid] = _OpenTransaction(message.xid, self._area.open(), None)
+        elif stream is None:
+            raise refused(message, lsn, message.xid, "goes on with a transaction whose first segment did not come")
+        self._block = stream
+        return ()
+
+    def _stream_stop(self, message: StreamStop, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        if block.begin is not None:
+            raise refused(message, lsn, block.xid, "closes a segment that no Stream Start opened")
+        self._block = None
+        return ()
+
+    def _stream_commit(self, message: StreamCommit, lsn: Lsn) -> tuple[Event, ...]:
+        stream = self._end_stream(message, lsn)
+        self._adopt(stream.relations)
+        return self._committed(stream, message, gid=None)
+
+    def _stream_prepare(self, message: StreamPrepare, lsn: Lsn) -> tuple[Event, ...]:
+        stream = self._end_stream(message, lsn)
+        stream.kept = not self._is_known(message)
+        return self._prepared_or_held(stream, message)
+
+    def _stream_abort(self, message: StreamAbort, lsn: Lsn) -> tuple[Event, ...]:
+        self._outside(message, lsn)
+        stream = self._streams.get(message.xid)
+        if stream is None:
+            return ()
+        if message.subxid == message.xid:
+            del self._streams[message.xid]
+            self._area.discard(stream.log)
+            return ()
+        place = stream.subtransactions.abort(message.subxid)
+        if place is not None:
+            changes, relations = place
+            self._area.truncate(stream.log, changes)
+            stream.forget_uses(changes)
+            assert stream.relations is not None
+            stream.relations.truncate(relations)
+        return ()
+
+    def _end_stream(self, message: StreamCommit | StreamPrepare, lsn: Lsn) -> _OpenTransaction:
+        self._outside(message, lsn)
+        stream = self._streams.pop(message.xid, None)
+        if stream is None:
+            raise refused(message, lsn, message.xid, "ends a transaction of which nothing was streamed")
+        return stream
+
+    def _adopt(self, relations: StreamRelations | None) -> None:
+        if relations is not None:
+            self._session_relations.adopt(relations)
+
+    # Decisions on prepared transactions
+
+    def _commit_prepared(self, message: CommitPrepared, lsn: Lsn) -> tuple[Event, ...]:
+        self._outside(message, lsn)
+        held = self._take_held(message)
+        is_repeated = message.commit_lsn < self._resumed_at
+        if held is not None:
+            if not self._hands_on_prepared:
+                self._adopt(held.open.relations)
+                return self._committed(held.open, message, gid=message.gid)
+            if is_repeated:
+                self._area.discard(held.open.log)
+                return ()
+            prepared = self._hand_on_prepared(held.open, held.prepare)
+            return prepared, self._decide(message, committed=True, commit_lsn=message.commit_lsn, known=True)
+        if is_repeated:
+            return ()
+        known = message.gid in self._prepared
+        return (self._decide(message, committed=True, commit_lsn=message.commit_lsn, known=known),)
+
+    def _rollback_prepared(self, message: RollbackPrepared, lsn: Lsn) -> tuple[Event, ...]:
+        self._outside(message, lsn)
+        held = self._take_held(message)
+        if held is not None:
+            # Nobody was told of it.
+            self._area.discard(held.open.log)
+            self._deliver(message.rollback_end_lsn)
+            return ()
+        if message.rollback_end_lsn <= self._resumed_at:
+            return ()
+        known = self._prepared.get(message.gid) == message.prepare_end_lsn
+        return (self._decide(message, committed=False, commit_lsn=None, known=known),)
+
+    def _take_held(self, message: CommitPrepared | RollbackPrepared) -> _HeldTransaction | None:
+        held = self._held.get(message.gid)
+        if held is None or held.prepare.xid != message.xid:
+            return None
+        return self._held.pop(message.gid)
+
+    def _is_known(self, message: BeginPrepare | StreamPrepare) -> bool:
+        return self._prepared.get(message.gid) == message.end_lsn
+
+    def _prepared_or_held(self, open_: _OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
+        if not open_.kept:
+            # Handed on before a restart, so only its decision is news.
+            self._area.discard(open_.log)
+            return ()
+        # One that ended before the restart was either decided before it as well, or prepared before two_phase was
+        # turned on and is sent now because it is committed. Its decision, which says which, cannot be far.
+        if self._hands_on_prepared and message.prepare_lsn >= self._resumed_at:
+            return (self._hand_on_prepared(open_, message),)
+        repeated = self._held.pop(message.gid, None)
+        if repeated is not None:
+            self._area.discard(repeated.open.log)
+        self._held[message.gid] = _HeldTransaction(open_, message)
+        return ()
+
+    # What is between the beginning and the end
+
+    def _relation(self, message: RelationMessage, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        self._appear(block, message)
+        self._session_relations.describe(message, block.relations)
+        return ()
+
+    def _type(self, message: Type, lsn: Lsn) -> tuple[Event, ...]:
+        self._appear(self._inside(message, lsn), message)
+        self._session_relations.name_type(message)
+        return ()
+
+    def _origin(self, message: Origin, lsn: Lsn) -> tuple[Event, ...]:
+        # The documentation allows several, no server sends them; the last one counts.
+        self._inside(message, lsn).origin = message
+        return ()
+
+    def _insert(self, message: Insert, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        self._row(block, message, lsn, message.new)
+        return ()
+
+    def _update(self, message: Update, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        self._row(block, message, lsn, message.new, message.old)
+        return ()
+
+    def _delete(self, message: Delete, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        self._row(block, message, lsn, message.old)
+        return ()
+
+    def _row(
+        self, block: _OpenTransaction, message: Insert | Update | Delete, lsn: Lsn, *rows: TupleData | None
+    ) -> None:
+        relation = self._find(block, message, message.relation_id, lsn)
+        for row in rows:
+            if row is not None and len(row.kinds) != len(relation.names):
+                raise refused(message, lsn, block.xid, _of_another_width(len(row.kinds), relation))
+        self._appear(block, message)
+        self._add(block, message, lsn, relation)
+
+    def _truncate(self, message: Truncate, lsn: Lsn) -> tuple[Event, ...]:
+        block = self._inside(message, lsn)
+        relations = [self._find(block, message, relation_id, lsn) for relation_id in message.relation_ids]
+        self._appear(block, message)
+        for relation in relations:
+            single = message if len(relations) == 1 else replace(message, relation_ids=(relation.relation_id,))
+            self._add(block, single, lsn, relation)
+        return ()
+
+    def _message(self, message: Message, lsn: Lsn) -> tuple[Event, ...]:
+        if not message.transactional:
+            # Its position is where its record ends, unlike that of any other change.
+            if message.message_lsn <= self._resumed_at:
+                return ()
+            self._deliver(message.message_lsn)
+            return (NonTransactionalMessage(lsn=lsn, message=message),)
+        # It names the top-level transaction even where a subtransaction wrote it, so it tells of no subtransaction.
+        self._add(self._inside(message, lsn), message, lsn, None)
+        return ()
+
+    def _appear(
+        self, block: _OpenTransaction, message: RelationMessage | Type | Insert | Update | Delete | Truncate
+    ) -> None:
+        if block.relations is not None:
+            subxid = getattr(message, "xid", None)
+            if subxid is not None:
+                block.subtransactions.appear(subxid, len(block.log), len(block.relations))
+
+    def _add(self, block: _OpenTransaction, message: ChangeMessage, lsn: Lsn, relation: Relation | None) -> None:
+        if not block.kept:
+            return
+        if relation is not None:
+            block.use(relation)
+        self._area.append(block.log, Change(len(block.log), lsn, message, relation))
+
+    def _find(
+        self, block: _OpenTransaction, message: Insert | Update | Delete | Truncate, relation_id: Oid, lsn: Lsn
+    ) -> Relation:
+        relation = self._session_relations.find(relation_id, block.relations)
+        if relation is None:
+            raise refused(message, lsn, block.xid, f"no Relation has described the table with OID {relation_id}")
+        return relation
+
+    # What is handed on
+
+    def _committed(
+        self, open_: _OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
+    ) -> tuple[Event, ...]:
+        if message.commit_lsn < self._resumed_at:
+            self._area.discard(open_.log)
+            return ()
+        self._deliver(message.end_lsn)
+        transaction = Transaction(
+            xid=open_.xid,
+            commit_lsn=message.commit_lsn,
+            end_lsn=message.end_lsn,
+            commit_timestamp=message.commit_timestamp,
+            origin=None if open_.origin is None else open_.origin.name,
+            origin_lsn=None if open_.origin is None else open_.origin.origin_lsn,
+            gid=gid,
+            changes=self._area.release(open_.log),
+            schema_changes=self._schema_changes(open_),
+        )
+        return (transaction,)
+
+    def _hand_on_prepared(self, open_: _OpenTransaction, message: Prepare | StreamPrepare) -> PreparedTransaction:
+        self._prepared[message.gid] = message.end_lsn
+        schema_changes = self._schema_changes(open_)
+        self._undecided[message.gid] = schema_changes, open_.relations
+        self._deliver(message.end_lsn)
+        return PreparedTransaction(
+            xid=open_.xid,
+            gid=message.gid,
+            prepare_lsn=message.prepare_lsn,
+            end_lsn=message.end_lsn,
+            prepare_timestamp=message.prepare_timestamp,
+            origin=None if open_.origin is None else open_.origin.name,
+            origin_lsn=None if open_.origin is None else open_.origin.origin_lsn,
+            changes=self._area.release(open_.log),
+            schema_changes=schema_changes,
+        )
+
+    def _decide(
+        self, message: CommitPrepared | RollbackPrepared, *, committed: bool, commit_lsn: Lsn | None, known: bool
+    ) -> Decision:
+        end_lsn: Lsn
+        timestamp: TimestampTz
+        if isinstance(message, CommitPrepared):
+            end_lsn, timestamp = message.end_lsn, message.commit_timestamp
+        else:
+            end_lsn, timestamp = message.rollback_end_lsn, message.rollback_timestamp
+        if known:
+            del self._prepared[message.gid]
+            schema_changes, relations = self._undecided.pop(message.gid, ((), None))
+            if committed:
+                self._adopt(relations)
+            else:
+                self._take_back(schema_changes)
+        self._deliver(end_lsn)
+        return Decision(
+            gid=message.gid,
+            xid=message.xid,
+            committed=committed,
+            known=known,
+            commit_lsn=commit_lsn,
+            end_lsn=end_lsn,
+            timestamp=timestamp,
+        )
+
+    def _schema_changes(self, open_: _OpenTransaction) -> tuple[SchemaChange, ...]:
+        """What the transaction shows to be different from what was handed on before, which it is from now on."""
+        schema_changes = []
+        for ordinal, relation in open_.uses:
+            old = self._delivered_relations.get(relation.relation_id)
+            if old != relation:
+                schema_changes.append(SchemaChange(ordinal=ordinal, old=old, new=relation))
+                self._delivered_relations[relation.relation_id] = relation
+        return tuple(schema_changes)
+
+    def _take_back(self, schema_changes: tuple[SchemaChange, ...]) -> None:
+        for schema_change in reversed(schema_changes):
+            relation_id = schema_change.new.relation_id
+            if self._delivered_relations.get(relation_id) is schema_change.new:
+                if schema_change.old is None:
+                    del self._delivered_relations[relation_id]
+                else:
+                    self._delivered_relations[relation_id] = schema_change.old
+
+    def _deliver(self, lsn: Lsn) -> None:
+        """All that took effect before this position has come, and is handed on, held, or was handed on before."""
+        self._delivered = max(self._delivered, lsn)
+        held = (transaction.prepare.prepare_lsn for transaction in self._held.values())
+        # Not `delivered`: after a restart, prepared transactions that are to be held may have yet to come again.
+        self._acknowledged = max(self._acknowledged, min((lsn, *held)))
+
+    # Where a message may come
+
+    def _inside(self, message: AnyMessage, lsn: Lsn) -> _OpenTransaction:
+        if self._block is None:
+            raise refused(message, lsn, None, "comes outside of transactions and stream segments")
+        return self._block
+
+    def _outside(self, message: AnyMessage, lsn: Lsn) -> None:
+        if self._block is not None:
+            raise refused(message, lsn, self._block.xid, "comes before the end of the transaction or stream segment")
+
+
+_HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
+    "B": Assembler._begin,
+    "C": Assembler._commit,
+    "b": Assembler._begin,
+    "P": Assembler._prepare,
+    "K": Assembler._commit_prepared,
+    "r": Assembler._rollback_prepared,
+    "S": Assembler._stream_start,
+    "E": Assembler._stream_stop,
+    "c": Assembler._stream_commit,
+    "A": Assembler._stream_abort,
+    "p": Assembler._stream_prepare,
+    "R": Assembler._relation,
+    "Y": Assembler._type,
+    "O": Assembler._origin,
+    "I": Assembler._insert,
+    "U": Assembler._update,
+    "D": Assembler._delete,
+    "T": Assembler._truncate,
+    "M": Assembler._message,
+}
+
+
+def _of_another_width(values: int, relation: Relation) -> str:
+    reason = f"has {values} values where the Relation of {relation} has {len(relation.columns)} columns"
+    if values > len(relation.columns):
+        reason += "; PostgreSQL 15.0 and 15.1 do that where a column list is published, 15.2 does not"
+    return reason

@@ -1,0 +1,56 @@
+"""Changes for people: what `logicalrep changes --format table` prints, a heading a transaction, a line a change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from logicalrep_pipeline.terminal import Style
+
+_VALUE_WIDTH = 40
+
+
+def table_lines(rows: Iterable[dict[str, Any]], style: Style) -> Iterator[str]:
+    """The lines for rows of the change feed, in their order."""
+    last: tuple[object, object] | None = None
+    for row in rows:
+        transaction = (row["commit_lsn"], row["xid"])
+        if transaction != last:
+            last = transaction
+            yield style.bold(_heading(row))
+        ordinal = "" if row["ordinal"] is None else row["ordinal"]
+        name = f"{row['schema']}.{row['table']}" if row["table"] is not None else ""
+        yield f"{ordinal:>6}  {row['op']:<8}  {name}{'  ' if name else ''}{_sides(row)}".rstrip()
+
+
+def _heading(row: dict[str, Any]) -> str:
+    if row["xid"] is None:
+        return f"outside of transactions, at {row['lsn']}"
+    parts = [f"transaction {row['xid']}"]
+    if row["commit_lsn"] is not None:
+        parts.append(f"committed at {row['commit_lsn']}, {row['commit_timestamp']}")
+    if row["gid"] is not None:
+        parts.append(f"prepared as {row['gid']!r}")
+    if row["origin"] is not None:
+        parts.append(f"from origin {row['origin']!r}")
+    return ", ".join(parts)
+
+
+def _sides(row: dict[str, Any]) -> str:
+    before, after = row["before"], row["after"]
+    unchanged = [f"{name} unchanged" for name in row["unchanged"]]
+    new = "" if after is None else ", ".join([*_values(after), *unchanged])
+    if before is None:
+        return new
+    old = ", ".join(_values(before))
+    return old if after is None else f"{old} -> {new}"
+
+
+def _values(side: dict[str, Any]) -> list[str]:
+    return [f"{name}={_short(value)}" for name, value in side.items()]
+
+
+def _short(value: Any) -> str:
+    text = "NULL" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 3]}..."

@@ -1,0 +1,132 @@
+"""One change of a committed transaction: what it did to which table, with the five states of a column kept apart.
+
+A column's value is text or bytes, an empty one included; or NULL; or unchanged, where it is stored out of line (TOAST)
+and the server did not send it; or absent, where only the key was sent.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from logicalrep import Lsn
+from logicalrep.v1 import Binary, NullValue, Text, TupleData
+from logicalrep.versions import Delete, Insert, Message, Truncate, Update
+from logicalrep_pipeline.relations import Relation
+
+Op = Literal["insert", "update", "delete", "truncate", "message"]
+"""What a change did; message is what pg_logical_emit_message wrote."""
+
+ChangeMessage = Insert | Update | Delete | Truncate | Message
+"""The messages that are changes."""
+
+Value = Text | Binary | NullValue
+"""A column's value: in text format, in binary format, or NULL."""
+
+NULL, UNCHANGED, TEXT, BINARY = b"nutb"
+
+_OPS: dict[str, Op] = {"I": "insert", "U": "update", "D": "delete", "T": "truncate", "M": "message"}
+_NULL = NullValue()
+
+
+class Change:
+    """One row inserted, updated or deleted, one table truncated, or one logical message."""
+
+    __slots__ = ("lsn", "message", "ordinal", "relation")
+
+    def __init__(self, ordinal: int, lsn: Lsn, message: ChangeMessage, relation: Relation | None) -> None:
+        self.ordinal = ordinal
+        """Its number within the transaction, from 0."""
+        self.lsn = lsn
+        """The position that came with it: where its record starts, of a logical message where it ends.
+
+        Positions are neither unique nor in order; `ordinal` orders.
+        """
+        self.message = message
+        """The message as decoded. A Truncate names one table here: one of several becomes a change for each."""
+        self.relation = relation
+        """The table as it was described where the change arrived; None for a logical message."""
+
+    def __repr__(self) -> str:
+        return f"Change({self.ordinal}, {self.lsn!r}, {self.message!r})"
+
+    @property
+    def op(self) -> Op:
+        """What it did."""
+        return _OPS[self.message.tag]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that identify a row, as the Relation flags them: not the primary key, all of them with FULL."""
+        return () if self.relation is None else self.relation.key
+
+    @property
+    def before(self) -> dict[str, Value] | None:
+        """The old row by column name: all of it with REPLICA IDENTITY FULL, else the key alone.
+
+        None where the server sent none: for an Insert, a Truncate, and an Update that left the key as it was.
+        """
+        message = self.message
+        if not isinstance(message, Update | Delete) or message.old is None:
+            return None
+        assert self.relation is not None
+        columns = old_columns(self.relation, message)
+        old = message.old
+        return {self.relation.names[index]: _value(old, index) for index in columns}
+
+    @property
+    def after(self) -> dict[str, Value] | None:
+        """The new row by column name, without the columns in `unchanged`; None where there is none."""
+        message = self.message
+        if not isinstance(message, Insert | Update):
+            return None
+        assert self.relation is not None
+        new = resolved(message)
+        kinds = new.kinds
+        return {name: _value(new, index) for index, name in enumerate(self.relation.names) if kinds[index] != UNCHANGED}
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The columns of the new row that keep the value they have, which was not sent."""
+        message = self.message
+        if not isinstance(message, Update) or UNCHANGED not in message.new.kinds:
+            return ()
+        assert self.relation is not None
+        kinds = resolved(message).kinds
+        return tuple(name for name, kind in zip(self.relation.names, kinds, strict=True) if kind == UNCHANGED)
+
+
+def old_columns(relation: Relation, message: Update | Delete) -> range | list[int]:
+    """The indexes of the columns that the old row has: all of an O row, those of the key in a K row.
+
+    The others of a K row are sent as NULL, which they need not be. A value in a column that is not flagged belongs to
+    the key all the same: rows of a detached partition come with its key under its former parent's Relation.
+    """
+    assert message.old is not None
+    if message.old_kind == "O":
+        return range(len(relation.columns))
+    kinds = message.old.kinds
+    return [index for index, column in enumerate(relation.columns) if column.key or kinds[index] != NULL]
+
+
+def resolved(message: Insert | Update) -> TupleData:
+    """The new row, where values that were not sent are taken from the old row if all of that came (IDENTITY FULL).
+
+    A K row resolves nothing: it has the key alone, and a key column that is unchanged is in `before` already.
+    """
+    new = message.new
+    if UNCHANGED not in new.kinds or not isinstance(message, Update) or message.old is None or message.old_kind != "O":
+        return new
+    kinds = bytearray(new.kinds)
+    values = list(new.values)
+    for index, kind in enumerate(new.kinds):
+        if kind == UNCHANGED:
+            kinds[index] = message.old.kinds[index]
+            values[index] = message.old.values[index]
+    return TupleData(kinds=bytes(kinds), values=tuple(values))
+
+
+def _value(row: TupleData, index: int) -> Value:
+    kind, value = row.kinds[index], row.values[index]
+    if value is None:
+        return _NULL
+    return Binary(value) if kind == BINARY else Text(value)

@@ -1,0 +1,34 @@
+"""The error of those who put transactions together: messages that make no sense where they came."""
+
+from __future__ import annotations
+
+from logicalrep import Lsn, TransactionId
+from logicalrep.layouts import LOGICALREP
+from logicalrep.versions import AnyMessage
+
+_NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
+
+
+class TransactionError(ValueError):
+    """A message that cannot come where it came: names the message, its LSN, the transaction, and what is wrong."""
+
+    def __init__(self, message: str, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> None:
+        super().__init__(message, lsn, xid, reason)
+        self.message = message
+        """The message's name as the documentation has it."""
+        self.lsn = lsn
+        """The position that came with it; None where none did."""
+        self.xid = xid
+        """The top-level transaction; None outside of transactions."""
+        self.reason = reason
+        """What is wrong."""
+
+    def __str__(self) -> str:
+        place = "" if self.lsn is None else f" at {self.lsn}"
+        transaction = "" if self.xid is None else f" in transaction {self.xid}"
+        return f"{self.message}{place}{transaction}: {self.reason}"
+
+
+def refused(message: AnyMessage, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> TransactionError:
+    """The error for a message."""
+    return TransactionError(_NAMES[message.tag], lsn, xid, reason)

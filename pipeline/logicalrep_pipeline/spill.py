@@ -1,0 +1,280 @@
+"""The changes of one transaction that has not ended: in memory, and on disk once all of them together are too many.
+
+A transaction may be larger than memory, and nobody knows before its end whether it will hold. So its changes are kept
+in a log that is appended to, cut back where a subtransaction is rolled back, and read once it is known to hold.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator
+from io import FileIO
+from struct import Struct
+from typing import cast
+
+from logicalrep import Lsn, v1, v2
+from logicalrep.v1 import TupleData
+from logicalrep.versions import Delete, Insert, Message, Truncate, Update
+from logicalrep_pipeline.changes import Change, ChangeMessage
+from logicalrep_pipeline.relations import Relation
+
+DEFAULT_MEMORY_LIMIT = 64 << 20
+"""How many bytes of memory the changes of all open transactions may take together."""
+
+_RECORD = Struct(">IBQI")
+"""The length of the message that follows, how to parse it, its LSN, the number of its Relation plus 1 (0 for none)."""
+
+_BLOCK = 1 << 20
+"""How much is written and read at once, in bytes; a block is longer where a single message is."""
+
+_VERSION_1, _NOT_STREAMED, _STREAMED = range(3)
+
+_VERSION_1_MESSAGES = (v1.Insert, v1.Update, v1.Delete, v1.Truncate, v1.Message)
+
+
+class ChangeLog:
+    """The changes of one transaction in their order: iterate over it, again and again, until it is closed.
+
+    What is on disk is read in blocks, so that a large transaction takes no more memory than a small one. The file has
+    no name where the operating system permits that, so it does not outlive the process; it is gone once the log is
+    closed or garbage.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_block_firsts",
+        "_block_offsets",
+        "_close",
+        "_end",
+        "_file",
+        "_on_disk",
+        "_relation_numbers",
+        "_relations",
+        "_tail",
+        "closed",
+        "memory",
+    )
+
+    def __init__(self) -> None:
+        self.memory = 0
+        """An estimate of the memory that its changes take, in bytes."""
+        self.closed = False
+        """Whether its changes are gone."""
+        self._tail: list[Change] = []
+        self._on_disk = 0
+        self._file: FileIO | None = None
+        self._end = 0
+        self._block_firsts = array("Q")
+        self._block_offsets = array("Q")
+        self._relations: list[Relation] = []
+        self._relation_numbers: dict[int, int] = {}
+        self._close: weakref.finalize[[], ChangeLog] | None = None
+
+    def __len__(self) -> int:
+        """How many changes there are."""
+        return self._on_disk + len(self._tail)
+
+    @property
+    def spilled(self) -> int:
+        """How many bytes of it are on disk."""
+        return self._end
+
+    def append(self, change: Change) -> int:
+        """Add a change, whose ordinal is the log's length; returns by how much `memory` grew."""
+        self._tail.append(change)
+        cost = _cost(change.message)
+        self.memory += cost
+        return cost
+
+    def truncate(self, length: int) -> int:
+        """Drop all changes but the first `length`; returns by how much `memory` shrank."""
+        kept = max(length - self._on_disk, 0)
+        freed = sum(_cost(change.message) for change in self._tail[kept:])
+        del self._tail[kept:]
+        self.memory -= freed
+        if length < self._on_disk:
+            self._truncate_file(length)
+        return freed
+
+    def spill(self, directory: str | os.PathLike[str] | None = None) -> None:
+        """Write to disk what is in memory.
+
+        Raises OSError where the disk is full or the like, and keeps in memory what it could not write.
+        """
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(buffering=0, prefix="logicalrep-", dir=directory)  # noqa: SIM115
+            self._close = weakref.finalize(self, self._file.close)
+        while self._tail:
+            block = bytearray()
+            count = 0
+            for change in self._tail:
+                block += self._record(change)
+                count += 1
+                if len(block) >= _BLOCK:
+                    break
+            _write(self._file, self._end, block)
+            self._block_firsts.append(self._on_disk)
+            self._block_offsets.append(self._end)
+            self._end += len(block)
+            self._on_disk += count
+            self.memory -= sum(_cost(change.message) for change in self._tail[:count])
+            del self._tail[:count]
+
+    def close(self) -> None:
+        """Drop all changes and the file; a second time does nothing."""
+        self.closed = True
+        self.memory = 0
+        self._tail = []
+        if self._close is not None:
+            self._close()
+
+    def __iter__(self) -> Iterator[Change]:
+        """The changes in their order; ValueError when the log is closed."""
+        for index in range(len(self._block_firsts)):
+            ordinal = self._block_firsts[index]
+            for lsn, message, relation in self._read_block(index):
+                yield Change(ordinal, lsn, message, relation)
+                ordinal += 1
+        if self.closed:
+            raise ValueError("the changes of a closed transaction are gone")
+        yield from self._tail
+
+    def _record(self, change: Change) -> bytes:
+        message = change.message
+        if isinstance(message, _VERSION_1_MESSAGES):
+            form = _VERSION_1
+        else:
+            form = _NOT_STREAMED if message.xid is None else _STREAMED
+        data = message.build()
+        return _RECORD.pack(len(data), form, change.lsn, self._number(change.relation)) + data
+
+    def _number(self, relation: Relation | None) -> int:
+        if relation is None:
+            return 0
+        number = self._relation_numbers.get(id(relation))
+        if number is None:
+            self._relations.append(relation)
+            number = self._relation_numbers[id(relation)] = len(self._relations)
+        return number
+
+    def _read_block(self, index: int) -> Iterator[tuple[Lsn, ChangeMessage, Relation | None]]:
+        for lsn, form, number, data in self._records(index):
+            parsed = v1.parse(data) if form == _VERSION_1 else v2.parse(data, streaming=form == _STREAMED)
+            yield lsn, cast(ChangeMessage, parsed), self._relations[number - 1] if number else None
+
+    def _records(self, index: int) -> Iterator[tuple[Lsn, int, int, bytes]]:
+        if self.closed or self._file is None:
+            raise ValueError("the changes of a closed transaction are gone")
+        start = self._block_offsets[index]
+        end = self._block_offsets[index + 1] if index + 1 < len(self._block_offsets) else self._end
+        block = _read(self._file, start, end - start)
+        offset = 0
+        while offset < len(block):
+            length, form, lsn, number = _RECORD.unpack_from(block, offset)
+            offset += _RECORD.size
+            yield Lsn(lsn), form, number, block[offset : offset + length]
+            offset += length
+
+    def _truncate_file(self, length: int) -> None:
+        """Cut the file before change number `length`: within the block that has it, and drop the blocks that follow."""
+        index = bisect_right(self._block_firsts, length) - 1
+        offset = self._block_offsets[index]
+        for _, (*_, data) in zip(range(length - self._block_firsts[index]), self._records(index), strict=False):
+            offset += _RECORD.size + len(data)
+        first_dropped = index if offset == self._block_offsets[index] else index + 1
+        del self._block_firsts[first_dropped:]
+        del self._block_offsets[first_dropped:]
+        self._on_disk = length
+        self._end = offset
+        assert self._file is not None
+        self._file.truncate(offset)
+
+
+class SpillArea:
+    """Keeps the memory of all open transactions' changes under a limit, by writing those of the largest to disk."""
+
+    def __init__(self, memory_limit: int, directory: str | os.PathLike[str] | None) -> None:
+        self._limit = memory_limit
+        self._directory = directory
+        self._logs: set[ChangeLog] = set()
+        self.memory = 0
+        """An estimate of the memory that all changes take, in bytes."""
+
+    def open(self) -> ChangeLog:
+        """A new log that counts towards the limit until it is released."""
+        log = ChangeLog()
+        self._logs.add(log)
+        return log
+
+    def append(self, log: ChangeLog, change: Change) -> None:
+        """Add a change to a log; OSError where it was to be written to disk and could not."""
+        self.memory += log.append(change)
+        while self.memory > self._limit:
+            largest = max(self._logs, key=lambda candidate: candidate.memory)
+            if not largest.memory:
+                break
+            before = largest.memory
+            try:
+                largest.spill(self._directory)
+            finally:
+                self.memory -= before - largest.memory
+
+    def truncate(self, log: ChangeLog, length: int) -> None:
+        """Drop all changes of a log but the first `length`."""
+        self.memory -= log.truncate(length)
+
+    def release(self, log: ChangeLog) -> ChangeLog:
+        """Hand a log on: it no longer counts."""
+        self._logs.remove(log)
+        self.memory -= log.memory
+        return log
+
+    def discard(self, log: ChangeLog) -> None:
+        """Drop a log and its changes."""
+        self.release(log).close()
+
+    def close(self) -> None:
+        """Drop all logs and their changes."""
+        for log in list(self._logs):
+            self.discard(log)
+
+
+def _write(file: FileIO, offset: int, data: bytearray) -> None:
+    file.seek(offset)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def _read(file: FileIO, offset: int, size: int) -> bytes:
+    file.seek(offset)
+    parts = []
+    while size:
+        part = file.read(size)
+        if not part:
+            raise OSError("a temporary file of a transaction is shorter than what was written")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _cost(message: ChangeMessage) -> int:
+    """About how much memory a change takes: its objects, each value's object and reference, and the bytes."""
+    if isinstance(message, Insert):
+        return 400 + _row_cost(message.new)
+    if isinstance(message, Update):
+        return 400 + _row_cost(message.new) + (_row_cost(message.old) if message.old is not None else 0)
+    if isinstance(message, Delete):
+        return 400 + _row_cost(message.old)
+    if isinstance(message, Message):
+        return 400 + len(message.content)
+    assert isinstance(message, Truncate)
+    return 400
+
+
+def _row_cost(row: TupleData) -> int:
+    return 50 * len(row.values) + sum(map(len, filter(None, row.values)))

@@ -1,0 +1,62 @@
+"""Where an abort cuts, for any order of appearances and aborts, against lists that are searched from their beginning."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logicalrep import TransactionId
+from logicalrep_pipeline.subtransactions import Subtransactions
+
+
+class Searched:
+    """The same as a list of places."""
+
+    def __init__(self, xid: int) -> None:
+        self.xid = xid
+        self.places: list[tuple[int, tuple[int, int]]] = []
+
+    def appear(self, subxid: int, place: tuple[int, int]) -> None:
+        if subxid != self.xid and all(known != subxid for known, _ in self.places):
+            self.places.append((subxid, place))
+
+    def abort(self, subxid: int) -> tuple[int, int] | None:
+        for known, place in self.places:
+            if known == subxid:
+                # What appeared at the very same place has nothing before it that is left.
+                self.places = [each for each in self.places if each[1] < place or each == (known, place)]
+                self.places.remove((known, place))
+                return place
+        return None
+
+
+@pytest.mark.parametrize("xid", [700, 0xFFFFFFF8])
+@given(st.lists(st.tuples(st.sampled_from(["appear", "appear", "appear", "abort"]), st.integers(0, 12))))
+def test_an_abort_cuts_where_the_subtransaction_first_appeared(xid: int, steps: list[tuple[str, int]]) -> None:
+    subject = Subtransactions(TransactionId(xid))
+    expected = Searched(xid)
+    changes = 0
+    for kind, offset in steps:
+        subxid = TransactionId((xid + offset) & 0xFFFFFFFF)
+        if kind == "appear":
+            subject.appear(subxid, changes, changes // 3)
+            expected.appear(subxid, (changes, changes // 3))
+            changes += 1
+        elif subxid != xid:
+            place = subject.abort(subxid)
+            assert place == expected.abort(subxid)
+            if place is not None:
+                changes = place[0]
+    assert len(subject) == len(expected.places)
+
+
+def test_a_million_subtransactions_take_sixteen_bytes_each() -> None:
+    subject = Subtransactions(TransactionId(10))
+    for number in range(1, 20_001):
+        subject.appear(TransactionId(10 + number), number, 0)
+        subject.appear(TransactionId(10), number, 0)
+    assert len(subject) == 20_000
+    assert subject.abort(TransactionId(10 + 20_000)) == (20_000, 0)
+    assert subject.abort(TransactionId(10 + 20_000)) is None
+    assert sum(part.itemsize for part in (subject._offsets, subject._changes, subject._relations)) == 16

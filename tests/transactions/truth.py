@@ -1,0 +1,405 @@
+"""Compares what was put together of a capture with what test_decoding said of the same log.
+
+test_decoding knows no publications, so what it says is reduced to what the capture's publications let through: their
+tables, row filters and partition roots. Columns that are not published are looked up in neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep.v1 import Column as ColumnMessage
+from logicalrep.v1 import NullValue
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.captures import Capture
+from logicalrep_pipeline.change_feed import events
+from logicalrep_pipeline.changes import Change, Value
+from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.transactions import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep_pipeline.values import Column, ColumnValueError, column_type
+from tests.transactions.captured import final_state, header
+from tests.transactions.plugin_text import (
+    UNCHANGED,
+    PluginChange,
+    PluginDecision,
+    PluginTransaction,
+    Row,
+    plugin_events,
+)
+
+ROOTS = {
+    "pub_root": {
+        **dict.fromkeys(("pt_eu", "pt_us", "pt_sub_lo", "pt_sub_hi", "pt_def", "pt_new"), "pt"),
+        **dict.fromkeys(("pu_de", "pu_us"), "pu"),
+    },
+    "pub_mid": dict.fromkeys(("pt_sub_lo", "pt_sub_hi"), "pt_sub"),
+}
+"""The publications that publish via the root, by name: which table is published as which."""
+
+ROW_FILTERS: dict[str, Callable[[Row], bool]] = {
+    "(id > 10)": lambda row: int(row["id"]) > 10,
+    "(n > 5)": lambda row: row["n"] is not None and int(row["n"]) > 5,
+    "((id % 2) = 0)": lambda row: int(row["id"]) % 2 == 0,
+}
+
+UNPUBLISHED_COLUMNS = {
+    "filters": {"f1": {"n", "secret", "later"}, "f3": {"b"}},
+    "gencols": {"gc": {"label", "twice", "virt", "z"}, "gcf": {"a", "twice"}},
+    "shapes": {"sh_gen": {"twice"}},
+}
+"""By workload and table, the columns that are generated or that a column list leaves out."""
+
+DETACHED = "pu_us"
+"""A partition that is detached for a while, when it is in no publication, or still sent as if it were (13, 14)."""
+
+STREAMED_AND_ROLLED_BACK = ("sub", b"in a subtransaction")
+"""A logical message that precedes all row changes of its subtransaction: once streamed, no abort can take it back."""
+
+
+@dataclass
+class Expected:
+    """A transaction as test_decoding has it, with what the publications let through."""
+
+    plugin: PluginTransaction
+    changes: list[PluginChange] = field(default_factory=list)
+
+
+@dataclass
+class Assembled:
+    """A transaction as it was put together."""
+
+    transaction: Transaction | PreparedTransaction
+    changes: list[Change]
+
+
+def assembled(path: Path, assembler: Assembler) -> list[Assembled | Decision | NonTransactionalMessage]:
+    """All that comes out of a capture, with the changes of each transaction at hand."""
+    result: list[Assembled | Decision | NonTransactionalMessage] = []
+    with Capture.open(path) as capture:
+        for event in events(capture, capture.session.decoder(), assembler):
+            if isinstance(event, Transaction | PreparedTransaction):
+                with event:
+                    changes = list(event.changes)
+                assert [change.ordinal for change in changes] == list(range(len(changes)))
+                result.append(Assembled(event, changes))
+            else:
+                result.append(event)
+    return result
+
+
+def check_committed(path: Path) -> None:
+    """The committed transactions of a capture are those that test_decoding tells of, change by change."""
+    with Assembler() as assembler:
+        out = assembled(path, assembler)
+    plugin = plugin_events(path.parent / "truth.test_decoding.jsonl.gz")
+    check = Check.of(path)
+    check.transactions(
+        [each for each in out if isinstance(each, Assembled)],
+        [each for each in plugin if isinstance(each, PluginTransaction)],
+    )
+    check.messages(
+        [each for each in out if isinstance(each, NonTransactionalMessage)],
+        [each for each in plugin if isinstance(each, PluginChange)],
+    )
+    assert not any(isinstance(each, Decision) for each in out)
+
+
+def check_prepared(path: Path) -> None:
+    """Of a two_phase slot: prepared transactions and their decisions come as they come with test_decoding."""
+    with Assembler(hand_on_prepared=True) as assembler:
+        out = assembled(path, assembler)
+    plugin = plugin_events(path.parent / "truth.test_decoding_two_phase.jsonl.gz")
+    check = Check.of(path)
+    # A transaction that is rolled back already when it is decoded comes without what needs the catalog to be read.
+    rolled_back = {each.xid for each in plugin if isinstance(each, PluginDecision) and not each.committed}
+    check.transactions(
+        [each for each in out if isinstance(each, Assembled) and each.transaction.xid not in rolled_back],
+        [each for each in plugin if isinstance(each, PluginTransaction) and each.xid not in rolled_back],
+    )
+    ours = [(each.committed, each.gid, each.xid, each.timestamp.datetime) for each in out if isinstance(each, Decision)]
+    theirs = [
+        (each.committed, each.gid, each.xid, each.timestamp) for each in plugin if isinstance(each, PluginDecision)
+    ]
+    assert ours == check.part(ours, check.without_origins(theirs))
+    assert all(each.known for each in out if isinstance(each, Decision))
+
+
+@dataclass
+class Check:
+    """What is known of a capture that a comparison has to heed."""
+
+    path: Path
+    header: dict[str, Any]
+    encoding: str
+    publications: list[str]
+    published: set[tuple[str, str]]
+    row_filters: dict[str, list[Callable[[Row], bool] | None]]
+    roots: dict[str, str]
+
+    @classmethod
+    def of(cls, path: Path) -> Check:
+        with Capture.open(path) as capture:
+            session = capture.session
+        publications = session.header["publications"]
+        state = final_state(path.parent)
+        published = set()
+        row_filters: dict[str, list[Callable[[Row], bool] | None]] = {}
+        roots: dict[str, str] = {}
+        for publication in publications:
+            roots |= ROOTS.get(publication, {})
+            for table in state["publications"].get(publication, []):
+                published.add((table["schema"], table["table"]))
+                condition = table["row_filter"]
+                row_filters.setdefault(table["table"], []).append(ROW_FILTERS[condition] if condition else None)
+        return cls(path, session.header, session.encoding, publications, published, row_filters, roots)
+
+    @property
+    def options(self) -> dict[str, str]:
+        return self.header["options"]  # type: ignore[no-any-return]
+
+    def messages(self, ours: list[NonTransactionalMessage], theirs: list[PluginChange]) -> None:
+        """The messages that belong to no transaction."""
+        if self.options.get("messages") not in ("true", "on"):
+            assert not ours
+            return
+        codec = {"UTF8": "utf-8", "LATIN1": "iso8859-1"}[self.header["server_encoding"]]
+        told = [
+            (str(each.lsn), each.message.prefix, each.message.content.decode(codec, "surrogateescape")) for each in ours
+        ]
+        expected = [(each.lsn, *each.message) for each in theirs if each.message is not None]
+        assert told == self.part(told, expected)
+
+    def transactions(self, ours: list[Assembled], theirs: list[PluginTransaction]) -> None:
+        """The transactions, in their order; without changes only some are sent, by old servers."""
+        seen = [(each.transaction.xid, each.transaction.gid) for each in ours]
+        known = iter((each.xid, each.gid) for each in theirs)
+        by_xid = iter(each.xid for each in theirs)
+        if any(isinstance(each.transaction, PreparedTransaction) for each in ours):
+            assert all(each in known for each in seen), "an unknown transaction, or another order"
+        else:
+            assert all(xid in by_xid for xid, _ in seen), "an unknown transaction, or another order"
+        mine = [each for each in ours if each.changes]
+        published = self.published | {
+            (change.relation.schema, change.relation.name)
+            for each in mine
+            for change in each.changes
+            if change.relation is not None
+        }
+        expected = [
+            Expected(each, [change for change in each.changes if self._lets_through(change, published)])
+            for each in theirs
+        ]
+        expected = self.without_origins(
+            [each for each in expected if any(not self._may_be_missing(change) for change in each.changes)]
+        )
+        expected_xids = [each.plugin.xid for each in expected]
+        xids: list[int] = [each.transaction.xid for each in mine]
+        of_detached_only = [xid for xid in xids if xid not in expected_xids]
+        if of_detached_only:
+            assert self.header["workload"] == "partition"
+            mine = [each for each in mine if each.transaction.xid in expected_xids]
+            xids = expected_xids
+        expected = self.part(xids, expected)
+        assert xids == [each.plugin.xid for each in expected]
+        for each, other in zip(mine, expected, strict=True):
+            self._transaction(each, other)
+
+    def without_origins(self, theirs: list[Any]) -> list[Any]:
+        """Leaves out transactions of replication origins, where the session asked for that."""
+        if self.options.get("origin") != "none":
+            return theirs
+        of_origins = _xids_of_origins(self.path.parent)
+        return [each for each in theirs if _xid(each) not in of_origins]
+
+    def part(self, ours: list[Any], theirs: list[Any]) -> list[Any]:
+        """Of what happened, as much as the capture is of: its beginning or its end, if it was interrupted."""
+        part = self.header.get("part")
+        if self.header["mode"] == "mid" or part == "part1":
+            return theirs[: len(ours)]
+        if part == "part2":
+            return theirs[len(theirs) - len(ours) :]
+        return theirs
+
+    def _lets_through(self, change: PluginChange, published: set[tuple[str, str]]) -> bool:
+        if change.op == "message":
+            return self.options.get("messages") in ("true", "on")
+        if change.table in self.roots:
+            # Truncating a partition is not truncating its root.
+            return change.op != "truncate"
+        if change.table == DETACHED and (change.schema, change.table) not in published:
+            return False
+        if (change.schema, change.table) not in published and not self._is_renamed(change):
+            return False
+        return self._filtered(change) is not None
+
+    def _is_renamed(self, change: PluginChange) -> bool:
+        """Before 16, the server sends no new Relation when a schema is renamed."""
+        return self.header["workload"] == "ddl" and change.schema in ("other", "other2")
+
+    def _may_be_missing(self, change: PluginChange) -> bool:
+        return (
+            self.header["workload"] == "partition" and change.table in (DETACHED, "pu_de") and self._is_detached(change)
+        )
+
+    def _is_detached(self, change: PluginChange) -> bool:
+        row = change.new or change.old
+        return change.op == "truncate" or (row is not None and (row.get("v") == "detached" or set(row) == {"id"}))
+
+    def _filtered(self, change: PluginChange) -> str | None:
+        """What becomes of a change: its operation, or None where the row filters of all publications refuse it."""
+        conditions = self.row_filters.get(change.table)
+        if not conditions or None in conditions or change.op == "truncate":
+            return change.op
+
+        def passes(row: Row) -> bool:
+            return any(condition is not None and condition(row) for condition in conditions)
+
+        if change.op == "insert":
+            assert change.new is not None
+            return "insert" if passes(change.new) else None
+        old = {**(change.new or {}), **(change.old or {})}
+        if change.op == "delete":
+            return "delete" if passes(old) else None
+        assert change.new is not None
+        new = {name: old[name] if value is UNCHANGED else value for name, value in change.new.items()}
+        return {(True, True): "update", (True, False): "delete", (False, True): "insert"}.get(
+            (passes(old), passes(new))
+        )
+
+    def _transaction(self, ours: Assembled, theirs: Expected) -> None:
+        transaction = ours.transaction
+        if isinstance(transaction, Transaction):
+            assert transaction.commit_timestamp.datetime == theirs.plugin.timestamp
+        else:
+            assert transaction.prepare_timestamp.datetime == theirs.plugin.timestamp
+        told = iter(theirs.changes)
+        for change in ours.changes:
+            if change.op == "message" and self._cannot_be_taken_back(change, theirs):
+                continue
+            other = next(told)
+            while str(change.lsn) != other.lsn and self._may_be_missing(other):
+                other = next(told)
+            self._change(change, other)
+        assert all(self._may_be_missing(change) for change in told), "changes are missing"
+
+    def _cannot_be_taken_back(self, change: Change, theirs: Expected) -> bool:
+        message: Any = change.message
+        return (
+            "streaming" in self.options
+            and (message.prefix, message.content) == STREAMED_AND_ROLLED_BACK
+            and all(each.lsn != str(change.lsn) for each in theirs.changes)
+        )
+
+    def _change(self, ours: Change, theirs: PluginChange) -> None:
+        assert str(ours.lsn) == theirs.lsn
+        assert ours.op == (theirs.op if theirs.op == "message" else self._filtered(theirs))
+        if ours.relation is None:
+            self._message(ours, theirs)
+            return
+        name = (ours.relation.schema, self.roots.get(theirs.table, theirs.table))
+        assert (ours.relation.schema, ours.relation.name) == name
+        assert ours.relation.schema == theirs.schema or self._is_renamed(theirs)
+        if ours.op == "truncate":
+            return
+        old, new = theirs.old, theirs.new
+        if self._filtered(theirs) != theirs.op:
+            # A row filter made an Insert or a Delete of an Update: the one is complete, the other says which row it was.
+            assert new is not None
+            if ours.op == "insert":
+                old, new = None, _resolved(new, old)
+            else:
+                old, new = old or {name: new[name] for name in ours.key}, None
+        self._row(ours.relation, ours.before, old, is_old=True)
+        if new is not None and old is not None and ours.relation.replica_identity == "f":
+            new = _resolved(new, old)
+        after: dict[str, Value | None] | None = None if ours.after is None else {**ours.after}
+        if after is not None:
+            after |= dict.fromkeys(ours.unchanged)
+        self._row(ours.relation, after, new, unchanged=ours.unchanged)
+
+    def _message(self, ours: Change, theirs: PluginChange) -> None:
+        message: Any = ours.message
+        codec = {"UTF8": "utf-8", "LATIN1": "iso8859-1"}[self.header["server_encoding"]]
+        assert (message.prefix, message.content.decode(codec, "surrogateescape")) == theirs.message
+
+    def _row(
+        self,
+        relation: Relation,
+        ours: Mapping[str, Value | None] | None,
+        theirs: Row | None,
+        *,
+        is_old: bool = False,
+        unchanged: tuple[str, ...] = (),
+    ) -> None:
+        assert (ours is None) == (theirs is None)
+        if ours is None or theirs is None:
+            return
+        if is_old:
+            # test_decoding leaves NULLs out of old rows.
+            ours = {name: value for name, value in ours.items() if not isinstance(value, NullValue)}
+        hidden = UNPUBLISHED_COLUMNS.get(self.header["workload"], {}).get(relation.name, set())
+        if self.roots:
+            hidden = hidden | (set(theirs) - set(relation.names))
+        assert ours.keys() <= theirs.keys()
+        assert theirs.keys() - ours.keys() <= hidden - set(relation.names)
+        for name, value in ours.items():
+            if value is None:
+                assert name in unchanged
+                assert theirs[name] is UNCHANGED
+            else:
+                column = relation.names.index(name)
+                self._value(relation, relation.columns[column], value, theirs[name])
+
+    def _value(self, relation: Relation, column: ColumnMessage, ours: Value, theirs: Any) -> None:
+        assert theirs is not UNCHANGED
+        assert isinstance(ours, NullValue) == (theirs is None)
+        if isinstance(ours, NullValue) or self.header["session"] != final_state(self.path.parent)["session"]:
+            return
+        if ours.kind == "t":
+            assert ours.value.decode(self.encoding) == theirs
+            return
+        types = {each.type_id: each for each in relation.types if each is not None}
+        typed = Column(column.name, column_type(column.type_id, column.type_modifier, types), str(relation))
+        if typed.type.name.startswith("reg"):
+            # A number in binary format, a name in text.
+            return
+        try:
+            loaded = typed.load("b", ours.value)
+        except ColumnValueError:
+            # A type of which nothing is known cannot be read in its binary format.
+            return
+        assert repr(loaded) == repr(typed.load("t", theirs.encode()))
+
+
+def _resolved(new: Row, old: Row | None) -> Row:
+    """The new row with what was not logged taken from the old one."""
+    return {name: (old or {}).get(name, value) if value is UNCHANGED else value for name, value in new.items()}
+
+
+def _xid(each: Any) -> int:
+    if isinstance(each, Expected):
+        return each.plugin.xid
+    return int(each[2])
+
+
+@cache
+def _xids_of_origins(folder: Path) -> frozenset[int]:
+    """The transactions of a log that were replayed from a replication origin, by those captures that have them all."""
+    xids = set()
+    found = False
+    for path in sorted(folder.glob("v*.jsonl.gz")):
+        if path.name.endswith(".raw.jsonl.gz") or header(path)["options"].get("origin") == "none":
+            continue
+        with Assembler(hand_on_prepared=True) as assembler:
+            out = [each for each in assembled(path, assembler) if isinstance(each, Assembled)]
+        found = True
+        xids |= {each.transaction.xid for each in out if each.transaction.origin is not None}
+    if not found:
+        pytest.skip("no other capture of this log tells which transactions come from an origin")
+    return frozenset(xids)
