@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
+import re
+from pathlib import Path
 
 from codegen.model import OUTSIDE, REST, Field, Message, Part, Place, Protocol, parts_used
 from codegen.names import class_name
 from codegen.notation import Byte1, Byten, Int, PartName, Unknown
 from codegen.yamlnodes import Findings
 
-_CLASS_NAMES_TAKEN = {"Decoder", "DecodeError", "EncodeError", "Lsn", "TimestampTz", "TransactionId", "Oid", "Struct"}
+_CLASSES_TAKEN = {
+    "Alternatives", "AnyMessage", "Array", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const", "Construct",
+    "DecodeError", "Decoder", "EncodeError", "Format", "FormatError", "GreedyBytes", "If", "Literal", "MalformedError",
+    "OneOf", "Optional", "Rebuild", "StrEnum", "String", "Struct", "Terminated",
+}  # fmt: skip
+"""The names that the generated modules import or define besides the classes of layouts."""
 _ATTRIBUTES_TAKEN = {"build", "struct", "tag", "kinds", "values", "of"}
 _VARIABLES_TAKEN = {
     "data", "offset", "streaming", "parallel", "encoding", "start", "end", "item", "read_length", "self", "out",
     "error",
 }  # fmt: skip
 """The names that the straight-line codecs give to their own variables."""
+_MODULES_TAKEN = {"columnar", "layouts", "versions"} | {
+    path.stem for path in (Path(__file__).parent / "runtime").glob("*.py")
+}
+_SESSION_FACTS = ("streaming", "two_phase", "parallel")
+"""The session facts that decoders are told or keep; a new one takes more than a line in the spec."""
+_LAYOUT_FACTS = ("streaming", "parallel")
+"""Those that `parse` is told, so that fields can depend on them."""
+_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_ADDRESS = re.compile(r"https://[A-Za-z0-9./_-]+", re.ASCII)
 
 
 def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: set[str]) -> None:
@@ -24,6 +41,7 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
     What cannot be judged, as it could not be read, is passed over: how messages go together unless `complete`, and how
     the rows of the `damaged` layouts do.
     """
+    _check_protocol(protocol, findings)
     _check_names(protocol, findings)
     _check_versions(protocol, findings)
     if complete:
@@ -40,14 +58,49 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
             _check_layout(protocol, name, fields, since, findings)
 
 
+def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
+    """Add a finding for everything in which the protocols do not fit each other."""
+    names: set[str] = set()
+    modules: set[str] = set()
+    for protocol in protocols:
+        if protocol.name in names:
+            findings.add(protocol.place, f"protocol {protocol.name!r} is there twice")
+        names.add(protocol.name)
+        for version in protocol.versions:
+            if version.module in modules:
+                findings.add(version.place, f"module {version.module!r} is there twice")
+            modules.add(version.module)
+    with_blocks = [protocol for protocol in protocols if protocol.blocks]
+    if protocols and len(with_blocks) != 1 and not findings:
+        found = ", ".join(protocol.name for protocol in with_blocks) or "none"
+        findings.add(protocols[0].place, f"one protocol has 'blocks', that of the messages, but here it is {found}")
+
+
+def _check_protocol(protocol: Protocol, findings: Findings) -> None:
+    if protocol.name and not _IDENTIFIER.fullmatch(protocol.name):
+        findings.add(protocol.place, f"{protocol.name!r} is no name of a protocol; lower-case letters, digits and _")
+    if protocol.page and not _ADDRESS.fullmatch(protocol.page):
+        findings.add(protocol.place, f"{protocol.page!r} is no address of a page; https://… is expected")
+    for version in protocol.versions:
+        if version.module in _MODULES_TAKEN or keyword.iskeyword(version.module):
+            findings.add(version.place, f"the module's name {version.module!r} is taken")
+    for fact in protocol.session:
+        if fact.name not in _SESSION_FACTS:
+            allowed = ", ".join(_SESSION_FACTS)
+            findings.add(fact.place, f"session fact {fact.name!r} is not one that decoders know; allowed: {allowed}")
+
+
 def _check_names(protocol: Protocol, findings: Findings) -> None:
     first: dict[str, Place] = {}
     named = [(message.name, message.place) for message in protocol.messages]
     named += [(part.name, part.place) for part in protocol.parts]
     named += [(alternative.name, alternative.place) for part in protocol.parts for alternative in part.alternatives]
+    layouts: list[Message | Part] = [*protocol.messages, *protocol.parts]
+    rows = [row for layout in layouts for row in layout.fields if row.values]
+    named += [(row.name.replace("_", " ").title(), row.place) for row in rows]
     for name, place in named:
         python = class_name(name)
-        if python in _CLASS_NAMES_TAKEN or keyword.iskeyword(python) or python in protocol.types:
+        if python in _CLASSES_TAKEN or keyword.iskeyword(python) or python in _python_types(protocol):
             findings.add(place, f"{name!r} would become the class {python}, a name that is taken")
         elif python in first:
             findings.add(place, f"{name!r} is there twice, first in {first[python]}")
@@ -65,15 +118,13 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
                 f"which the {message.sender} sends too",
             )
     refs: dict[str, Message | Part] = {}
-    layouts: list[Message | Part] = [*protocol.messages, *protocol.parts]
     for layout in layouts:
         if layout.ref is not None and refs.setdefault(layout.ref, layout) is not layout:
             findings.add(layout.place, f"ref {layout.ref!r} of {layout.name} is also that of {refs[layout.ref].name}")
-    modules: set[str] = set()
-    for version in protocol.versions:
-        if version.module in modules:
-            findings.add(version.place, f"module {version.module!r} is there twice")
-        modules.add(version.module)
+
+
+def _python_types(protocol: Protocol) -> set[str]:
+    return {*protocol.types, *(named.python for named in protocol.types.values())}
 
 
 def _check_versions(protocol: Protocol, findings: Findings) -> None:
@@ -139,6 +190,8 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
                     findings.add(
                         row.place, f"{owner}.{row.name}: there is no part {row.type.name!r}; allowed: {allowed}"
                     )
+                elif parts[row.type.name].alternatives and row.repeat is None:
+                    findings.add(row.place, f"{owner}.{row.name}: a part with 'one of' must be repeated")
                 elif owner not in users[row.type.name]:
                     users[row.type.name].append(owner)
     for part in protocol.parts:
@@ -175,6 +228,7 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
     """Alternatives are told apart by a tag, and held as two columns: the tags, and the values of those with one."""
     seen: dict[str, str] = {}
     tag_names = {alternative.fields[0].name for alternative in part.alternatives if alternative.fields}
+    lengths = set()
     value_names = set()
     for alternative in part.alternatives:
         tag, *rest = alternative.fields
@@ -189,12 +243,15 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
         seen[constant] = alternative.name
         values = [row for row in rest if row.name not in {other.size for other in rest}]
         value_names |= {row.name for row in values}
+        lengths |= {str(row.type) for row in rest if row not in values}
         if len(values) > 1 or any(not isinstance(row.type, Byten) for row in values):
             findings.add(
                 alternative.place, f"{alternative.name} may hold one value beside its tag, a Byten with its size"
             )
     if len(tag_names) > 1 or len(value_names) > 1:
         findings.add(part.place, f"the alternatives of {part.name} must name their tags alike, and their values")
+    if len(lengths) > 1:
+        findings.add(part.place, f"the alternatives of {part.name} must have sizes of one type, not {sorted(lengths)}")
 
 
 def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], since: int, findings: Findings) -> None:
@@ -205,11 +262,11 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
         where = f"{owner}.{row.name}"
         if row.name in seen:
             findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
-        taken = keyword.iskeyword(row.name) or row.name in _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN
+        taken = _is_pythons(row.name) or row.name in _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN
         if taken and not (row.name == "tag" and index == 0):
             findings.add(row.place, f"{where}: the name {row.name!r} is taken")
         for bit in row.bits.values():
-            if bit in names or bit in _ATTRIBUTES_TAKEN or keyword.iskeyword(bit):
+            if bit in names or bit in _ATTRIBUTES_TAKEN or _is_pythons(bit):
                 findings.add(row.place, f"{where}: the bit's name {bit!r} is taken")
         _check_since(protocol, where, row, since, findings)
         _check_when(protocol, where, row, seen, names, findings)
@@ -220,9 +277,14 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
         seen.setdefault(row.name, row)
 
 
+def _is_pythons(name: str) -> bool:
+    """Whether Python has the name for itself, so that a variable of it would hide something."""
+    return keyword.iskeyword(name) or hasattr(builtins, name)
+
+
 def _check_since(protocol: Protocol, where: str, row: Field, since: int, findings: Findings) -> None:
     newest = len(protocol.versions)
-    if row.since > newest:
+    if row.since > newest and row.since != since:
         findings.add(row.place, f"{where} is since version {row.since}, but the newest is {newest}")
     if row.since < since:
         findings.add(row.place, f"{where} is since version {row.since}, but what it belongs to is since {since}")
@@ -233,7 +295,10 @@ def _check_when(
 ) -> None:
     if row.when is None:
         return
-    facts = {fact.name: fact for fact in protocol.session}
+    facts = {fact.name: fact for fact in protocol.session if fact.name in _LAYOUT_FACTS}
+    if row.when in facts and "tag" not in names:
+        findings.add(row.place, f"{where}: only the fields of a message can depend on {row.when}, not those of a part")
+        return
     if row.when in facts:
         if row.since < facts[row.when].since:
             findings.add(
@@ -287,6 +352,10 @@ def _check_extent(
             findings.add(row.place, f"{where}: {key!r} names {target}, which is used already")
         elif row.when is not None:
             findings.add(row.place, f"{where}: {key!r} cannot go with 'when'")
+        elif seen[target].since > row.since:
+            findings.add(
+                row.place, f"{where}: {key!r} names {target}, which is since version {seen[target].since} only"
+            )
         sizes_used.add(target)
 
 
@@ -333,8 +402,8 @@ def _check_optional(where: str, index: int, fields: tuple[Field, ...], findings:
     row = fields[index]
     if any(isinstance(other.type, Unknown) for other in fields[index:]):
         return
-    if not isinstance(row.type, Byte1) or not row.constants or row.when is not None:
-        findings.add(row.place, f"{where}: 'optional' belongs to a Byte1 with constants only")
+    if not isinstance(row.type, Byte1) or len(row.constants) < 2 or row.when is not None:
+        findings.add(row.place, f"{where}: 'optional' belongs to a Byte1 with two or more constants only")
         return
     rest = list(fields[index + 1 :])
     depending = [other for other in rest if other.when == row.name]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen import python_source
+from codegen.columnar import emit_columnar
 from codegen.model import Field, Message, Part, Protocol, parts_used
 from codegen.names import class_name
 from codegen.notation import Byte1, Byten, Int, PartName, String
@@ -47,6 +49,7 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     texts[f"{PACKAGE}/__init__.py"] = _render(
         environment, "__init__.py.j2", notice=_NOTICE, protocols=protocols, exported=_package_exports(protocols)
     )
+    texts |= {f"{PACKAGE}/{name}": text for name, text in emit_columnar(messages).items()}
     return _formatted(texts)
 
 
@@ -126,8 +129,10 @@ def _version_module(protocol: Protocol, now: View) -> str:
     previous = protocol.versions[now.version - 2].module if now.version > 1 else ""
     blocks = _blocks(source, now)
     defined = [name for block in blocks for name in _exported(block)]
-    everything = [name for block in _blocks(source, now, everything=True) for name in _exported(block)]
-    inherited = sorted(set(everything) - set(defined))
+    earlier = (view(protocol, number) for number in range(1, now.version))
+    inherited = sorted(
+        {name for older in earlier for block in _blocks(source, older) for name in _exported(block)} - set(defined)
+    )
     senders = sorted({message.sender for message in protocol.messages}, reverse=True)
     messages = [block for block in blocks if block.tag]
     environment = _environment(
@@ -148,7 +153,7 @@ def _version_module(protocol: Protocol, now: View) -> str:
         version=version.number,
         previous=previous,
         inherited=inherited,
-        exported=sorted([*everything, "AnyMessage", "parse"]),
+        exported=sorted([*inherited, *defined, "AnyMessage", "parse"]),
         formats=sorted({name for block in blocks for name in _formats(source, block)}),
         blocks=blocks,
         messages=[class_name(message.name) for message in now.messages],
@@ -175,10 +180,11 @@ def _parse_docstring(protocol: Protocol, now: View) -> str:
     if not protocol.session:
         return python_source.docstring(first, "`sender` is who sent them.")
     sentences = []
-    for name in ("streaming", "parallel"):
-        fact = next(fact for fact in protocol.session if fact.name == name)
+    for fact in protocol.session:
+        if fact.name not in ("streaming", "parallel"):
+            continue
         known = "" if fact.since <= now.version else f"; it changes nothing before version {fact.since}"
-        sentences.append(f"`{name}` says whether {_lowered(fact.doc).rstrip('.')}{known}.")
+        sentences.append(f"`{fact.name}` says whether {_lowered(fact.doc).rstrip('.')}{known}.")
     sentences.append("`encoding` is the session's client_encoding as a Python codec.")
     return python_source.docstring(first, " ".join(sentences))
 
@@ -187,12 +193,11 @@ def _lowered(text: str) -> str:
     return text[0].lower() + text[1:]
 
 
-def _blocks(source: Source, now: View, *, everything: bool = False) -> list[Block]:
+def _blocks(source: Source, now: View) -> list[Block]:
     """The classes of a module; each part comes before the first message that contains it."""
     blocks: list[Block] = []
     placed: set[str] = set()
-    messages = now.messages if everything else now.own_messages
-    own_parts = {part.name for part in (now.parts if everything else now.own_parts)}
+    own_parts = {part.name for part in now.own_parts}
     parts = {part.name: part for part in now.parts}
 
     def place(layout: Message | Part) -> None:
@@ -201,11 +206,20 @@ def _blocks(source: Source, now: View, *, everything: bool = False) -> list[Bloc
             if name not in placed and name in own_parts:
                 placed.add(name)
                 place(parts[name])
-        blocks.append(source.message_block(layout) if isinstance(layout, Message) else source.part_block(layout))
+        blocks.append(_message_block(source, layout, now) if isinstance(layout, Message) else source.part_block(layout))
 
-    for message in messages:
+    for message in now.own_messages:
         place(message)
     return blocks
+
+
+def _message_block(source: Source, message: Message, now: View) -> Block:
+    """The class of a message; an enumeration belongs to the version that brought its field, and comes from there."""
+    block = source.message_block(message)
+    if now.version == message.since:
+        return block
+    new = {class_name(row.name.replace("_", " ")) for row in message.fields if row.since == now.version}
+    return replace(block, enumerations=tuple(item for item in block.enumerations if item.name in new))
 
 
 def _exported(block: Block) -> list[str]:

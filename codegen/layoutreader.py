@@ -195,6 +195,8 @@ def _bits(keys: Keys, findings: Findings) -> Mapping[int, str]:
         elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
             findings.add(place, f"bit {text} must have a name of lower-case words joined by _")
         else:
+            if node.value in bits.values():
+                findings.add(place, f"bit {text} has the name of another, {node.value}")
             bits[int(text)] = node.value
     return MappingProxyType(bits)
 
@@ -202,10 +204,12 @@ def _bits(keys: Keys, findings: Findings) -> Mapping[int, str]:
 def _values(keys: Keys, findings: Findings) -> Mapping[str, str]:
     values: dict[str, str] = {}
     for text, (place, node) in keys.mapping("values").items():
-        if len(text) != 1 or not text.isascii() or not text.isprintable():
-            findings.add(place, f"{text!r} is no value; one printable ASCII character is expected")
+        if len(text) != 1 or not text.isascii() or not text.isalnum():
+            findings.add(place, f"{text!r} is no value; a letter or a digit is expected")
         elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
             findings.add(place, f"value {text!r} must have a name of lower-case words joined by _")
         else:
+            if node.value in values.values():
+                findings.add(place, f"value {text!r} has the name of another, {node.value}")
             values[text] = node.value
     return MappingProxyType(values)

@@ -36,6 +36,7 @@ def load(spec: Path) -> tuple[Protocol, ...]:
     protocols = tuple(
         protocol for folder in folders if (protocol := _load_protocol(folder, types, findings)) is not None
     )
+    checks.check_together(protocols, findings)
     if findings:
         raise SpecError(findings)
     return protocols

@@ -91,7 +91,7 @@ class Unknown:
 Type = Int | Byte1 | Byten | String | PartName | Unknown
 
 _INT = re.compile(r"(Int8|Int16|Int32|Int64)(?: \(([A-Za-z][A-Za-z0-9]*)\)|\((\d{1,20})\))?", re.ASCII)
-_BYTE1 = re.compile(r"Byte1\('([!-&(-~])'\)")
+_BYTE1 = re.compile(r"Byte1\('([A-Za-z0-9])'\)")
 _NAME = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
 
 
@@ -107,7 +107,7 @@ def parse_type(text: str) -> Type:
         return _byte1(text)
     if integer := _INT.fullmatch(text):
         base, name, constant = integer.groups()
-        if constant is not None and int(constant) >= 1 << (8 * INT_WIDTHS[base] - 1):
+        if constant is not None and int(constant) >= 1 << (8 * INT_WIDTHS[base] - (base != "Int8")):
             raise NotationError(f"constant {constant} does not fit {base}")
         return Int(base, name, None if constant is None else int(constant))
     if _NAME.fullmatch(text) and not text.startswith(("Int", "Byte")):
@@ -121,7 +121,7 @@ def _byte1(text: str) -> Byte1:
         match = _BYTE1.fullmatch(alternative)
         if match is None:
             raise NotationError(
-                f"{alternative!r} is no constant of one byte; allowed: Byte1('X') with one printable ASCII character, "
+                f"{alternative!r} is no constant of one byte; allowed: Byte1('X') with a letter or a digit, "
                 "alternatives joined by ' | '"
             )
         if match[1] in constants:

@@ -360,6 +360,9 @@ def docstring(*paragraphs: str) -> str:
 
 def quoted(text: str) -> str:
     """A docstring as it stands in the code, in column 0."""
+    text = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    if text.endswith('"'):
+        text = f'{text[:-1]}\\"'
     return f'"""{text}\n"""' if "\n" in text else f'"""{text}"""'
 
 

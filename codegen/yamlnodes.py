@@ -65,7 +65,7 @@ def read(path: Path, findings: Findings) -> Entries | None:
         mark = error.problem_mark or error.context_mark
         findings.add(Place(path, mark.line + 1 if mark else 1), f"is no YAML: {error.problem or error.context}")
         return None
-    except (yaml.YAMLError, ValueError) as error:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
         findings.add(top, f"is no YAML: {' '.join(str(error).split())}")
         return None
     except RecursionError:
@@ -144,10 +144,14 @@ class Keys:
         node = self.node(key, required=required)
         if node is None:
             return ""
-        if isinstance(node, Text) and node.value.strip():
-            return " ".join(node.value.split())
-        self._findings.add(self.place_of(key), f"{key!r} must be a text")
-        return ""
+        if not isinstance(node, Text) or not node.value.strip():
+            self._findings.add(self.place_of(key), f"{key!r} must be a text")
+            return ""
+        text = " ".join(node.value.split())
+        if not text.isprintable():
+            self._findings.add(self.place_of(key), f"{key!r} has a character that cannot be printed")
+            return ""
+        return text
 
     def name(self, key: str, allowed: Iterable[str]) -> str | None:
         """One of the names allowed; None if absent or another."""

@@ -50,5 +50,9 @@ class MalformedError(ValueError):
 
 def shown(value: object) -> str:
     """A value for an error message, cut where it is long."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:
+        # Such as a number of more digits than Python prints, or an object whose own repr fails.
+        text = f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -29,7 +29,7 @@ class Field:
     """Whether a one-byte integer is read as a character."""
     boolean: bool = False
     """Whether a one-byte integer is 0 or 1 and read as a truth value."""
-    bits: Mapping[int, str] = field(default_factory=dict)
+    bits: Mapping[int, str] = field(default_factory=dict, hash=False)
     """The names of an integer's bits."""
     nonzero: bool = False
     """Whether zero is refused."""

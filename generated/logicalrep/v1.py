@@ -85,7 +85,7 @@ _i = Format(">i")
 _iB = Format(">iB")
 
 _MALFORMED = (LookupError, ValueError, FormatError)
-_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +211,8 @@ class Message:
             out.append(prefix)
             out.append(b"\0")
             out.append(_i.pack(len(self.content)))
+            if type(self.content) is not bytes:
+                raise MalformedError
             out.append(self.content)
             return b"".join(out)
         except _UNFIT as error:
@@ -468,6 +470,8 @@ class Relation:
                 raise MalformedError
             out.append(_Bh.pack(ord(self.replica_identity), len(self.columns)))
             for item in self.columns:
+                if type(item) is not Column:
+                    raise MalformedError
                 item._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
@@ -638,9 +642,6 @@ class TupleData:
         "cells" / Array(this.column_count, _CELL),
     )
 
-    def __len__(self) -> int:
-        return len(self.kinds)
-
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The same as objects, one for each value."""
@@ -747,6 +748,8 @@ class Insert:
         try:
             out: list[bytes] = []
             out.append(_BIB.pack(0x49, self.relation_id, 0x4E))
+            if type(self.new) is not TupleData:
+                raise MalformedError
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
@@ -823,10 +826,14 @@ class Update:
                 if self.old_kind not in ("K", "O"):
                     raise MalformedError
                 out.append(self.old_kind.encode("ascii"))
+                if type(self.old) is not TupleData:
+                    raise MalformedError
                 self.old._pack(out, encoding)
             elif self.old_kind is not None or self.old is not None:
                 raise MalformedError
             out.append(_B.pack(0x4E))
+            if type(self.new) is not TupleData:
+                raise MalformedError
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
@@ -883,6 +890,8 @@ class Delete:
             if self.old_kind not in ("K", "O"):
                 raise MalformedError
             out.append(_BIB.pack(0x44, self.relation_id, ord(self.old_kind)))
+            if type(self.old) is not TupleData:
+                raise MalformedError
             self.old._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from struct import Struct as Format
 from struct import error as FormatError
 from typing import ClassVar, Literal
@@ -43,7 +42,19 @@ from logicalrep.errors import MalformedError
 from logicalrep.layouts import LOGICALREP
 from logicalrep.make import maker
 from logicalrep.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
-from logicalrep.v1 import Begin, Binary, Cell, Column, Commit, NullValue, Origin, Text, TupleData, UnchangedToast
+from logicalrep.v1 import (
+    Begin,
+    Binary,
+    Cell,
+    Column,
+    Commit,
+    NullValue,
+    Origin,
+    ReplicaIdentity,
+    Text,
+    TupleData,
+    UnchangedToast,
+)
 from logicalrep.walk import decode_error, encode_error
 
 __all__ = [
@@ -87,7 +98,7 @@ _i = Format(">i")
 _iB = Format(">iB")
 
 _MALFORMED = (LookupError, ValueError, FormatError)
-_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +184,8 @@ class Message:
             out.append(prefix)
             out.append(b"\0")
             out.append(_i.pack(len(self.content)))
+            if type(self.content) is not bytes:
+                raise MalformedError
             out.append(self.content)
             return b"".join(out)
         except _UNFIT as error:
@@ -180,15 +193,6 @@ class Message:
 
 
 _make_message = maker(Message)
-
-
-class ReplicaIdentity(StrEnum):
-    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
-
-    DEFAULT = "d"
-    NOTHING = "n"
-    FULL = "f"
-    INDEX = "i"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +289,8 @@ class Relation:
                 raise MalformedError
             out.append(_Bh.pack(ord(self.replica_identity), len(self.columns)))
             for item in self.columns:
+                if type(item) is not Column:
+                    raise MalformedError
                 item._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
@@ -429,6 +435,8 @@ class Insert:
             if self.xid is not None:
                 out.append(_I.pack(self.xid))
             out.append(_IB.pack(self.relation_id, 0x4E))
+            if type(self.new) is not TupleData:
+                raise MalformedError
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
@@ -518,10 +526,14 @@ class Update:
                 if self.old_kind not in ("K", "O"):
                     raise MalformedError
                 out.append(self.old_kind.encode("ascii"))
+                if type(self.old) is not TupleData:
+                    raise MalformedError
                 self.old._pack(out, encoding)
             elif self.old_kind is not None or self.old is not None:
                 raise MalformedError
             out.append(_B.pack(0x4E))
+            if type(self.new) is not TupleData:
+                raise MalformedError
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
@@ -591,6 +603,8 @@ class Delete:
             if self.old_kind not in ("K", "O"):
                 raise MalformedError
             out.append(_IB.pack(self.relation_id, ord(self.old_kind)))
+            if type(self.old) is not TupleData:
+                raise MalformedError
             self.old._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:

@@ -97,7 +97,7 @@ _BQQqqI = Format(">BQQqqI")
 _QQqI = Format(">QQqI")
 
 _MALFORMED = (LookupError, ValueError, FormatError)
-_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

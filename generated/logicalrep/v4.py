@@ -98,7 +98,7 @@ _II = Format(">II")
 _Qq = Format(">Qq")
 
 _MALFORMED = (LookupError, ValueError, FormatError)
-_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

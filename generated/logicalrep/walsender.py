@@ -51,7 +51,7 @@ _QqB = Format(">QqB")
 _qIIII = Format(">qIIII")
 
 _MALFORMED = (LookupError, ValueError, FormatError)
-_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError)
+_UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +102,8 @@ class XLogData:
         try:
             out: list[bytes] = []
             out.append(_BQQq.pack(0x77, self.start_lsn, self.end_lsn, self.send_timestamp))
+            if type(self.payload) is not bytes:
+                raise MalformedError
             out.append(self.payload)
             return b"".join(out)
         except _UNFIT as error:

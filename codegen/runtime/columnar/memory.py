@@ -1,42 +1,48 @@
 """How compiled kernels read bytes and write arrays: by address, in signed 64-bit arithmetic.
 
-Indexing an array costs numba a branch for negative indices at each access, and it reads an integer byte by byte.
-Here an integer in network byte order is one load, an index is used as it is, and every integer read is an int64: one
-of 64 unsigned bits is kept bit for bit. So it is for the caller to check an offset before it is used, and the kernels
-do. With NUMBA_BOUNDSCHECK=1 every access is checked as well, and IndexError says that a kernel did not.
+Indexing an array costs numba a branch for negative indices at each access, and it reads an integer byte by byte; and a
+function that is given many arrays takes long to compile. Here an integer in network byte order is one load, what is
+written to are addresses, and every integer is an int64: one of 64 unsigned bits is kept bit for bit. So it is for the
+caller to check an offset before it is used, and the kernels do. With NUMBA_BOUNDSCHECK=1 everything that is read from a
+batch is checked as well, and IndexError says that a kernel did not.
 """
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
-import numba
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+Function = Callable[..., Any]
 
-Compiled = Callable[[Callable[..., Any]], Callable[..., Any]]
+# What numba makes of a function has no type that says more.
+ir: Any = importlib.import_module("llvmlite.ir")
+numba: Any = importlib.import_module("numba")
+types: Any = numba.types
+_cgutils: Any = importlib.import_module("numba.core.cgutils")
+_intrinsic: Any = importlib.import_module("numba.extending").intrinsic
 
-
-def _compiler(**options: Any) -> Compiled:
-    def compile_(function: Callable[..., Any]) -> Callable[..., Any]:
-        settings = {"nogil": True, "error_model": "numpy", **options}
-        try:
-            return numba.njit(cache=True, **settings)(function)  # type: ignore[no-any-return]
-        except RuntimeError:
-            # No folder is writable, neither this one nor the user's: compile in each process anew.
-            return numba.njit(**settings)(function)  # type: ignore[no-any-return]
-
-    return compile_
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 
-compiled = _compiler()
-"""For a function that is called from Python."""
+def intrinsic(function: Function) -> Any:
+    """For a function that writes the instructions that a call of it becomes."""
+    return _intrinsic(function)
 
-inlined = _compiler(forceinline=True)
-"""For a function that is a part of others."""
+
+def compiled(function: Function) -> Function:
+    """For a function that is called from Python: compiled when it is first called, and kept on disk."""
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+    except RuntimeError:
+        # No folder is writable, neither this one nor the user's: compile in each process anew.
+        return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+
+
+def inlined(function: Function) -> Function:
+    """For a function that becomes a part of those that call it."""
+    return numba.njit(forceinline=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+
 
 _POINTER = ir.IntType(8).as_pointer()
 
@@ -50,7 +56,7 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
 def _load(width: int, signed: bool) -> Any:
     """An intrinsic that reads an integer in network byte order from an array of bytes."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def load(typing_context: Any, data: Any, offset: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             bits = ir.IntType(8 * width)
@@ -67,37 +73,46 @@ def _load(width: int, signed: bool) -> Any:
     return load
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _store(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        item = context.get_value_type(signature.args[0].dtype)
-        pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
-        narrow = arguments[2] if item.width == 64 else builder.trunc(arguments[2], item)
-        builder.store(narrow, builder.bitcast(pointer, item.as_pointer()))
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64, types.int64), generate
+def _pointer(builder: Any, address: Any, item: Any) -> Any:
+    return builder.inttoptr(address, item.as_pointer())
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _fetch(typing_context: Any, array: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        item = context.get_value_type(signature.args[0].dtype)
-        pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
-        value = builder.load(builder.bitcast(pointer, item.as_pointer()))
-        if item.width == 64:
-            return value
-        return (builder.sext if signature.args[0].dtype.signed else builder.zext)(value, ir.IntType(64))
+def _integer(width: int) -> tuple[Any, Any]:
+    """Intrinsics that write and read an item of an array of integers, given by its address."""
+    bits = ir.IntType(8 * width)
 
-    return types.int64(array, types.int64), generate
+    @intrinsic
+    def write(typing_context: Any, address: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.gep(_pointer(builder, arguments[0], bits), [arguments[1]])
+            builder.store(arguments[2] if width == 8 else builder.trunc(arguments[2], bits), pointer)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), generate
+
+    @intrinsic
+    def read(typing_context: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            value = builder.load(builder.gep(_pointer(builder, arguments[0], bits), [arguments[1]]))
+            return value if width == 8 else builder.zext(value, ir.IntType(64))
+
+        return types.int64(types.int64, types.int64), generate
+
+    return write, read
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+write1, read1 = _integer(1)
+write2, read2 = _integer(2)
+write4, read4 = _integer(4)
+write8, read8 = _integer(8)
+
+
+@intrinsic
 def _copy(typing_context: Any, target: Any, to: Any, source: Any, start: Any, length: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         target_pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
         source_pointer = _address(context, builder, signature.args[2], arguments[2], arguments[3])
-        cgutils.raw_memcpy(builder, target_pointer, source_pointer, arguments[4], 1)
+        _cgutils.raw_memcpy(builder, target_pointer, source_pointer, arguments[4], 1)
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64, types.int64), generate
@@ -106,7 +121,7 @@ def _copy(typing_context: Any, target: Any, to: Any, source: Any, start: Any, le
 def _copy_block(width: int) -> Any:
     """An intrinsic that copies so many bytes, which takes a processor one or two instructions."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def copy_block(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             block = ir.VectorType(ir.IntType(8), width).as_pointer()
@@ -149,20 +164,8 @@ if numba.config.BOUNDSCHECK:
     int64 = _checked(_load_int64, 8)
 
     @inlined
-    def store(array: Any, index: int, value: int) -> None:
-        if index < 0 or index >= len(array):
-            raise IndexError("a kernel writes outside of an array")
-        _store(array, index, value)
-
-    @inlined
-    def fetch(array: Any, index: int) -> Any:
-        if index < 0 or index >= len(array):
-            raise IndexError("a kernel reads outside of an array")
-        return _fetch(array, index)
-
-    @inlined
-    def copy(target: Any, to: int, source: Any, start: int, length: int) -> None:
-        if start < 0 or length < 0 or to < 0 or start + length > len(source) or to + length > len(target):
+    def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
+        if start < 0 or length < 0 or to < 0 or start + length > len(source) or to + length > min(limit, len(target)):
             raise IndexError("a kernel copies outside of an array")
         for index in range(length):
             target[to + index] = source[start + index]
@@ -170,15 +173,13 @@ if numba.config.BOUNDSCHECK:
 else:
     uint8, uint16, uint32 = _load_uint8, _load_uint16, _load_uint32
     int8, int16, int32, int64 = _load_int8, _load_int16, _load_int32, _load_int64
-    store = _store
-    fetch = _fetch
 
     @inlined
-    def copy(target: Any, to: int, source: Any, start: int, length: int) -> None:
-        """Copy bytes, short ones by blocks: what lies beyond them, in either array, is written over by the next."""
-        if length <= 16 and start + 16 <= len(source) and to + 16 <= len(target):
+    def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
+        """Copy bytes, short ones by blocks: what is copied beyond them, up to `limit`, the next writes over."""
+        if length <= 16 and start + 16 <= len(source) and to + 16 <= limit:
             _copy16(target, to, source, start)
-        elif length <= 32 and start + 32 <= len(source) and to + 32 <= len(target):
+        elif length <= 32 and start + 32 <= len(source) and to + 32 <= limit:
             _copy32(target, to, source, start)
         else:
             _copy(target, to, source, start, length)
@@ -186,13 +187,6 @@ else:
 
 uint64 = int64
 """The same bits: an LSN above 2^63 is negative until an array of uint64 views it."""
-
-
-@inlined
-def set_bit(bitmap: Any, bit: int) -> None:
-    """Mark a row in a validity bitmap."""
-    byte = bit >> 3
-    store(bitmap, byte, fetch(bitmap, byte) | (1 << (bit & 7)))
 
 
 @inlined

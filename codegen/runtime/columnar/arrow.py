@@ -1,0 +1,223 @@
+"""Arrow from a batch that was walked: arrays are made of buffers, whole columns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from logicalrep.columnar.plan import Column, Plan
+from logicalrep.columnar.plans import PLANS
+from logicalrep.columnar.texts import transcoded
+from logicalrep.columnar.walked import REFUSED_BIT, Cells, Ints, Spans, Walked
+
+Values = Literal["binary", "string"]
+
+_SHARED = 1 << 17
+"""Arrays of nulls and offsets that count up are kept for batches of up to so many messages."""
+
+_SIGNED = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}
+_UNSIGNED = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}
+# Spark has no unsigned integers: the next wider one holds them, and one of 64 bits keeps its bits.
+_WIDENED = {1: pa.int16(), 2: pa.int32(), 4: pa.int64(), 8: pa.int64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a batch is to look."""
+
+    values: Values
+    large: bool
+    """Offsets of 64 bits, for more than 2 GiB."""
+    for_spark: bool
+    marks: bool
+    """Whether refused rows are kept, with two columns more: the error and the bytes."""
+
+
+def type_of(column: Column, style: Style) -> pa.DataType:
+    """The Arrow type of a column."""
+    if column.kind == "char":
+        return pa.string()
+    if column.kind == "bool":
+        return pa.bool_()
+    if column.kind == "text":
+        return pa.large_string() if style.large else pa.string()
+    if column.kind == "bytes":
+        return pa.large_binary() if style.large else pa.binary()
+    if column.kind == "int":
+        return _integer_type(column, style)
+    return (pa.large_list if style.large else pa.list_)(pa.field("item", _item_type(column, style), nullable=False))
+
+
+def _item_type(column: Column, style: Style) -> pa.DataType:
+    if column.kind == "ints":
+        return _integer_type(column, style)
+    if column.kind == "items":
+        return pa.struct([pa.field(field.name, type_of(field, style), nullable=False) for field in column.fields])
+    return pa.struct([pa.field("kind", pa.int8(), nullable=False), pa.field("value", _value_type(style))])
+
+
+def _value_type(style: Style) -> pa.DataType:
+    if style.values == "string":
+        return pa.large_string() if style.large else pa.string()
+    return pa.large_binary() if style.large else pa.binary()
+
+
+def _integer_type(column: Column, style: Style) -> pa.DataType:
+    if column.scalar == "TimestampTz":
+        return pa.timestamp("us", "UTC")
+    if column.signed:
+        return _SIGNED[column.width]
+    return (_WIDENED if style.for_spark else _UNSIGNED)[column.width]
+
+
+@lru_cache(64)
+def schema_of(version: int, style: Style) -> pa.Schema:
+    """The schema of a version's batches."""
+    fields = [pa.field("tag", pa.string(), nullable=style.marks)]
+    fields += [pa.field(column.name, type_of(column, style)) for column in PLANS[version].columns]
+    if style.marks:
+        fields.append(pa.field("error", pa.string()))
+        fields.append(pa.field("data", pa.large_binary() if style.large else pa.binary()))
+    return pa.schema(fields)
+
+
+class Maker:
+    """Makes the arrays of one batch. `walker` is the module that walked it."""
+
+    def __init__(self, plan: Plan, style: Style, walker: Any, data: Ints, walked: Walked, encoding: str) -> None:
+        self.plan = plan
+        self.style = style
+        self.walker = walker
+        self.data = data
+        self.walked = walked
+        self.encoding = encoding
+        self.index_type = np.int64 if style.large else np.int32
+
+    def arrays(self) -> list[pa.Array]:
+        """The tag and the version's columns."""
+        walked, count = self.walked, self.walked.count
+        taken = None
+        if self.style.marks and (walked.status & REFUSED_BIT).any():
+            taken = pa.py_buffer(np.packbits(walked.status == 0, bitorder="little"))
+        schema = schema_of(self.plan.version, self.style)
+        arrays = [_characters(walked.tags, taken)]
+        for number, column in enumerate(self.plan.columns):
+            if number in walked.validity:
+                arrays.append(self._array(number, column, schema.field(number + 1).type))
+            else:
+                arrays.append(nulls(count, schema.field(number + 1).type))
+        return arrays
+
+    def _array(self, number: int, column: Column, type_: pa.DataType) -> pa.Array:
+        walked, count = self.walked, self.walked.count
+        validity = pa.py_buffer(walked.validity[number])
+        if column.kind == "char":
+            return _characters(walked.fixed[number], validity)
+        if column.is_fixed:
+            return self._fixed(column, walked.fixed[number], type_, validity)
+        if column.kind == "cells":
+            cells = walked.cells[number]
+            child = self._cells(column, cells, type_.value_type)
+            return _array_of(
+                type_, count, [validity, pa.py_buffer(cells.offsets.astype(self.index_type, copy=False))], child
+            )
+        spans = walked.spans[number]
+        if column.kind in ("ints", "items"):
+            dense: Ints = np.zeros(len(spans.lengths) + 1, self.index_type)
+            np.cumsum(spans.lengths, out=dense[1:])
+            child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
+            return _array_of(type_, count, [validity, _spread(dense, spans.rows, count)], child)
+        dense, values = self._bytes(column, spans)
+        return _array_of(type_, count, [validity, _spread(dense, spans.rows, count), values])
+
+    def _fixed(self, column: Column, values: Ints, type_: pa.DataType, validity: Any) -> pa.Array:
+        if column.kind == "bool":
+            bits = np.packbits(values.astype(bool), bitorder="little")
+            return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(bits)])
+        width = 8 if pa.types.is_timestamp(type_) else type_.bit_width // 8
+        if width != column.width:
+            values = values.view(f"u{column.width}").astype(f"i{width}")
+        return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(values)])
+
+    def _bytes(self, column: Column, spans: Spans) -> tuple[Ints, Any]:
+        """The bytes of texts, in UTF-8, or of bytes: offsets, and a buffer."""
+        size = int(spans.lengths.sum())
+        offsets, values = self.walker.gathered(self.data, spans.starts, spans.lengths, size, self.index_type)
+        if column.kind == "text" and self.encoding != "utf-8":
+            offsets, texts = transcoded(offsets, values, self.encoding)
+            values = pa.py_buffer(texts)
+        return offsets, values
+
+    def _integers(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
+        sizes = spans.lengths * column.width
+        _, values = self.walker.gathered(self.data, spans.starts, sizes, int(sizes.sum()), self.index_type)
+        big = np.frombuffer(values, f">i{column.width}").astype(f"i{column.width}")
+        return self._fixed(column, big, type_, None)
+
+    def _items(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
+        found = self.walker.items(self.plan, column, self.data, spans)
+        children = []
+        for field, inner in zip(column.fields, type_, strict=True):
+            values = found[field.name]
+            if isinstance(values, Spans):
+                offsets, buffer = self._bytes(field, values)
+                children.append(_array_of(inner.type, len(offsets) - 1, [None, pa.py_buffer(offsets), buffer]))
+            elif field.kind == "char":
+                children.append(_characters(values, None))
+            else:
+                children.append(self._fixed(field, values, inner.type, None))
+        return pa.StructArray.from_arrays(children, fields=list(type_))
+
+    def _cells(self, column: Column, cells: Cells, type_: pa.DataType) -> pa.Array:
+        kinds = cells.kinds.copy()
+        offsets, values = self.walker.gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
+        valued = kinds == column.valued[0]
+        for kind in column.valued[1:]:
+            valued |= kinds == kind
+        validity = pa.py_buffer(np.packbits(valued, bitorder="little"))
+        kind_array = pa.Array.from_buffers(pa.int8(), len(kinds), [None, pa.py_buffer(kinds)])
+        value_array = pa.Array.from_buffers(type_[1].type, len(kinds), [validity, pa.py_buffer(offsets), values])
+        return pa.Array.from_buffers(type_, len(kinds), [None], children=[kind_array, value_array])
+
+
+def _array_of(type_: pa.DataType, count: int, buffers: list[Any], child: pa.Array | None = None) -> pa.Array:
+    return pa.Array.from_buffers(type_, count, buffers, children=None if child is None else [child])
+
+
+def _spread(offsets: Ints, rows: Ints, count: int) -> Any:
+    """The offsets of all rows from those of the rows that have a value: the others' are empty."""
+    places = np.empty(len(rows) + 2, np.int64)
+    places[0], places[1:-1], places[-1] = -1, rows, count
+    return pa.py_buffer(np.repeat(offsets, np.diff(places)))
+
+
+def _characters(values: Ints, validity: Any) -> pa.Array:
+    """Texts of one character each: the bytes are the text, and the offsets count up."""
+    count = len(values)
+    return pa.Array.from_buffers(pa.string(), count, [validity, _counting(count), pa.py_buffer(values)])
+
+
+def _shared(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Keep what is the same for every batch of a size."""
+    kept = lru_cache(512)(make)
+
+    def get(count: int, *arguments: Any) -> Any:
+        return (kept if count <= _SHARED else make)(count, *arguments)
+
+    return get
+
+
+@_shared
+def _counting(count: int) -> Any:
+    return pa.py_buffer(np.arange(count + 1, dtype=np.int32))
+
+
+@_shared
+def nulls(count: int, type_: pa.DataType) -> pa.Array:
+    """As many nulls."""
+    return pa.nulls(count, type_)

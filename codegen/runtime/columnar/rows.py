@@ -1,0 +1,135 @@
+"""What compiled kernels write: integers, places of values, and bits that say which rows have them.
+
+A kernel is given the address of a table of int64: for each column COLUMN_ENTRIES entries, then for each column of rows'
+values CELLS_ENTRIES more. `walk.py` makes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from logicalrep.columnar.memory import compiled, copy, intrinsic, ir, read4, read8, types, write4, write8
+
+COLUMN_ENTRIES = 4
+"""The address of the values or spans; that of the validity bitmap; how many spans or cells there are; their bytes."""
+
+ADDRESS, VALIDITY, COUNT, SIZE = range(COLUMN_ENTRIES)
+
+CELLS_ENTRIES = 5
+"""The addresses of the offsets, the kinds, the starts and the lengths of rows' values; for how many there is room."""
+
+
+def _put(width: int) -> Any:
+    """An intrinsic, and no function of its own, of which numba would compile one for each column."""
+    bits = ir.IntType(8 * width)
+
+    @intrinsic
+    def put(typing_context: Any, out: Any, entry: Any, row: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            out, entry, row, value = arguments
+            values = builder.gep(_column(builder, out, entry, ADDRESS, bits), [row])
+            builder.store(value if width == 8 else builder.trunc(value, bits), values)
+            _mark(builder, out, entry, row)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64, types.int64), generate
+
+    return put
+
+
+def _entry(builder: Any, out: Any, entry: Any, part: int) -> Any:
+    """A pointer to one part of a column's entry in the table."""
+    table = builder.inttoptr(out, ir.IntType(64).as_pointer())
+    return builder.gep(table, [builder.add(entry, ir.IntType(64)(part))])
+
+
+def _column(builder: Any, out: Any, entry: Any, part: int, bits: Any) -> Any:
+    """The address that one part of the entry holds, as a pointer to integers."""
+    return builder.inttoptr(builder.load(_entry(builder, out, entry, part)), bits.as_pointer())
+
+
+def _mark(builder: Any, out: Any, entry: Any, row: Any) -> None:
+    """Set the row's bit in the column's validity bitmap."""
+    byte, long = ir.IntType(8), ir.IntType(64)
+    place = builder.gep(_column(builder, out, entry, VALIDITY, byte), [builder.lshr(row, long(3))])
+    bit = builder.shl(byte(1), builder.trunc(builder.and_(row, long(7)), byte))
+    builder.store(builder.or_(builder.load(place), bit), place)
+
+
+put1, put2, put4, put8 = map(_put, (1, 2, 4, 8))
+"""Write an integer of so many bytes: the table's address, the column's entry, the row, the value."""
+
+
+@intrinsic
+def put_span(typing_context: Any, out: Any, entry: Any, row: Any, start: Any, length: Any) -> Any:
+    """Where the bytes of a text, of bytes or of a list begin, and how many there are: bytes, or items of a list."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        out, entry, row, start, length = arguments
+        long = ir.IntType(64)
+        filled = _entry(builder, out, entry, COUNT)
+        count = builder.load(filled)
+        span = builder.gep(_column(builder, out, entry, ADDRESS, long), [builder.mul(count, long(3))])
+        for index, value in enumerate((row, start, length)):
+            builder.store(value, builder.gep(span, [long(index)]))
+        builder.store(builder.add(count, long(1)), filled)
+        _mark(builder, out, entry, row)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), generate
+
+
+@intrinsic
+def put_cells(typing_context: Any, out: Any, entry: Any, row: Any, count: Any, size: Any) -> Any:
+    """How many values there are now, and how many bytes they have, with those of this row."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        out, entry, row, count, size = arguments
+        builder.store(count, _entry(builder, out, entry, COUNT))
+        sizes = _entry(builder, out, entry, SIZE)
+        builder.store(builder.add(builder.load(sizes), size), sizes)
+        _mark(builder, out, entry, row)
+        return context.get_dummy_value()
+
+    return types.void(*[types.int64] * 5), generate
+
+
+@compiled
+def scan(data: Any, offsets: int, count: int, tags: int) -> int:
+    """Count the messages by their first byte; the row whose offsets do not lie within the data, or -1."""
+    end = read8(offsets, 0)
+    if end < 0:
+        return 0
+    for row in range(count):
+        start = end
+        end = read8(offsets, row + 1)
+        if end < start or end > len(data):
+            return row
+        if start < end:
+            tag = data[start]
+            write8(tags, tag, read8(tags, tag) + 1)
+    return -1
+
+
+@compiled
+def gather4(data: Any, starts: int, lengths: int, count: int, offsets: int, values: Any) -> None:
+    """Copy the bytes of values together; `offsets` is one longer, of 32 bits, and says where each begins."""
+    end = 0
+    for index in range(count):
+        length = read4(lengths, index)
+        write4(offsets, index, end)
+        copy(values, end, data, read8(starts, index), length, len(values))
+        end += length
+    write4(offsets, count, end)
+
+
+@compiled
+def gather8(data: Any, starts: int, lengths: int, count: int, offsets: int, values: Any) -> None:
+    """The same with offsets of 64 bits."""
+    end = 0
+    for index in range(count):
+        length = read4(lengths, index)
+        write8(offsets, index, end)
+        copy(values, end, data, read8(starts, index), length, len(values))
+        end += length
+    write8(offsets, count, end)

@@ -1,0 +1,48 @@
+"""Whether texts are valid in the session's encoding, for all that the kernels do not check themselves."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logicalrep.columnar.walked import Ints
+
+
+def are_utf8(data: Ints, starts: Ints, lengths: Ints) -> NDArray[np.bool_]:
+    """Whether each text is UTF-8, as Python has it; only those that are not ASCII are looked at one by one."""
+    firsts = np.cumsum(lengths) - lengths
+    total = int(lengths.sum())
+    high = np.flatnonzero(data[np.repeat(starts - firsts, lengths) + np.arange(total)] >= 0x80)
+    result = np.ones(len(starts), bool)
+    some = np.unique(np.searchsorted(firsts + lengths, high, side="right"))
+    result[some] = are_valid(data, starts[some], lengths[some], "utf-8")
+    return result
+
+
+def are_valid(data: Ints, starts: Ints, lengths: Ints, encoding: str) -> NDArray[np.bool_]:
+    """Whether each text can be decoded: one after the other, since only the codec knows."""
+    result = np.ones(len(starts), bool)
+    buffer = _bytes(data)
+    for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        try:
+            str(buffer[start : start + length], encoding)
+        except ValueError:
+            result[index] = False
+    return result
+
+
+def transcoded(offsets: Ints, values: Any, encoding: str) -> tuple[Ints, bytes]:
+    """Texts that lie together, in UTF-8: the new offsets and the new bytes."""
+    buffer = _bytes(values)
+    places = offsets.tolist()
+    texts = [str(buffer[start:end], encoding).encode() for start, end in pairwise(places)]
+    new = np.zeros(len(offsets), offsets.dtype)
+    np.cumsum([len(text) for text in texts], out=new[1:])
+    return new, b"".join(texts)
+
+
+def _bytes(data: Any) -> memoryview:
+    return memoryview(data)

@@ -1,0 +1,92 @@
+"""What a walk over a batch finds: every value's place, no value's copy. Both walkers fill it, Arrow is made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+Ints = NDArray[Any]
+"""Integers of some width."""
+
+TAKEN = 0
+REFUSED = -1
+FULL = -2
+"""What a kernel says of a message: it was read, it is no message, or there is no room for its values."""
+
+UTF8 = 1 << 8
+"""Among the session's facts as bits: texts are to be checked as UTF-8."""
+
+REFUSED_BIT = 0x80
+"""In a row's status: the row was refused; the other bits are the session's facts there."""
+
+UNIX_EPOCH = 946_684_800_000_000
+"""PostgreSQL's epoch, 2000-01-01, in Arrow's microseconds since 1970-01-01."""
+
+
+@dataclass(slots=True)
+class Spans:
+    """Where values of varying length are, those of the rows that have one."""
+
+    rows: Ints
+    starts: Ints
+    lengths: Ints
+    """In bytes; of a list, the number of its items."""
+    ends: Ints | None = None
+    """Where lists end, from the walker that cannot do without."""
+
+
+@dataclass(slots=True)
+class Cells:
+    """The values of rows, one after the other. It is good until the thread's next batch."""
+
+    offsets: Ints
+    """For each message the first of its values; one more than there are messages."""
+    kinds: Ints
+    """Their kinds as bytes."""
+    starts: Ints
+    """Where the bytes of each begin in the batch's data."""
+    lengths: Ints
+    """How many bytes each has."""
+    size: int
+    """How many bytes they have together."""
+
+
+@dataclass(slots=True)
+class Walked:
+    """A batch that was walked. Columns that no message has are in none of the mappings."""
+
+    count: int
+    """How many messages were walked; in a walk that stopped at a refused one, those before it."""
+    tags: Ints
+    """Each message's tag; 0 for one that was refused."""
+    status: Ints
+    """0 for each message that was read; REFUSED_BIT and the facts that held there for the others."""
+    facts: int
+    """The session's facts as bits after the last message."""
+    stopped: bool = False
+    """Whether it stopped because the next message is none."""
+    fixed: dict[int, Ints] = field(default_factory=dict)
+    """By the column's number: each message's integer, 0 where it has none."""
+    spans: dict[int, Spans] = field(default_factory=dict)
+    """By the column's number."""
+    cells: dict[int, Cells] = field(default_factory=dict)
+    """By the column's number."""
+    validity: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
+    """By the column's number: which messages have it, in bits as in Arrow."""
+
+
+def room(count: int, dtype: Any) -> Any:
+    """An array whose values are yet to be written, in memory that Arrow's pool uses again and again."""
+    dtype = np.dtype(dtype)
+    return np.frombuffer(pa.allocate_buffer(count * dtype.itemsize), dtype)
+
+
+def zeros(count: int, dtype: Any) -> Any:
+    """The same, filled with zeros."""
+    array = room(count, dtype)
+    array.fill(0)
+    return array

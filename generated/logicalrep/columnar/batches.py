@@ -1,0 +1,356 @@
+# Copied from codegen/runtime/columnar/batches.py by `python -m codegen regen`; do not edit.
+"""From a batch of raw messages to a batch of columns."""
+
+from __future__ import annotations
+
+import codecs
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from logicalrep.columnar.arrow import Maker, Style, Values, schema_of
+from logicalrep.columnar.plan import Column, bit_of
+from logicalrep.columnar.plans import FACTS, PLANS
+from logicalrep.columnar.texts import are_valid
+from logicalrep.columnar.walked import REFUSED_BIT, UTF8, Ints, Spans, Walked
+from logicalrep.errors import DecodeError
+from logicalrep.versions import PARSE
+
+Backend = Literal["numba", "numpy"]
+
+_INT32 = 2**31 - 1
+_TEXT = ord("t")
+"""The kind of a value in text format."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What decoding depends on beside the bytes; `decode_batch` gives the one that the next batch begins with."""
+
+    version: int
+    """The protocol version, 1 to 4."""
+    streaming: bool = False
+    """Whether the batch begins between Stream Start and Stream Stop."""
+    parallel: bool = False
+    """Whether the session was started with the option streaming = parallel."""
+    two_phase: bool = False
+    """Whether the slot was created with two_phase: the messages of two-phase commit come in older versions too then."""
+    encoding: str = "utf-8"
+    """The session's client_encoding as a Python codec. Texts in another one than UTF-8 are decoded one by one."""
+
+    def __post_init__(self) -> None:
+        if self.version not in PLANS:
+            raise ValueError(f"protocol version {self.version} is unknown; known are {', '.join(map(str, PLANS))}")
+        # Spellings of one codec are the same session. LookupError says that there is no such codec.
+        object.__setattr__(self, "encoding", codecs.lookup(self.encoding).name)
+
+
+class RowDecodeError(DecodeError):
+    """The DecodeError of a message in a batch: all that `parse` says, and the message's row."""
+
+    def __init__(self, message: str, field: str, offset: int, expected: str, found: str, row: int) -> None:
+        super().__init__(message, field, offset, expected, found)
+        self.args = (*self.args, row)
+        self.row = row
+        """The index of the message in its batch."""
+        self.add_note(f"in row {row} of the batch")
+
+
+@cache
+def default_backend() -> Backend:
+    """`numba` where it is installed; `numpy`, some 6 times slower, where it is not."""
+    return "numba" if importlib.util.find_spec("numba") else "numpy"
+
+
+def batch_schema(
+    version: int,
+    *,
+    errors: Literal["raise", "column"] = "raise",
+    values: Values = "binary",
+    for_spark: bool = False,
+    large: bool = False,
+) -> pa.Schema:
+    """The schema of what `decode_batch` gives for the same arguments."""
+    return schema_of(version, Style(values, large, for_spark, errors == "column"))
+
+
+def decode_batch(
+    messages: pa.Array | pa.ChunkedArray,
+    session: Session,
+    *,
+    errors: Literal["raise", "column"] = "raise",
+    values: Values = "binary",
+    for_spark: bool = False,
+    large: bool | None = None,
+    backend: Backend | None = None,
+) -> tuple[pa.RecordBatch, Session]:
+    """Decode whole messages, in the order in which they came, to one row each.
+
+    A row has the message's `tag` and, under its field's name, every field that `parse` makes an attribute of; the
+    columns of other messages are null there. One character (`tag`, `old_kind`, `replica_identity`) is a string; an OID
+    or transaction id is uint32, an LSN uint64, a time timestamp[us, UTC] (what lies after the year 294247 wraps around
+    64 bits); texts are strings. A row's values, `new` and `old`, are list<struct<kind: int8, value: binary>>: the kind
+    is the byte that the protocol has, `ord("t")` for example, and the value is null for NULL and for an unchanged
+    TOASTed value. `columns` of a Relation are list<struct<flags, name, type_id, type_modifier>>, `relation_ids` of a
+    Truncate list<uint32>.
+
+    Args:
+        messages: binary or large_binary, without nulls; slices and chunks are as good.
+        session: the session's state where the batch begins.
+        errors: what a message that `parse` refuses does. `raise` raises its DecodeError, with its row. `column`
+            leaves the row null and adds two columns, null elsewhere: `error`, the DecodeError as a string, and
+            `data`, the bytes. It does not change the session's state.
+        values: `string` makes the values of rows strings: one that is not UTF-8, or in binary format, is an error of
+            its row.
+        for_spark: signed integers only: int64 for an OID or transaction id, int16 for a byte, and int64 with the same
+            bits for an LSN.
+        large: offsets of 64 bits in lists, strings and binaries; None has them for more than 2 GiB of messages.
+        backend: `numba` or `numpy`, which give equal batches; None takes numba where it is installed.
+
+    Returns:
+        A batch of `batch_schema(...)`, and the session's state after the last message.
+
+    Raises:
+        DecodeError: a RowDecodeError, whose `row` is the first row that is no message.
+        TypeError: `messages` is no array of bytes.
+        ValueError: a message is null, or an argument is none of its values.
+    """
+    if errors not in ("raise", "column"):
+        raise ValueError(f"errors must be 'raise' or 'column', not {errors!r}")
+    if values not in ("binary", "string"):
+        raise ValueError(f"values must be 'binary' or 'string', not {values!r}")
+    if values == "string" and session.encoding != "utf-8":
+        raise ValueError(f"values as strings take a session in UTF-8, not in {session.encoding}")
+    array = _one_array(messages)
+    data, offsets = _buffers(array)
+    is_large = int(offsets[-1]) - int(offsets[0]) > _INT32
+    if large is False and is_large:
+        raise ValueError("more than 2 GiB of messages take large types")
+    style = Style(values, is_large if large is None else large, for_spark, errors == "column")
+    return _Batch(session, style, array, data, offsets, _walker(backend)).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedBatch:
+    """A batch of which everything was found and nothing copied, for those who make columns of their own."""
+
+    data: Ints
+    """The bytes that messages and values lie in."""
+    offsets: Ints
+    """Where each message begins in `data` and, last, where all end."""
+    walked: Walked
+    """What is where. The places of rows' values are good until the thread's next batch."""
+    columns: tuple[Column, ...]
+    """What the columns' numbers in `walked` stand for."""
+    session: Session
+    """The session's state after the last message."""
+
+
+def walk_batch(
+    messages: pa.Array | pa.ChunkedArray, session: Session, *, backend: Backend | None = None
+) -> WalkedBatch:
+    """Find everything in a batch as `decode_batch` does, and copy nothing.
+
+    Raises:
+        DecodeError, TypeError, ValueError: as decode_batch.
+    """
+    array = _one_array(messages)
+    data, offsets = _buffers(array)
+    batch = _Batch(session, Style("binary", False, False, False), array, data, offsets, _walker(backend))
+    walked, _ = batch.walk(lambda _: ([], set()))
+    return WalkedBatch(data, offsets, walked, batch.plan.columns, batch.after(walked))
+
+
+def _walker(backend: Backend | None) -> Any:
+    backend = default_backend() if backend is None else backend
+    if backend not in ("numba", "numpy"):
+        raise ValueError(f"backend must be 'numba' or 'numpy', not {backend!r}")
+    return importlib.import_module(f"logicalrep.columnar.{'walk' if backend == 'numba' else 'numpy_walk'}")
+
+
+def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
+    if isinstance(messages, pa.ChunkedArray):
+        if messages.num_chunks == 1:
+            return _one_array(messages.chunk(0))
+        if messages.type == pa.binary() and messages.nbytes > _INT32:
+            messages = messages.cast(pa.large_binary())
+        return _one_array(pa.concat_arrays(messages.chunks) if messages.num_chunks else pa.array([], messages.type))
+    if not isinstance(messages, pa.Array) or messages.type not in (pa.binary(), pa.large_binary()):
+        found = messages.type if isinstance(messages, pa.Array) else type(messages).__name__
+        raise TypeError(f"messages must be a binary or large_binary array, not {found}")
+    if messages.null_count:
+        raise ValueError(f"message {messages.is_null().index(True).as_py()} is null")
+    return messages
+
+
+def _buffers(array: pa.Array) -> tuple[Ints, Ints]:
+    """The bytes and the offsets of the messages, the latter as int64."""
+    _, offsets, data = array.buffers()
+    if offsets is None:
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
+    is_large = array.type == pa.large_binary()
+    places = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    places = places[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    if not len(places):
+        places = np.zeros(1, np.int64)
+    return np.frombuffer(b"" if data is None else data, np.uint8), places
+
+
+class _Batch:
+    """One batch on its way."""
+
+    def __init__(
+        self, session: Session, style: Style, messages: pa.Array, data: Ints, offsets: Ints, walker: Any
+    ) -> None:
+        self.session = session
+        self.style = style
+        self.messages = messages
+        self.data = data
+        self.offsets = offsets
+        self.walker = walker
+        self.plan = PLANS[session.version]
+        # The rows whose values cannot be strings, and why.
+        self.value_errors: dict[int, RowDecodeError] = {}
+
+    def decode(self) -> tuple[pa.RecordBatch, Session]:
+        walked, arrays = self.walk(self._arrays)
+        if self.style.marks:
+            arrays += self._marks(walked)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.session.version, self.style))
+        return batch, self.after(walked)
+
+    def after(self, walked: Walked) -> Session:
+        """The session's state after the batch."""
+        facts: dict[str, Any] = {fact: bool(walked.facts & bit_of(FACTS, fact)) for fact in FACTS}
+        changed = any(getattr(self.session, fact) != holds for fact, holds in facts.items())
+        return replace(self.session, **facts) if changed else self.session
+
+    def walk(self, make: Callable[[Walked], tuple[list[pa.Array], set[int]]]) -> tuple[Walked, list[pa.Array]]:
+        """Walk until no row is refused that was not known to be; what `make` makes of the last walk.
+
+        Raises:
+            RowDecodeError: a row is refused, and rows are not to be marked.
+        """
+        refused: set[int] = set()
+        facts = sum(bit_of(FACTS, fact) for fact in FACTS if getattr(self.session, fact))
+        if self.session.encoding == "utf-8":
+            facts |= UTF8
+        while True:
+            walked: Walked = self.walker.walk(
+                self.plan,
+                self.data,
+                self.offsets,
+                facts,
+                stops=not self.style.marks,
+                refused=np.array(sorted(refused), np.int64),
+            )
+            arrays: list[pa.Array] = []
+            more = self._rows_of_bad_texts(walked)
+            if not more and not (walked.stopped and self.style.values == "binary"):
+                arrays, more = make(walked)
+            if not more:
+                break
+            # What was refused late could have changed the session's facts for what follows: walk again without it.
+            refused |= more
+        if walked.stopped:
+            raise self._error(walked.count, walked.facts)
+        return walked, arrays
+
+    def _arrays(self, walked: Walked) -> tuple[list[pa.Array], set[int]]:
+        """The columns; or the rows that are refused because their values cannot be strings."""
+        if self.style.values == "string" and (refused := self._rows_of_bad_values(walked)):
+            return [], refused
+        maker = Maker(self.plan, self.style, self.walker, self.data, walked, self.session.encoding)
+        return maker.arrays(), set()
+
+    def _rows_of_bad_texts(self, walked: Walked) -> set[int]:
+        """The rows with a text that is not valid in an encoding that walkers do not know."""
+        rows: set[int] = set()
+        if self.session.encoding == "utf-8":
+            return rows
+        for number, spans in walked.spans.items():
+            column = self.plan.columns[number]
+            if column.kind == "text":
+                rows |= self._bad_texts(spans, spans.rows)
+            elif column.kind == "items":
+                owners = np.repeat(spans.rows, spans.lengths)
+                for found in self.walker.items(self.plan, column, self.data, spans).values():
+                    if isinstance(found, Spans):
+                        rows |= self._bad_texts(found, owners)
+        return rows
+
+    def _bad_texts(self, spans: Spans, rows: Ints) -> set[int]:
+        valid = are_valid(self.data, spans.starts, spans.lengths, self.session.encoding)
+        return set(rows[~valid].tolist())
+
+    def _rows_of_bad_values(self, walked: Walked) -> set[int]:
+        """The rows with a value that cannot be a string."""
+        rows: set[int] = set()
+        for number, cells in walked.cells.items():
+            column = self.plan.columns[number]
+            kinds = cells.kinds
+            binary = np.isin(kinds, np.frombuffer(column.valued, np.uint8)) & (kinds != _TEXT)
+            bad = {int(cell): "a value in text format" for cell in np.flatnonzero(binary)}
+            for cell in self._invalid(cells):
+                bad.setdefault(cell, "text in utf-8")
+            for cell in sorted(bad, reverse=True):
+                row = int(np.searchsorted(cells.offsets, cell, side="right")) - 1
+                start = int(cells.starts[cell])
+                raw = bytes(self.data[start : start + min(int(cells.lengths[cell]), 17)])
+                self.value_errors[row] = RowDecodeError(
+                    self.plan.messages[int(walked.tags[row])].name,
+                    f"{column.name}.cells[{cell - int(cells.offsets[row])}].value",
+                    start - int(self.offsets[row]),
+                    bad[cell],
+                    f"0x{raw[:16].hex()}{'...' if len(raw) > 16 else ''}",
+                    row,
+                )
+                rows.add(row)
+        return rows
+
+    def _invalid(self, cells: Any) -> list[int]:
+        """The values that are not UTF-8: found by Arrow's own check, one by one only where there is one."""
+        offsets, values = self.walker.gathered(
+            self.data, cells.starts, cells.lengths, cells.size, np.int64 if self.style.large else np.int32
+        )
+        type_ = pa.large_binary() if self.style.large else pa.binary()
+        array = pa.Array.from_buffers(type_, len(offsets) - 1, [None, pa.py_buffer(offsets), values])
+        try:
+            array.cast(pa.large_string() if self.style.large else pa.string())
+        except pa.ArrowInvalid:
+            valid = are_valid(self.data, cells.starts, cells.lengths, "utf-8")
+            return [int(cell) for cell in np.flatnonzero(~valid)]
+        return []
+
+    def _marks(self, walked: Walked) -> list[pa.Array]:
+        """The errors and the bytes of the refused rows."""
+        rows = np.flatnonzero(walked.status & REFUSED_BIT)
+        bytes_ = pa.large_binary() if self.style.large else pa.binary()
+        if not len(rows):
+            return [pa.nulls(walked.count, pa.string()), pa.nulls(walked.count, bytes_)]
+        places = np.zeros(walked.count, np.int64)
+        places[rows] = np.arange(len(rows))
+        indices = pa.array(places, mask=(walked.status & REFUSED_BIT) == 0)
+        errors = [str(self._error(int(row), int(walked.status[row]))) for row in rows]
+        data = self.messages.take(pa.array(rows)).cast(bytes_)
+        return [pa.array(errors, pa.string()).take(indices), data.take(indices)]
+
+    def _error(self, row: int, facts: int) -> RowDecodeError:
+        """The error of a message that was refused, from `parse` in the facts that held there."""
+        if row in self.value_errors:
+            return self.value_errors[row]
+        data = self.messages[row].as_py()
+        message = self.plan.messages.get(data[0]) if data else None
+        is_let_in = message is not None and message.when and facts & bit_of(FACTS, message.when)
+        parse = PARSE[message.version if message is not None and is_let_in else self.session.version]
+        streaming = bool(facts & bit_of(FACTS, "streaming"))
+        try:
+            parse(data, streaming=streaming, parallel=self.session.parallel, encoding=self.session.encoding)
+        except DecodeError as error:
+            return RowDecodeError(error.message, error.field, error.offset, error.expected, error.found, row)
+        raise AssertionError(f"row {row}: the columnar decoder refuses what parse reads: {data[:64].hex()}")

@@ -1,0 +1,243 @@
+# Copied from codegen/runtime/columnar/memory.py by `python -m codegen regen`; do not edit.
+"""How compiled kernels read bytes and write arrays: by address, in signed 64-bit arithmetic.
+
+Indexing an array costs numba a branch for negative indices at each access, and it reads an integer byte by byte; and a
+function that is given many arrays takes long to compile. Here an integer in network byte order is one load, what is
+written to are addresses, and every integer is an int64: one of 64 unsigned bits is kept bit for bit. So it is for the
+caller to check an offset before it is used, and the kernels do. With NUMBA_BOUNDSCHECK=1 everything that is read from a
+batch is checked as well, and IndexError says that a kernel did not.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+Function = Callable[..., Any]
+
+# What numba makes of a function has no type that says more.
+ir: Any = importlib.import_module("llvmlite.ir")
+numba: Any = importlib.import_module("numba")
+types: Any = numba.types
+_cgutils: Any = importlib.import_module("numba.core.cgutils")
+_intrinsic: Any = importlib.import_module("numba.extending").intrinsic
+
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
+
+
+def intrinsic(function: Function) -> Any:
+    """For a function that writes the instructions that a call of it becomes."""
+    return _intrinsic(function)
+
+
+def compiled(function: Function) -> Function:
+    """For a function that is called from Python: compiled when it is first called, and kept on disk."""
+    try:
+        return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+    except RuntimeError:
+        # No folder is writable, neither this one nor the user's: compile in each process anew.
+        return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+
+
+def inlined(function: Function) -> Function:
+    """For a function that becomes a part of those that call it."""
+    return numba.njit(forceinline=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
+
+
+_POINTER = ir.IntType(8).as_pointer()
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """The address of an item of a one-dimensional, contiguous array, as a pointer to bytes."""
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.bitcast(builder.gep(data, [index]), _POINTER)
+
+
+def _load(width: int, signed: bool) -> Any:
+    """An intrinsic that reads an integer in network byte order from an array of bytes."""
+
+    @intrinsic
+    def load(typing_context: Any, data: Any, offset: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            bits = ir.IntType(8 * width)
+            pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+            value = builder.load(builder.bitcast(pointer, bits.as_pointer()), align=1)
+            if width > 1:
+                value = builder.bswap(value)
+            if width == 8:
+                return value
+            return (builder.sext if signed else builder.zext)(value, ir.IntType(64))
+
+        return types.int64(data, types.int64), generate
+
+    return load
+
+
+def _pointer(builder: Any, address: Any, item: Any) -> Any:
+    return builder.inttoptr(address, item.as_pointer())
+
+
+def _integer(width: int) -> tuple[Any, Any]:
+    """Intrinsics that write and read an item of an array of integers, given by its address."""
+    bits = ir.IntType(8 * width)
+
+    @intrinsic
+    def write(typing_context: Any, address: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.gep(_pointer(builder, arguments[0], bits), [arguments[1]])
+            builder.store(arguments[2] if width == 8 else builder.trunc(arguments[2], bits), pointer)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64, types.int64), generate
+
+    @intrinsic
+    def read(typing_context: Any, address: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            value = builder.load(builder.gep(_pointer(builder, arguments[0], bits), [arguments[1]]))
+            return value if width == 8 else builder.zext(value, ir.IntType(64))
+
+        return types.int64(types.int64, types.int64), generate
+
+    return write, read
+
+
+write1, read1 = _integer(1)
+write2, read2 = _integer(2)
+write4, read4 = _integer(4)
+write8, read8 = _integer(8)
+
+
+@intrinsic
+def _copy(typing_context: Any, target: Any, to: Any, source: Any, start: Any, length: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        target_pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+        source_pointer = _address(context, builder, signature.args[2], arguments[2], arguments[3])
+        _cgutils.raw_memcpy(builder, target_pointer, source_pointer, arguments[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.int64), generate
+
+
+def _copy_block(width: int) -> Any:
+    """An intrinsic that copies so many bytes, which takes a processor one or two instructions."""
+
+    @intrinsic
+    def copy_block(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            block = ir.VectorType(ir.IntType(8), width).as_pointer()
+            target_pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+            source_pointer = _address(context, builder, signature.args[2], arguments[2], arguments[3])
+            value = builder.load(builder.bitcast(source_pointer, block), align=1)
+            builder.store(value, builder.bitcast(target_pointer, block), align=1)
+            return context.get_dummy_value()
+
+        return types.void(target, types.int64, source, types.int64), generate
+
+    return copy_block
+
+
+_copy16 = _copy_block(16)
+_copy32 = _copy_block(32)
+
+_load_uint8 = _load(1, False)
+_load_uint16 = _load(2, False)
+_load_uint32 = _load(4, False)
+_load_int8 = _load(1, True)
+_load_int16 = _load(2, True)
+_load_int32 = _load(4, True)
+_load_int64 = _load(8, True)
+
+if numba.config.BOUNDSCHECK:
+
+    def _checked(load: Any, width: int) -> Any:
+        @inlined
+        def checked(data: Any, offset: int) -> Any:
+            if offset < 0 or offset + width > len(data):
+                raise IndexError("a kernel reads outside of a message")
+            return load(data, offset)
+
+        return checked
+
+    uint8, int8 = _checked(_load_uint8, 1), _checked(_load_int8, 1)
+    uint16, int16 = _checked(_load_uint16, 2), _checked(_load_int16, 2)
+    uint32, int32 = _checked(_load_uint32, 4), _checked(_load_int32, 4)
+    int64 = _checked(_load_int64, 8)
+
+    @inlined
+    def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
+        if start < 0 or length < 0 or to < 0 or start + length > len(source) or to + length > min(limit, len(target)):
+            raise IndexError("a kernel copies outside of an array")
+        for index in range(length):
+            target[to + index] = source[start + index]
+
+else:
+    uint8, uint16, uint32 = _load_uint8, _load_uint16, _load_uint32
+    int8, int16, int32, int64 = _load_int8, _load_int16, _load_int32, _load_int64
+
+    @inlined
+    def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
+        """Copy bytes, short ones by blocks: what is copied beyond them, up to `limit`, the next writes over."""
+        if length <= 16 and start + 16 <= len(source) and to + 16 <= limit:
+            _copy16(target, to, source, start)
+        elif length <= 32 and start + 32 <= len(source) and to + 32 <= limit:
+            _copy32(target, to, source, start)
+        else:
+            _copy(target, to, source, start, length)
+
+
+uint64 = int64
+"""The same bits: an LSN above 2^63 is negative until an array of uint64 views it."""
+
+
+@inlined
+def find_zero(data: Any, start: int, end: int) -> int:
+    """Where the next zero byte is, from `start` to before `end`; -1 if there is none."""
+    offset = start
+    while offset < end:
+        if uint8(data, offset) == 0:
+            return offset
+        offset += 1
+    return -1
+
+
+@compiled
+def is_utf8(data: Any, start: int, end: int) -> bool:
+    """Whether bytes are UTF-8 as Python has it: shortest forms, no surrogates, up to U+10FFFF."""
+    offset = start
+    while offset < end:
+        if end - offset >= 8 and int64(data, offset) & -0x7F7F7F7F7F7F7F80 == 0:
+            offset += 8
+            continue
+        first = uint8(data, offset)
+        offset += 1
+        if first < 0x80:
+            continue
+        low = 0x80
+        high = 0xBF
+        if 0xC2 <= first <= 0xDF:
+            more = 1
+        elif 0xE0 <= first <= 0xEF:
+            more = 2
+            if first == 0xE0:
+                low = 0xA0
+            elif first == 0xED:
+                high = 0x9F
+        elif 0xF0 <= first <= 0xF4:
+            more = 3
+            if first == 0xF0:
+                low = 0x90
+            elif first == 0xF4:
+                high = 0x8F
+        else:
+            return False
+        if end - offset < more:
+            return False
+        for _ in range(more):
+            byte = uint8(data, offset)
+            if byte < low or byte > high:
+                return False
+            low = 0x80
+            high = 0xBF
+            offset += 1
+    return True

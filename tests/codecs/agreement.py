@@ -1,0 +1,138 @@
+"""Four ways to read a message: the Struct, the straight-line code, the walker, and the decoder written by hand.
+
+`agree` reads bytes in all four ways and fails unless they say the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from construct import ConstructError, Container
+
+from logicalrep import DecodeError, v1, v2, v3, v4
+from logicalrep.layouts import LOGICALREP
+from logicalrep.walk import Step, walk
+from tests.codecs import hand_decoder
+from tests.codecs.hand_decoder import Plain, RefusedError
+
+VERSIONS = {1: v1, 2: v2, 3: v3, 4: v4}
+
+
+def plain(value: Any) -> Any:
+    """A message of the package, or a part of one, as the decoder written by hand gives it."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    if not dataclasses.is_dataclass(value):
+        return value
+    values = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    return Plain(type(value).__name__, {name: value for name, value in values.items() if value is not None})
+
+
+def plain_container(name: str, container: Container, like: Any) -> Plain:
+    """What a Struct gives, in the same form; `like` is the message or part that it should be."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(like):
+        if field.name == "kinds":
+            values["kinds"] = "".join(cell.kind.decode() for cell in container.cells).encode()
+        elif field.name == "values":
+            values["values"] = tuple(cell.get("value") for cell in container.cells)
+        else:
+            found, wanted = container[field.name], getattr(like, field.name)
+            if isinstance(found, Container):
+                found = plain_container(type(wanted).__name__, found, wanted)
+            elif isinstance(found, list):
+                assert len(found) == len(wanted)
+                found = tuple(
+                    plain_container(type(other).__name__, item, other) if isinstance(item, Container) else item
+                    for item, other in zip(found, wanted, strict=True)
+                )
+            if found is not None:
+                values[field.name] = found
+    return Plain(name, values)
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value of a message with the path that the walker gives it."""
+    if not isinstance(value, Plain):
+        yield path, value
+        return
+    prefix = f"{path}." if path else ""
+    for name, inner in value.values.items():
+        if name == "kinds":
+            yield from ((f"{prefix}cells[{index}].kind", chr(kind)) for index, kind in enumerate(inner))
+        elif name == "values":
+            yield from ((f"{prefix}cells[{index}].value", item) for index, item in enumerate(inner) if item is not None)
+        elif isinstance(inner, tuple):
+            for index, item in enumerate(inner):
+                yield from leaves(item, f"{prefix}{name}[{index}]")
+        else:
+            yield from leaves(inner, prefix + name)
+
+
+def attempt(data: bytes, version: int, *, streaming: bool, parallel: bool, encoding: str) -> Any:
+    """What `parse` gives, or its error."""
+    try:
+        return VERSIONS[version].parse(data, streaming=streaming, parallel=parallel, encoding=encoding)
+    except DecodeError as error:
+        return error
+
+
+def walked(data: bytes, version: int, facts: dict[str, bool], encoding: str) -> tuple[list[Step], DecodeError | None]:
+    """The walker's steps, and the error that ended them."""
+    steps: list[Step] = []
+    try:
+        for step in walk(LOGICALREP, version, data, facts=facts, encoding=encoding):
+            steps.append(step)
+    except DecodeError as error:
+        return steps, error
+    return steps, None
+
+
+def struct_of(data: bytes, version: int) -> Any:
+    """The Struct of the message that the first byte tells; None if the version has none."""
+    name, since = hand_decoder.SINCE.get(chr(data[0]), ("", 0)) if data else ("", 0)
+    return getattr(VERSIONS[version], name).struct if name and since <= version else None
+
+
+def agree(
+    data: bytes, version: int, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8"
+) -> Any:
+    """The message that all four ways read and three write back, or the DecodeError where all four refuse the bytes."""
+    facts = {"streaming": streaming, "parallel": parallel}
+    state: dict[str, Any] = {**facts, "encoding": encoding}
+    result = attempt(data, version, **state)
+    steps, walk_error = walked(data, version, facts, encoding)
+    assert b"".join(step.data for step in steps) == data[: sum(len(step.data) for step in steps)]
+    try:
+        by_hand = hand_decoder.decode(data, version, **state)
+    except RefusedError:
+        by_hand = None
+    struct = struct_of(data, version)
+    try:
+        container = None if struct is None else struct.parse(data, **state)
+    except ConstructError:
+        container = None
+    if isinstance(result, DecodeError):
+        assert walk_error is not None
+        assert result.args == walk_error.args
+        assert (by_hand, container) == (None, None), f"{result}, yet others take {data.hex()}"
+        assert 0 <= result.offset <= len(data)
+        return result
+    assert walk_error is None
+    message = plain(result)
+    assert message == by_hand
+    assert message == plain_container(message.name, container, result)
+    offset = 0
+    for step in steps:
+        assert step.offset == offset
+        offset += len(step.data)
+    assert offset == len(data)
+    values = {step.path: step.value for step in steps}
+    assert len(values) == len(steps)
+    for path, value in leaves(message):
+        assert values[path] == value
+    assert result.build(encoding=encoding) == data
+    assert struct.build(container, **state) == data
+    return result

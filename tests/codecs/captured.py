@@ -1,0 +1,81 @@
+"""Reads the capture files: what a server sent in one session, message by message."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from logicalrep import Decoder
+from tests.conftest import ROOT
+
+SELECTION = ROOT / "tests" / "captures"
+_CODECS = {"UTF8": "utf-8", "LATIN1": "iso8859-1"}
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A session's messages, and what its header says of the session."""
+
+    header: dict[str, Any]
+    messages: tuple[bytes, ...]
+
+    @property
+    def version(self) -> int:
+        return int(self.header["proto_version"])
+
+    @property
+    def parallel(self) -> bool:
+        return self.header["options"].get("streaming") == "parallel"
+
+    @property
+    def two_phase(self) -> bool:
+        return bool(self.header["slot_two_phase"])
+
+    @property
+    def encoding(self) -> str:
+        return _CODECS[self.header["client_encoding"]]
+
+    def decoder(self) -> Decoder:
+        return Decoder(self.version, parallel=self.parallel, two_phase=self.two_phase, encoding=self.encoding)
+
+    def with_state(self) -> Iterator[tuple[bool, bytes]]:
+        """Each message with whether it lies between Stream Start and Stream Stop."""
+        streaming = False
+        for data in self.messages:
+            yield streaming, data
+            streaming = data[:1] == b"S" or (streaming and data[:1] != b"E")
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a compressed file, the header first."""
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            yield json.loads(line)
+
+
+def read(path: Path) -> Capture:
+    """A capture file."""
+    header, *lines = rows(path)
+    assert header["format"] == "pgoutput-capture/1"
+    assert header["messages"] == len(lines)
+    return Capture(header, tuple(bytes.fromhex(line["data"]) for line in lines))
+
+
+def capture_files(folder: Path) -> list[Path]:
+    """The captures below a folder."""
+    return [
+        path for path in sorted(folder.rglob("*.jsonl.gz")) if not path.name.startswith("truth") and not _is_raw(path)
+    ]
+
+
+def raw_files(folder: Path) -> list[Path]:
+    """The recorded conversations below a folder."""
+    return [path for path in sorted(folder.rglob("*.jsonl.gz")) if _is_raw(path)]
+
+
+def _is_raw(path: Path) -> bool:
+    return path.name.endswith(".raw.jsonl.gz")

@@ -1,0 +1,74 @@
+"""The package that a spec gives, generated in little time and imported in place of the real one for a while."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from jinja2 import BytecodeCache, Environment
+from jinja2.bccache import Bucket
+
+import codegen.emit
+from codegen.loader import load
+from codegen.model import Protocol
+
+
+class _InMemory(BytecodeCache):
+    """Templates, compiled once: that takes longer than all the rest of generating."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if bucket.key in self._known:
+            bucket.bytecode_from_string(self._known[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._known[bucket.key] = bucket.bytecode_to_string()
+
+
+_COMPILED = _InMemory()
+
+
+def emit_unformatted(protocols: Iterable[Protocol]) -> dict[Path, str]:
+    """What `emit` gives, but not formatted: it works the same, and what is no Python shows when it is imported."""
+
+    def unformatted(texts: Mapping[str, str]) -> dict[Path, str]:
+        return {Path(name): text for name, text in texts.items()}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("codegen.emit._formatted", unformatted)
+        for module in (codegen.emit, sys.modules.get("codegen.columnar")):
+            if hasattr(module, "Environment"):
+                patch.setattr(module, "Environment", partial(Environment, bytecode_cache=_COMPILED))
+        return codegen.emit.emit(protocols)
+
+
+def _is_of_package(module: str) -> bool:
+    return module.split(".")[0] == "logicalrep"
+
+
+@contextmanager
+def generated_from(spec: Path, out: Path) -> Iterator[ModuleType]:
+    """Generate into a folder and import `logicalrep` from there."""
+    for path, text in emit_unformatted(load(spec)).items():
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_text(text, encoding="utf-8")
+    real = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_of_package(name)}
+    sys.path.insert(0, str(out))
+    try:
+        package = importlib.import_module("logicalrep")
+        assert package.__file__ is not None
+        assert Path(package.__file__).is_relative_to(out)
+        yield package
+    finally:
+        sys.path.remove(str(out))
+        for name in list(filter(_is_of_package, sys.modules)):
+            del sys.modules[name]
+        sys.modules.update(real)

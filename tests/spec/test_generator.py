@@ -1,0 +1,167 @@
+"""The generator's commands: what is committed is what the spec gives, and what is stale is shown."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codegen.__main__ import main
+from codegen.emit import emit
+from codegen.loader import load
+from tests.conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def emitted() -> dict[Path, str]:
+    return emit(load(ROOT / "spec"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _emitted_once(emitted: dict[Path, str]) -> Iterator[None]:
+    """The commands of this module all emit the same spec; formatting it takes most of the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("codegen.__main__.emit", lambda protocols: dict(emitted))
+        yield
+
+
+@pytest.fixture
+def out(tmp_path: Path, emitted: dict[Path, str]) -> Path:
+    """A folder with a package that is not stale."""
+    folder = tmp_path / "out"
+    for path, text in emitted.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    return folder
+
+
+def _files(folder: Path) -> dict[str, tuple[str, int]]:
+    return {
+        str(path.relative_to(folder)): (path.read_text(encoding="utf-8"), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_committed_package_is_not_stale(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_check_is_content_with_what_regen_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert main(["regen", "--out", str(out)]) == 0
+    written = capsys.readouterr().out.splitlines()
+    assert f"wrote {out}/logicalrep/v1.py" in written
+    assert len(written) == len(_files(out))
+    assert main(["check", "--out", str(out)]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_regen_writes_nothing_the_second_time(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = _files(out)
+    assert main(["regen", "--out", str(out)]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert _files(out) == before
+
+
+def test_a_changed_file_is_shown_and_mended(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = _files(out)
+    path = out / "logicalrep" / "v1.py"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('ClassVar[str] = "B"', 'ClassVar[str] = "Z"', 1), encoding="utf-8")
+    assert main(["check", "--out", str(out)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ ")
+    assert '\n-    tag: ClassVar[str] = "Z"\n+    tag: ClassVar[str] = "B"\n' in printed.out
+    assert printed.err == "1 stale, run `make regen`: logicalrep/v1.py\n"
+    assert main(["regen", "--out", str(out)]) == 0
+    assert capsys.readouterr() == (f"wrote {path}\n", "")
+    after = _files(out)
+    assert {name: text for name, (text, _) in after.items()} == {name: text for name, (text, _) in before.items()}
+    assert {name for name in after if after[name][1] != before[name][1]} == {"logicalrep/v1.py"}
+
+
+def test_a_file_too_many_is_shown_and_removed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = out / "logicalrep" / "v9.py"
+    path.write_text("own = 1\n", encoding="utf-8")
+    assert main(["check", "--out", str(out)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == f"--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ -1 +0,0 @@\n-own = 1\n"
+    assert printed.err == "1 stale, run `make regen`: logicalrep/v9.py\n"
+    assert main(["regen", "--out", str(out)]) == 0
+    assert capsys.readouterr() == (f"removed {path}\n", "")
+    assert not path.exists()
+
+
+def test_a_missing_file_is_shown_and_written(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = out / "logicalrep" / "make.py"
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    assert main(["check", "--out", str(out)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.startswith(f"--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ -0,0 +1,")
+    assert printed.err == "1 stale, run `make regen`: logicalrep/make.py\n"
+    assert main(["regen", "--out", str(out)]) == 0
+    assert capsys.readouterr() == (f"wrote {path}\n", "")
+    assert path.read_text(encoding="utf-8") == text
+
+
+def test_an_empty_file_too_many_is_stale_too(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (out / "logicalrep" / "empty.txt").touch()
+    (out / "logicalrep" / "py.typed").unlink()
+    assert main(["check", "--out", str(out)]) == 1
+    assert capsys.readouterr().err == "2 stale, run `make regen`: logicalrep/empty.txt, logicalrep/py.typed\n"
+
+
+def test_compiled_files_are_let_alone(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cache = out / "logicalrep" / "__pycache__" / "v1.cpython-311.pyc"
+    cache.parent.mkdir()
+    cache.write_bytes(b"\xff\xfe")
+    assert main(["check", "--out", str(out)]) == 0
+    assert main(["regen", "--out", str(out)]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert cache.exists()
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 2), (["mend"], 2), (["check", "--spec"], 2), (["--help"], 0)])
+def test_wrong_arguments_are_an_error_of_the_command_line(
+    arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        main(arguments)
+    assert exit_.value.code == code
+    printed = capsys.readouterr()
+    assert (printed.err if code else printed.out).startswith("usage: python -m codegen ")
+
+
+def _run(*arguments: str, cwd: Path, seed: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "codegen", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": seed},
+    )
+
+
+def test_the_output_depends_on_neither_hashes_nor_the_folder(tmp_path: Path, emitted: dict[Path, str]) -> None:
+    wanted = {str(path): text for path, text in emitted.items()}
+    shutil.copytree(ROOT / "spec", tmp_path / "copy")
+    for index, (seed, arguments) in enumerate({"1": [], "2": ["--spec", "copy"]}.items()):
+        out = tmp_path / str(index)
+        result = _run("regen", "--out", str(out), *arguments, cwd=tmp_path, seed=seed)
+        assert (result.returncode, result.stderr) == (0, "")
+        assert f"wrote {index}/logicalrep/__init__.py" in result.stdout.splitlines()
+        assert {name: text for name, (text, _) in _files(out).items()} == wanted
+
+
+def test_the_program_finds_the_committed_package_from_anywhere(tmp_path: Path) -> None:
+    result = _run("check", cwd=tmp_path, seed="3")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")

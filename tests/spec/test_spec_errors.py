@@ -1,0 +1,1084 @@
+"""Mistakes in the YAML: each is reported with its place, what is wrong and what is allowed; all of them at once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codegen.__main__ import main
+from codegen.loader import load
+from codegen.model import SpecError
+from tests.conftest import ROOT
+from tests.spec.small_spec import FILES, changed, write
+
+TYPES_FILE = "types.yaml"
+PROTOCOL = "shop/protocol.yaml"
+ROW = "shop/row.yaml"
+STREAM = "shop/stream.yaml"
+
+TYPES = (
+    "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
+    "Byte1('X') | Byte1('Y'); Byten; String; or the name of a part"
+)
+MESSAGE_KEYS = (
+    "ref, since, also when, from, doc, note, callback, place, opens, closes, sets, clears, transaction, fields"
+)
+FIELD_KEYS = "since, when, optional, size, repeat, is, nonzero, boolean, bits, values, doc, note"
+PROTOCOL_KEYS = "protocol, title, page, anchor, doc, versions, session, blocks, callbacks, files"
+
+# The file, what is replaced in it and by what, and the findings.
+MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
+    "an unknown key of a message": (
+        STREAM,
+        "  sets: streaming\n",
+        "  sets: streaming\n  colour: red\n",
+        [f"spec/shop/stream.yaml:9: unknown key 'colour' of Open; allowed: {MESSAGE_KEYS}"],
+    ),
+    "an unknown key of a field": (
+        ROW,
+        "      repeat: cell_count\n",
+        "      repeat: cell_count\n      times: 2\n",
+        [f"spec/shop/row.yaml:31: unknown key 'times' of Cells.cells; allowed: {FIELD_KEYS}"],
+    ),
+    "an unknown key of a part": (
+        ROW,
+        "  part of: Row\n",
+        "  part of: Row\n  since: 2\n",
+        [("spec/shop/row.yaml:25: unknown key 'since' of Cells; allowed: part of, ref, doc, note, fields, one of")],
+    ),
+    "an unknown key of an alternative": (
+        ROW,
+        "      doc: No value.\n      fields",
+        "      doc: No value.\n      ref: N\n      fields",
+        ["spec/shop/row.yaml:39: unknown key 'ref' of alternative 'Nothing'; allowed: doc, note, fields"],
+    ),
+    "an unknown key of the protocol": (
+        PROTOCOL,
+        "anchor: SHOP-\n",
+        "anchor: SHOP-\nlicence: none\n",
+        [f"spec/shop/protocol.yaml:5: unknown key 'licence' of the protocol; allowed: {PROTOCOL_KEYS}"],
+    ),
+    "an unknown key of a version": (
+        PROTOCOL,
+        "    server: 10\n",
+        "    server: 10\n    year: 2017\n",
+        ["spec/shop/protocol.yaml:10: unknown key 'year' of version '1'; allowed: module, server, doc"],
+    ),
+    "an unknown key of a session fact": (
+        PROTOCOL,
+        "    doc: Several at once.\n",
+        "    doc: Several at once.\n    when: now\n",
+        ["spec/shop/protocol.yaml:22: unknown key 'when' of session fact 'parallel'; allowed: since, doc"],
+    ),
+    "an unknown key of a type": (
+        TYPES_FILE,
+        "  python: Oid\n",
+        "  python: Oid\n  width: 4\n",
+        ["spec/types.yaml:10: unknown key 'width' of type 'Oid'; allowed: base, signed, python, doc"],
+    ),
+    "an unknown type": (
+        ROW,
+        "xid: Int32",
+        "xid: Int24",
+        [f"spec/shop/row.yaml:8: Row.xid: 'Int24' is no type; allowed: {TYPES}"],
+    ),
+    "a type of other case": (
+        ROW,
+        "xid: Int32",
+        "xid: int32",
+        [f"spec/shop/row.yaml:8: Row.xid: 'int32' is no type; allowed: {TYPES}"],
+    ),
+    "a part that is nowhere": (
+        ROW,
+        "    - new: Cells",
+        "    - new: Tuples",
+        ["spec/shop/row.yaml:20: Row.new: there is no part 'Tuples'; allowed: Cells, Cell"],
+    ),
+    "a named type that is nowhere": (
+        STREAM,
+        "Int64 (XLogRecPtr)",
+        "Int64 (Position)",
+        ["spec/shop/stream.yaml:11: Open.position: 'Position' is no named type; allowed: XLogRecPtr, Oid"],
+    ),
+    "a named type of another width": (
+        STREAM,
+        "Int64 (XLogRecPtr)",
+        "Int32 (XLogRecPtr)",
+        ["spec/shop/stream.yaml:11: Open.position: XLogRecPtr is Int64, not Int32"],
+    ),
+    "a type with too many spaces": (
+        STREAM,
+        "Int64 (XLogRecPtr)",
+        "Int64  (XLogRecPtr)",
+        [f"spec/shop/stream.yaml:11: Open.position: 'Int64  (XLogRecPtr)' is no type; allowed: {TYPES}"],
+    ),
+    "a type that is a list": (
+        ROW,
+        "xid: Int32",
+        "xid: [Int32]",
+        ["spec/shop/row.yaml:8: Row.xid: the type must be a text"],
+    ),
+    "a type that is nothing": (
+        ROW,
+        "xid: Int32",
+        "xid:",
+        [f"spec/shop/row.yaml:8: Row.xid: '' is no type; allowed: {TYPES}"],
+    ),
+    "a constant of two characters": (
+        ROW,
+        "Byte1('N')",
+        "Byte1('NO')",
+        [
+            (
+                "spec/shop/row.yaml:18: Row.new_kind: \"Byte1('NO')\" is no constant of one byte; allowed: "
+                "Byte1('X') with a letter or a digit, alternatives joined by ' | '"
+            )
+        ],
+    ),
+    "a constant that is not ASCII": (
+        ROW,
+        "Byte1('N')",
+        "Byte1('ä')",
+        [
+            (
+                "spec/shop/row.yaml:18: Row.new_kind: \"Byte1('ä')\" is no constant of one byte; allowed: "
+                "Byte1('X') with a letter or a digit, alternatives joined by ' | '"
+            )
+        ],
+    ),
+    "a constant twice": (
+        ROW,
+        "Byte1('K') | Byte1('O')",
+        "Byte1('K') | Byte1('K')",
+        ["spec/shop/row.yaml:12: Row.old_kind: constant 'K' is named twice"],
+    ),
+    "a constant that does not fit": (
+        STREAM,
+        "    - first: Int8\n      boolean: true\n",
+        "    - first: Int8(256)\n",
+        ["spec/shop/stream.yaml:14: Open.first: constant 256 does not fit Int8"],
+    ),
+    "a constant that does not fit by far": (
+        STREAM,
+        "    - first: Int8\n      boolean: true\n",
+        "    - first: Int8(99999999999999999999)\n",
+        ["spec/shop/stream.yaml:14: Open.first: constant 99999999999999999999 does not fit Int8"],
+    ),
+    "a constant of too many digits": (
+        STREAM,
+        "    - first: Int8\n      boolean: true\n",
+        "    - first: Int8(999999999999999999999)\n",
+        [f"spec/shop/stream.yaml:14: Open.first: 'Int8(999999999999999999999)' is no type; allowed: {TYPES}"],
+    ),
+    "a negative constant": (
+        STREAM,
+        "    - first: Int8\n      boolean: true\n",
+        "    - first: Int8(-1)\n",
+        [f"spec/shop/stream.yaml:14: Open.first: 'Int8(-1)' is no type; allowed: {TYPES}"],
+    ),
+    "a field twice": (
+        ROW,
+        "    - new: Cells",
+        "    - old: Cells",
+        ["spec/shop/row.yaml:20: Row.old is there twice, first in line 15"],
+    ),
+    "a key twice": (
+        ROW,
+        "  doc: A row.\n",
+        "  doc: A row.\n  doc: Another row.\n",
+        ["spec/shop/row.yaml:4: key 'doc' is there twice, first in line 3"],
+    ),
+    "a message twice": (
+        STREAM,
+        "Close:\n",
+        "Open:\n",
+        [
+            "spec/shop/protocol.yaml:1: one message closes the block 'stream', but here it is none",
+            "spec/shop/protocol.yaml:17: streaming is set or cleared by a message, but not both",
+            "spec/shop/stream.yaml:18: key 'Open' is there twice, first in line 1",
+        ],
+    ),
+    "a name in two files": (
+        STREAM,
+        "Close:\n",
+        "Row:\n",
+        ["spec/shop/stream.yaml:18: 'Row' is there twice, first in spec/shop/row.yaml:1"],
+    ),
+    "a part and an alternative of one name": (
+        ROW,
+        "    Something:\n",
+        "    Cells:\n",
+        ["spec/shop/row.yaml:43: 'Cells' is there twice, first in spec/shop/row.yaml:23"],
+    ),
+    "a name that is taken": (
+        STREAM,
+        "Close:\n",
+        "Decoder:\n",
+        ["spec/shop/stream.yaml:18: 'Decoder' would become the class Decoder, a name that is taken"],
+    ),
+    "a name that is a type's": (
+        STREAM,
+        "Close:\n",
+        "Oid:\n",
+        ["spec/shop/stream.yaml:18: 'Oid' would become the class Oid, a name that is taken"],
+    ),
+    "a name that is none": (
+        STREAM,
+        "Close:\n",
+        "close:\n",
+        [
+            (
+                "spec/shop/stream.yaml:18: 'close' is no name of a message; words of letters are expected, "
+                "the first capitalised"
+            )
+        ],
+    ),
+    "a name of a part that is none": (
+        ROW,
+        "Cell:\n",
+        "Cell Data:\n",
+        [
+            "spec/shop/row.yaml:29: Cells.cells: there is no part 'Cell'; allowed: Cells, Cell Data",
+            "spec/shop/row.yaml:33: 'Cell Data' is no name of a part; one capitalised word is expected",
+            "spec/shop/row.yaml:33: Cell Data says that it is part of Cells, but it is part of nothing",
+        ],
+    ),
+    "a name of an alternative that is none": (
+        ROW,
+        "    Nothing:\n",
+        "    nothing at all:\n",
+        [("spec/shop/row.yaml:38: 'nothing at all' is no name of an alternative; one capitalised word is expected")],
+    ),
+    "a field's name that is none": (
+        ROW,
+        "    - xid: Int32",
+        "    - Xid: Int32",
+        [("spec/shop/row.yaml:8: Row.Xid: 'Xid' is no name of a field; lower-case words joined by _ are expected")],
+    ),
+    "a field's name that is a modifier": (
+        ROW,
+        "    - xid: Int32",
+        "    - size: Int32",
+        [("spec/shop/row.yaml:8: Row.size: 'size' is no name of a field; lower-case words joined by _ are expected")],
+    ),
+    "a field's name that is taken": (
+        ROW,
+        "    - xid: Int32",
+        "    - build: Int32",
+        ["spec/shop/row.yaml:8: Row.build: the name 'build' is taken"],
+    ),
+    "a field's name that is Python's": (
+        ROW,
+        "    - xid: Int32",
+        "    - class: Int32",
+        ["spec/shop/row.yaml:8: Row.class: the name 'class' is taken"],
+    ),
+    "a bit's name that is a field's": (
+        STREAM,
+        "        1: last\n",
+        "        1: rest\n",
+        ["spec/shop/stream.yaml:28: Close.flags: the bit's name 'rest' is taken"],
+    ),
+    "a tag twice": (
+        STREAM,
+        "Byte1('E')",
+        "Byte1('S')",
+        [
+            (
+                "spec/shop/stream.yaml:27: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1),"
+                " which the server sends too"
+            )
+        ],
+    ),
+    "a tag twice in two files": (
+        STREAM,
+        "Byte1('E')",
+        "Byte1('R')",
+        [
+            (
+                "spec/shop/stream.yaml:27: tag 'R' of Close is also that of Row (spec/shop/row.yaml:1), "
+                "which the server sends too"
+            )
+        ],
+    ),
+    "an alternative's tag twice": (
+        ROW,
+        "Byte1('t')",
+        "Byte1('n')",
+        ["spec/shop/row.yaml:45: 'n' of Something is also that of Nothing"],
+    ),
+    "no tag": (
+        STREAM,
+        "    - tag: Byte1('E')\n",
+        "",
+        [
+            "spec/shop/stream.yaml:27: Close must begin with its tag: '- tag: Byte1('X')'",
+            "spec/shop/stream.yaml:36: Close.rest: only the last field of a message can take the rest",
+        ],
+    ),
+    "a tag of two characters": (
+        STREAM,
+        "Byte1('E')",
+        "Byte1('E') | Byte1('F')",
+        ["spec/shop/stream.yaml:27: Close must begin with its tag: '- tag: Byte1('X')'"],
+    ),
+    "a ref twice": (
+        STREAM,
+        "  ref: CLOSE\n",
+        "  ref: ROW\n",
+        ["spec/shop/stream.yaml:18: ref 'ROW' of Close is also that of Row"],
+    ),
+    "when names nothing": (
+        ROW,
+        "      when: streaming\n",
+        "      when: steaming\n",
+        [("spec/shop/row.yaml:8: Row.xid: 'when' names 'steaming', which is nothing; allowed: streaming, parallel")],
+    ),
+    "when names something later": (
+        ROW,
+        "      when: streaming\n",
+        "      when: old_kind\n",
+        [("spec/shop/row.yaml:8: Row.xid: 'when' names old_kind, which comes later; allowed: streaming, parallel")],
+    ),
+    "when names something that is always there": (
+        ROW,
+        "      when: old_kind\n",
+        "      when: tag\n",
+        [
+            (
+                "spec/shop/row.yaml:12: Row.old_kind: the fields that follow it at once must be those with "
+                "'when: old_kind'"
+            ),
+            (
+                "spec/shop/row.yaml:15: Row.old: 'when' names tag, which is always there; allowed: "
+                "streaming, parallel, old_kind"
+            ),
+        ],
+    ),
+    "when is before the session fact": (
+        ROW,
+        "      since: 2\n      when: streaming\n",
+        "      when: streaming\n",
+        ["spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only"],
+    ),
+    "repeat names nothing": (
+        ROW,
+        "      repeat: cell_count\n",
+        "      repeat: cells_count\n",
+        [("spec/shop/row.yaml:29: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count")],
+    ),
+    "repeat names something later": (
+        ROW,
+        (
+            "    - cell_count: Int16\n"
+            "      doc: How many.\n"
+            "    - cells: Cell\n"
+            "      repeat: cell_count\n"
+            "      doc: The values.\n"
+        ),
+        (
+            "    - cells: Cell\n"
+            "      repeat: cell_count\n"
+            "      doc: The values.\n"
+            "    - cell_count: Int16\n"
+            "      doc: How many.\n"
+        ),
+        [("spec/shop/row.yaml:27: Cells.cells: 'repeat' names 'cell_count', which comes later; allowed: none")],
+    ),
+    "repeat names no integer": (
+        ROW,
+        "    - cell_count: Int16\n",
+        "    - cell_count: String\n",
+        [("spec/shop/row.yaml:29: Cells.cells: 'repeat' names cell_count, which is no plain integer; allowed: none")],
+    ),
+    "repeat names a named integer": (
+        ROW,
+        "    - cell_count: Int16\n",
+        "    - cell_count: Int32 (Oid)\n",
+        [("spec/shop/row.yaml:29: Cells.cells: 'repeat' names cell_count, which is no plain integer; allowed: none")],
+    ),
+    "repeat of text": (
+        ROW,
+        "    - cells: Cell\n      repeat: cell_count\n",
+        "    - cells: String\n      repeat: cell_count\n",
+        [
+            "spec/shop/row.yaml:29: Cells.cells: 'repeat' belongs to an integer or a part only",
+            "spec/shop/row.yaml:33: Cell says that it is part of Cells, but it is part of nothing",
+        ],
+    ),
+    "size names nothing": (
+        ROW,
+        "          size: length\n",
+        "          size: width\n",
+        [
+            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49: Something.value: 'size' names 'width', which is nothing; allowed: length",
+        ],
+    ),
+    "size names something later": (
+        ROW,
+        (
+            "        - length: Int32\n"
+            "          doc: How long it is.\n"
+            "        - value: Byten\n"
+            "          size: length\n"
+            "          doc: The value.\n"
+        ),
+        (
+            "        - value: Byten\n"
+            "          size: length\n"
+            "          doc: The value.\n"
+            "        - length: Int32\n"
+            "          doc: How long it is.\n"
+        ),
+        ["spec/shop/row.yaml:47: Something.value: 'size' names 'length', which comes later; allowed: none"],
+    ),
+    "no size": (
+        ROW,
+        "          size: length\n",
+        "",
+        [
+            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49: Something.value has no 'size'; allowed: an earlier integer, or rest",
+        ],
+    ),
+    "a size of no bytes": (
+        ROW,
+        "        - value: Byten\n",
+        "        - value: String\n",
+        [
+            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49: Something.value: 'size' belongs to a Byten only",
+        ],
+    ),
+    "the rest in the middle": (
+        STREAM,
+        "    - rest: Byten\n      size: rest\n      doc: All the rest.\n",
+        ("    - rest: Byten\n      size: rest\n      doc: All the rest.\n    - more: Int8\n      doc: More.\n"),
+        ["spec/shop/stream.yaml:37: Close.rest: only the last field of a message can take the rest"],
+    ),
+    "the rest in a part": (
+        ROW,
+        "          size: length\n",
+        "          size: rest\n",
+        [
+            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49: Something.value: only the last field of a message can take the rest",
+        ],
+    ),
+    "optional of no constant": (
+        ROW,
+        "    - old_kind: Byte1('K') | Byte1('O')\n",
+        "    - old_kind: Int8\n",
+        ["spec/shop/row.yaml:12: Row.old_kind: 'optional' belongs to a Byte1 with two or more constants only"],
+    ),
+    "nothing tells whether it is there": (
+        ROW,
+        "    - new_kind: Byte1('N')\n",
+        "    - new_kind: Int8\n",
+        [("spec/shop/row.yaml:12: Row.old_kind: a constant of one byte must follow, to tell whether it is there")],
+    ),
+    "the constant that tells is the same": (
+        ROW,
+        "    - new_kind: Byte1('N')\n",
+        "    - new_kind: Byte1('O')\n",
+        [("spec/shop/row.yaml:12: Row.old_kind and new_kind share a constant, so neither tells which is there")],
+    ),
+    "nothing depends on the optional field": (
+        ROW,
+        "      when: old_kind\n",
+        "      when: streaming\n      since: 2\n",
+        [
+            (
+                "spec/shop/row.yaml:12: Row.old_kind: the fields that follow it at once must be those with "
+                "'when: old_kind'"
+            )
+        ],
+    ),
+    "optional: false": (
+        ROW,
+        "      optional: true\n",
+        "      optional: false\n",
+        [
+            "spec/shop/row.yaml:13: 'optional' can only be true; leave it out otherwise",
+            (
+                "spec/shop/row.yaml:15: Row.old: 'when' names old_kind, which is always there; allowed: "
+                "streaming, parallel"
+            ),
+        ],
+    ),
+    "optional: yes": (
+        ROW,
+        "      optional: true\n",
+        "      optional: yes\n",
+        [
+            "spec/shop/row.yaml:13: 'optional' must be true or false",
+            (
+                "spec/shop/row.yaml:15: Row.old: 'when' names old_kind, which is always there; allowed: "
+                "streaming, parallel"
+            ),
+        ],
+    ),
+    "a since of zero": (
+        ROW,
+        "      since: 2\n      when",
+        "      since: 0\n      when",
+        [
+            "spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only",
+            "spec/shop/row.yaml:9: 'since' must be a whole number from 1 to 99",
+        ],
+    ),
+    "a since that is no number": (
+        ROW,
+        "      since: 2\n      when",
+        "      since: two\n      when",
+        [
+            "spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only",
+            "spec/shop/row.yaml:9: 'since' must be a whole number from 1 to 99",
+        ],
+    ),
+    "a since in quotes": (
+        ROW,
+        "      since: 2\n      when",
+        "      since: '2'\n      when",
+        [
+            "spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only",
+            "spec/shop/row.yaml:9: 'since' must be a whole number from 1 to 99",
+        ],
+    ),
+    "a field since a version that is nowhere": (
+        ROW,
+        "      since: 2\n      when",
+        "      since: 3\n      when",
+        ["spec/shop/row.yaml:8: Row.xid is since version 3, but the newest is 2"],
+    ),
+    "a message since a version that is nowhere": (
+        STREAM,
+        "Close:\n  ref: CLOSE\n  since: 2\n",
+        "Close:\n  ref: CLOSE\n  since: 3\n",
+        ["spec/shop/stream.yaml:18: Close is since version 3, but the newest is 2"],
+    ),
+    "a field before its message": (
+        STREAM,
+        "      nonzero: true\n",
+        "      nonzero: true\n      since: 1\n",
+        ["spec/shop/stream.yaml:11: Open.position is since version 1, but what it belongs to is since 2"],
+    ),
+    "also when, from the beginning": (
+        ROW,
+        "  callback: row_cb\n",
+        "  callback: row_cb\n  also when: parallel\n",
+        ["spec/shop/row.yaml:1: Row has 'also when', but it is there since version 1 anyway"],
+    ),
+    "also when of nothing": (
+        ROW,
+        "  callback: row_cb\n",
+        "  callback: row_cb\n  also when: sometimes\n",
+        ["spec/shop/row.yaml:5: 'also when' is 'sometimes'; allowed: streaming, parallel"],
+    ),
+    "a session fact of a version that is nowhere": (
+        PROTOCOL,
+        "  parallel:\n    since: 2\n",
+        "  parallel:\n    since: 3\n",
+        ["spec/shop/protocol.yaml:20: parallel is since version 3, but the newest is 2"],
+    ),
+    "versions out of order": (
+        PROTOCOL,
+        "  2:\n    module: v2",
+        "  3:\n    module: v2",
+        ["spec/shop/protocol.yaml:12: version '3' is out of order; 2 is expected here"],
+    ),
+    "a module twice": (
+        PROTOCOL,
+        "    module: v2\n",
+        "    module: v1\n",
+        ["spec/shop/protocol.yaml:12: module 'v1' is there twice"],
+    ),
+    "a module that is none": (
+        PROTOCOL,
+        "    module: v2\n",
+        "    module: V 2\n",
+        ["spec/shop/protocol.yaml:12: 'V 2' is no module name; lower-case letters, digits and _"],
+    ),
+    "an unknown place": (
+        ROW,
+        "  place: [outside, stream]\n",
+        "  place: [outside, street]\n",
+        ["spec/shop/row.yaml:5: 'place' has 'street'; allowed: outside, stream"],
+    ),
+    "an unknown callback": (
+        ROW,
+        "  callback: row_cb\n",
+        "  callback: column_cb\n",
+        ["spec/shop/row.yaml:4: 'callback' has 'column_cb'; allowed: row_cb, stream_cb"],
+    ),
+    "an unknown sender": (
+        ROW,
+        "  callback: row_cb\n",
+        "  callback: row_cb\n  from: nobody\n",
+        ["spec/shop/row.yaml:5: 'from' is 'nobody'; allowed: server, client"],
+    ),
+    "an unknown effect": (
+        ROW,
+        "  callback: row_cb\n",
+        "  callback: row_cb\n  transaction: forgets\n",
+        [
+            (
+                "spec/shop/row.yaml:5: 'transaction' is 'forgets'; allowed: begins, streams, commits, "
+                "prepares, aborts, commits prepared, rolls back prepared"
+            )
+        ],
+    ),
+    "a callback that sends nothing": (
+        PROTOCOL,
+        "[row_cb, stream_cb]",
+        "[row_cb, stream_cb, other_cb]",
+        ["spec/shop/protocol.yaml:1: callback 'other_cb' sends no message"],
+    ),
+    "a block that nothing closes": (
+        STREAM,
+        "  closes: stream\n",
+        "",
+        ["spec/shop/protocol.yaml:1: one message closes the block 'stream', but here it is none"],
+    ),
+    "a block that two open": (
+        ROW,
+        "  callback: row_cb\n",
+        "  callback: row_cb\n  opens: stream\n",
+        [
+            "spec/shop/protocol.yaml:1: one message opens the block 'stream', but here it is Row, Open",
+            "spec/shop/row.yaml:1: Row opens a block, so its place must be 'outside' alone",
+        ],
+    ),
+    "a fact that nothing clears": (
+        STREAM,
+        "  clears: streaming\n",
+        "",
+        ["spec/shop/protocol.yaml:17: streaming is set or cleared by a message, but not both"],
+    ),
+    "a message opens a block inside of one": (
+        STREAM,
+        "  place: outside\n",
+        "  place: [outside, stream]\n",
+        ["spec/shop/stream.yaml:1: Open opens a block, so its place must be 'outside' alone"],
+    ),
+    "part of something else": (
+        ROW,
+        "  part of: Cells\n",
+        "  part of: Row\n",
+        ["spec/shop/row.yaml:33: Cell says that it is part of Row, but it is part of Cells"],
+    ),
+    "part of nothing that contains it": (
+        ROW,
+        "      repeat: cell_count\n      doc: The values.\n",
+        (
+            "      repeat: cell_count\n"
+            "      doc: The values.\n"
+            "\n"
+            "Spare:\n"
+            "  part of: Row\n"
+            "  doc: Nobody needs it.\n"
+            "  fields:\n"
+            "    - size_of: Int8\n"
+            "      doc: Nothing.\n"
+        ),
+        ["spec/shop/row.yaml:33: Spare says that it is part of Row, but it is part of nothing"],
+    ),
+    "a part that contains itself": (
+        ROW,
+        "        - value: Byten\n          size: length\n          doc: The value.\n",
+        "        - value: Cells\n          doc: The value.\n",
+        [
+            "spec/shop/row.yaml:23: Cells contains itself: Cells > Cell > Cells",
+            "spec/shop/row.yaml:23: Cells says that it is part of Row, but it is part of Row, Cell",
+            "spec/shop/row.yaml:33: Cell contains itself: Cell > Cells > Cell",
+            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
+        ],
+    ),
+    "a boolean of four bytes": (
+        STREAM,
+        "    - first: Int8\n",
+        "    - first: Int32\n",
+        [("spec/shop/stream.yaml:14: Open.first: 'boolean' belongs to an Int8 or Byte1 without constant only")],
+    ),
+    "bits of a constant": (
+        STREAM,
+        "    - flags: Int8\n",
+        "    - flags: Int8(0)\n",
+        ["spec/shop/stream.yaml:28: Close.flags: 'bits' belongs to an Int8 or Byte1 without constant only"],
+    ),
+    "bits that are none": (
+        STREAM,
+        "        1: last\n",
+        "        3: last\n",
+        ["spec/shop/stream.yaml:30: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128"],
+    ),
+    "a bit without a name": (
+        STREAM,
+        "        1: last\n",
+        "        1: The Last\n",
+        ["spec/shop/stream.yaml:30: bit 1 must have a name of lower-case words joined by _"],
+    ),
+    "a value that is none": (
+        STREAM,
+        "        d: done\n",
+        "        done: d\n",
+        ["spec/shop/stream.yaml:34: 'done' is no value; a letter or a digit is expected"],
+    ),
+    "boolean and bits": (
+        STREAM,
+        "      boolean: true\n",
+        "      boolean: true\n      bits: {1: yes_it_is}\n",
+        ["spec/shop/stream.yaml:14: Open.first: only one of 'boolean', 'bits' and 'values' can be there"],
+    ),
+    "a byte of anything": (
+        STREAM,
+        "    - first: Int8\n      boolean: true\n",
+        "    - first: Byte1\n",
+        ["spec/shop/stream.yaml:14: Open.first: a Byte1 needs a constant, 'boolean', 'bits' or 'values'"],
+    ),
+    "nonzero of text": (
+        STREAM,
+        "    - rest: Byten\n      size: rest\n",
+        "    - rest: String\n      nonzero: true\n",
+        ["spec/shop/stream.yaml:37: Close.rest: 'nonzero' belongs to an integer without constant only"],
+    ),
+    "is of a named integer": (
+        STREAM,
+        "      nonzero: true\n",
+        "      nonzero: true\n      is: XLogRecPtr\n",
+        [("spec/shop/stream.yaml:11: Open.position: 'is' belongs to an integer without name and constant only")],
+    ),
+    "is of nothing": (
+        ROW,
+        "      when: streaming\n",
+        "      when: streaming\n      is: TransactionId\n",
+        ["spec/shop/row.yaml:11: 'is' is 'TransactionId'; allowed: XLogRecPtr, Oid"],
+    ),
+    "no doc of a field": (
+        ROW,
+        "      doc: Whose it is.\n",
+        "",
+        ["spec/shop/row.yaml:8: Row.xid has no 'doc'"],
+    ),
+    "no doc of a message": (
+        ROW,
+        "  doc: A row.\n",
+        "",
+        ["spec/shop/row.yaml:2: Row has no 'doc'"],
+    ),
+    "an empty doc": (
+        ROW,
+        "  doc: A row.\n",
+        "  doc: ''\n",
+        ["spec/shop/row.yaml:3: 'doc' must be a text"],
+    ),
+    "no fields": (
+        STREAM,
+        (
+            "    - tag: Byte1('S')\n"
+            "    - position: Int64 (XLogRecPtr)\n"
+            "      nonzero: true\n"
+            "      doc: Where.\n"
+            "    - first: Int8\n"
+            "      boolean: true\n"
+            "      doc: Whether it is the first.\n"
+        ),
+        "    []\n",
+        ["spec/shop/stream.yaml:9: 'fields' of Open must be a list of rows"],
+    ),
+    "a row that is a text": (
+        ROW,
+        "    - new_kind: Byte1('N')\n      doc: The new row follows.\n",
+        "    - new_kind\n",
+        ["spec/shop/row.yaml:18: a row of Row must read '- name: Type', its modifiers beneath"],
+    ),
+    "fields and alternatives": (
+        ROW,
+        "  part of: Cells\n",
+        "  part of: Cells\n  fields:\n    - kind: Byte1('x')\n      doc: What.\n",
+        ["spec/shop/row.yaml:33: Cell must have either 'fields' or 'one of'"],
+    ),
+    "a tab": (
+        ROW,
+        "  doc: A row.\n",
+        "\tdoc: A row.\n",
+        ["spec/shop/row.yaml:3: is no YAML: found character '\\t' that cannot start any token"],
+    ),
+    "an open bracket": (
+        ROW,
+        "  place: [outside, stream]\n",
+        "  place: [outside, stream\n",
+        ["spec/shop/row.yaml:6: is no YAML: expected ',' or ']', but got ':'"],
+    ),
+    "an open quote": (
+        ROW,
+        "  doc: A row.\n",
+        "  doc: 'A row.\n",
+        ["spec/shop/row.yaml:7: is no YAML: expected <block end>, but found '<scalar>'"],
+    ),
+    "an alias": (
+        ROW,
+        "    - old: Cells\n",
+        "    - old: *cells\n",
+        ["spec/shop/row.yaml:15: is no YAML: found undefined alias 'cells'"],
+    ),
+    "a thing used twice": (
+        ROW,
+        "  part of: Cells\n  doc: A value.\n",
+        "  part of: &anchor Cells\n  doc: *anchor\n",
+        [
+            "spec/shop/row.yaml:34: Cell has no 'doc'",
+            "spec/shop/row.yaml:34: is used a second time through an alias; write it out",
+        ],
+    ),
+    "two documents": (
+        ROW,
+        "\nCells:\n",
+        "\n---\nCells:\n",
+        ["spec/shop/row.yaml:23: is no YAML: but found another document"],
+    ),
+    "a key that is a list": (
+        ROW,
+        "  ref: ROW\n",
+        "  [ref]: ROW\n",
+        ["spec/shop/row.yaml:2: Row has no 'ref'", "spec/shop/row.yaml:2: a key must be a text"],
+    ),
+    "a file that is listed and is not there": (
+        PROTOCOL,
+        "files: [row, stream]",
+        "files: [row, stream, other]",
+        [("spec/shop/other.yaml:1: cannot be read: [Errno 2] No such file or directory: 'spec/shop/other.yaml'")],
+    ),
+    "a file that is there and not listed": (
+        PROTOCOL,
+        "files: [row, stream]",
+        "files: [row]",
+        [
+            "spec/shop/protocol.yaml:1: callback 'stream_cb' sends no message",
+            "spec/shop/protocol.yaml:1: one message closes the block 'stream', but here it is none",
+            "spec/shop/protocol.yaml:1: one message opens the block 'stream', but here it is none",
+            "spec/shop/stream.yaml:1: is not listed under 'files' in spec/shop/protocol.yaml",
+        ],
+    ),
+    "a file listed twice": (
+        PROTOCOL,
+        "files: [row, stream]",
+        "files: [row, stream, row]",
+        ["spec/shop/protocol.yaml:25: 'files' has 'row' twice"],
+    ),
+    "a file outside of the folder": (
+        PROTOCOL,
+        "files: [row, stream]",
+        "files: [row, stream, ../types]",
+        ["spec/shop/protocol.yaml:25: '../types' is no file name; lower-case letters, digits and _"],
+    ),
+    "a base that is none": (
+        TYPES_FILE,
+        "  base: Int32\n",
+        "  base: Int24\n",
+        ["spec/types.yaml:7: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64"],
+    ),
+    "signed neither yes nor no": (
+        TYPES_FILE,
+        "  base: Int32\n  signed: false\n",
+        "  base: Int32\n  signed: maybe\n",
+        ["spec/types.yaml:8: 'signed' must be true or false"],
+    ),
+    "a Python type that is none": (
+        TYPES_FILE,
+        "  python: Oid\n",
+        "  python: str\n",
+        ["spec/types.yaml:9: 'python' is 'str'; allowed: Lsn, TimestampTz, TransactionId, Oid, int"],
+    ),
+    "a type without base": (
+        TYPES_FILE,
+        "  base: Int32\n",
+        "",
+        ["spec/types.yaml:6: type 'Oid' has no 'base'"],
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def _findings(changes: dict[str, str]) -> list[str]:
+    with pytest.raises(SpecError) as error:
+        load(write(Path(), changes))
+    assert str(error.value) == "\n".join(map(str, error.value.findings))
+    return list(map(str, error.value.findings))
+
+
+def test_the_spec_that_the_tests_break_is_right() -> None:
+    (protocol,) = load(write(Path()))
+    assert [message.name for message in protocol.messages] == ["Row", "Open", "Close"]
+    assert [part.name for part in protocol.parts] == ["Cells", "Cell"]
+
+
+@pytest.mark.parametrize(("file", "old", "new", "findings"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_mistake_is_reported_with_its_place(file: str, old: str, new: str, findings: list[str]) -> None:
+    assert _findings(changed(file, old, new)) == findings
+
+
+def test_names_that_are_one_in_python_are_reported() -> None:
+    close = FILES[STREAM].replace("Close:", "Stream Close:")
+    again = "StreamClose:" + close.partition("Stream Close:")[2].replace("'E'", "'F'").replace("ref: CLOSE", "ref: C")
+    found = _findings({STREAM: f"{close}\n{again}"})
+    assert "spec/shop/stream.yaml:41: 'StreamClose' is there twice, first in spec/shop/stream.yaml:18" in found
+
+
+def test_no_versions_are_reported() -> None:
+    text = FILES[PROTOCOL]
+    versions = text[text.index("versions:") : text.index("session:")]
+    found = _findings(changed(PROTOCOL, versions, "versions: {}\n"))
+    assert found[0] == "spec/shop/protocol.yaml:6: a protocol has at least one version"
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    changes = {
+        "types.yaml": FILES["types.yaml"].replace("base: Int32", "base: Int24"),
+        PROTOCOL: FILES[PROTOCOL]
+        .replace("anchor: SHOP-", "anchor: SHOP-\nlicence: none")
+        .replace("    module: v2", "    module: v1"),
+        ROW: FILES[ROW]
+        .replace("    - xid: Int32\n", "    - xid: Int24\n")
+        .replace("      when: old_kind\n", "      when: new_kind\n")
+        .replace("      repeat: cell_count\n", "      repeat: cells_count\n")
+        .replace("  doc: A value.\n  one of", "  doc: A value.\n  doc: Again.\n  one of"),
+        STREAM: FILES[STREAM]
+        .replace("    - tag: Byte1('E')\n", "    - tag: Byte1('S')\n")
+        .replace("        1: last\n", "        3: last\n")
+        .replace("  ref: CLOSE\n", "  ref: CLOSE\n  colour: red\n"),
+        "shop/spare.yaml": "Spare: {}\n",
+    }
+    found = _findings(changes)
+    assert found == [
+        "spec/shop/protocol.yaml:5: unknown key 'licence' of the protocol; allowed: " + PROTOCOL_KEYS,
+        "spec/shop/protocol.yaml:13: module 'v1' is there twice",
+        f"spec/shop/row.yaml:8: Row.xid: 'Int24' is no type; allowed: {TYPES}",
+        "spec/shop/row.yaml:12: Row.old_kind: the fields that follow it at once must be those with 'when: old_kind'",
+        "spec/shop/row.yaml:15: Row.old: 'when' names new_kind, which comes later; allowed: streaming, parallel, old_kind",
+        "spec/shop/row.yaml:29: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count",
+        "spec/shop/row.yaml:36: key 'doc' is there twice, first in line 35",
+        "spec/shop/spare.yaml:1: is not listed under 'files' in spec/shop/protocol.yaml",
+        f"spec/shop/stream.yaml:20: unknown key 'colour' of Close; allowed: {MESSAGE_KEYS}",
+        "spec/shop/stream.yaml:28: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1), "
+        "which the server sends too",
+        "spec/shop/stream.yaml:31: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128",
+        "spec/types.yaml:7: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64",
+    ]
+
+
+def test_one_tag_may_be_sent_in_both_directions() -> None:
+    text = FILES[ROW].replace("  callback: row_cb\n", "  callback: row_cb\n  from: client\n", 1)
+    load(write(Path(), {ROW: text.replace("Byte1('R')", "Byte1('S')")}))
+
+
+# Files that are hardly YAML, or hardly a mapping, and the finding.
+ODD_FILES = {
+    "nothing": ("", "spec/shop/row.yaml:1: is empty; a mapping is expected"),
+    "a comment": ("# nothing\n", "spec/shop/row.yaml:1: is empty; a mapping is expected"),
+    "a text": ("\nrow\n", "spec/shop/row.yaml:2: holds no mapping; the top of the file must be one"),
+    "a list": ("- row\n", "spec/shop/row.yaml:1: holds no mapping; the top of the file must be one"),
+    "a number": ("42\n", "spec/shop/row.yaml:1: holds no mapping; the top of the file must be one"),
+    "a row that is a text": ("Row: R\n", "spec/shop/row.yaml:1: 'Row' must be a mapping"),
+    "a row that is a list": ("Row: [R]\n", "spec/shop/row.yaml:1: 'Row' must be a mapping"),
+    "a row that is nothing": ("Row:\n", "spec/shop/row.yaml:1: 'Row' must be a mapping"),
+    "a loop": ("&a Row: &b\n  doc: *b\n", "spec/shop/row.yaml:1: is used a second time through an alias; write it out"),
+    "many levels": ("[" * 30 + "]" * 30 + "\n", "spec/shop/row.yaml:1: is nested too deeply"),
+    "too many levels": ("[" * 600 + "\n", "spec/shop/row.yaml:1: is nested too deeply"),
+    "a character that must not be": ("Row: \x01\n", None),
+    "a directive": ("%YAML 9.9\n---\nRow: {}\n", None),
+    "a tag of a Python object": ("Row: !!python/object:os.system {}\n", None),
+    "a merge key": (
+        "Row:\n  <<: {ref: ROW}\n",
+        f"spec/shop/row.yaml:2: unknown key '<<' of Row; allowed: {MESSAGE_KEYS}",
+    ),
+    "an escape of no character": ('Row: "\\U00110000"\n', None),
+    "a surrogate": ('Row:\n  doc: "\\uD800"\n', None),
+}
+
+
+@pytest.mark.parametrize(("text", "finding"), ODD_FILES.values(), ids=ODD_FILES.keys())
+def test_an_odd_file_is_reported_and_nothing_else(text: str, finding: str | None) -> None:
+    found = _findings({ROW: text})
+    assert finding is None or finding in found
+    assert all(line.startswith("spec/shop/") for line in found)
+
+
+def test_an_escape_far_beyond_the_last_character_is_reported() -> None:
+    _findings({ROW: 'Row: "\\UFFFFFFFF"\n'})
+
+
+def test_a_file_in_another_encoding_is_reported() -> None:
+    spec = write(Path())
+    (spec / ROW).write_bytes("Row:\n  doc: Tür\n".encode("latin-1"))
+    with pytest.raises(SpecError) as error:
+        load(spec)
+    assert any(str(found).startswith("spec/shop/row.yaml:1: cannot be read: ") for found in error.value.findings)
+
+
+def test_a_byte_order_mark_and_other_line_ends_are_nothing_odd() -> None:
+    spec = write(Path())
+    for name, text in FILES.items():
+        (spec / name).write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    load(spec)
+
+
+def test_a_spec_that_is_not_there_is_reported() -> None:
+    with pytest.raises(SpecError) as error:
+        load(Path("nowhere"))
+    assert list(map(str, error.value.findings)) == [
+        "nowhere/*/protocol.yaml:1: no such file; a spec has at least one protocol",
+        "nowhere/types.yaml:1: cannot be read: [Errno 2] No such file or directory: 'nowhere/types.yaml'",
+    ]
+
+
+def test_a_folder_in_place_of_a_file_is_reported() -> None:
+    spec = write(Path())
+    (spec / ROW).unlink()
+    (spec / ROW).mkdir()
+    with pytest.raises(SpecError) as error:
+        load(spec)
+    assert "spec/shop/row.yaml:1: cannot be read: [Errno 21] Is a directory: 'spec/shop/row.yaml'" in map(
+        str, error.value.findings
+    )
+
+
+@pytest.mark.parametrize("command", ["check", "regen"])
+def test_a_command_prints_every_finding_and_exits_with_2(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = changed(ROW, "xid: Int32", "xid: Int24") | changed(STREAM, "        1: last\n", "        3: last\n")
+    write(Path(), changes)
+    assert main([command, "--spec", "spec", "--out", "out"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err == (
+        f"spec/shop/row.yaml:8: Row.xid: 'Int24' is no type; allowed: {TYPES}\n"
+        "spec/shop/stream.yaml:30: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128\n"
+    )
+    assert not Path("out").exists()
+
+
+def test_the_program_exits_with_2_and_without_a_traceback() -> None:
+    write(Path(), {ROW: "Row: [\n"})
+    result = subprocess.run(
+        [sys.executable, "-m", "codegen", "check", "--spec", "spec"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == ("spec/shop/row.yaml:2: is no YAML: expected the node content, but found '<stream end>'\n")
