@@ -1,0 +1,161 @@
+"""Batches to Arrow: the columnar decoder and wide tables beside `parse`, construct, pypgoutput and a bare copy."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from bench.corpus import messages
+from bench.measure import Contender, Row, consume, rates
+from logicalrep import TransactionId, v1, v4
+from logicalrep.columnar import Session, decode_batch, default_backend
+from logicalrep_pipeline.captures import Capture
+from logicalrep_pipeline.wide import WideTables
+
+_UNIT = "messages/s"
+_ALL = 1 << 40
+_LIMIT = 300_000
+_WIDE = 30_000
+_SHARED = Path(__file__).parents[2] / "shared" / "perf"
+
+
+def rows(rounds: int = 7) -> list[Row]:
+    """The table's rows: medians of interleaved rounds, in one process."""
+    _, data = messages(_LIMIT)
+    array = pa.array(data, pa.binary())
+    _, streamed = streamed_messages(_LIMIT)
+    streamed_array = pa.array(streamed, pa.binary())
+    payload = np.frombuffer(b"".join(data), np.uint8)
+    target = np.empty_like(payload)
+    one, four = Session(version=1), Session(version=4, parallel=True)
+    contenders = [
+        Contender("copy of the bytes", len(data), lambda: np.copyto(target, payload)),
+        Contender("columnar, all in one batch", len(data), _decoder(array, one, _ALL)),
+        Contender("columnar, batches of 10,000", len(data), _decoder(array, one, 10_000)),
+        Contender("columnar, batches of 2,000", len(data), _decoder(array, one, 2_000)),
+        Contender("columnar, version 4, streamed", len(streamed), _decoder(streamed_array, four, 10_000)),
+        Contender("columnar, values as strings", len(data), _decoder(array, one, 10_000, values="string")),
+        Contender("wide tables, strings", len(data), _wide(array, one, typed=False)),
+        Contender("wide tables, typed", len(data), _wide(array, one, typed=True)),
+        Contender("columnar, numpy alone", len(data), _decoder(array, one, 10_000, backend="numpy")),
+        *_per_message(data),
+    ]
+    if default_backend() != "numba":
+        contenders = [each for each in contenders if each.name in ("copy of the bytes", "columnar, numpy alone")]
+    found = rates(contenders, rounds)
+    size = len(payload) / len(data)
+    peer = next((name for name in ("pypgoutput", "parse") if name in found), None)
+    table = []
+    for name, value in found.items():
+        ratio = value / found[peer] if peer is not None and name != peer else None
+        table.append(Row(name, value, _UNIT, ratio, f"{peer}:" if ratio is not None else ""))
+    table.append(Row("columnar, batches of 10,000: bytes", found["columnar, batches of 10,000"] * size / 1e6, "MB/s"))
+    for of in ("copy of the bytes", "parse"):
+        if of in found:
+            ratio = found["columnar, batches of 10,000"] / found[of]
+            table.append(Row(f"columnar to {of}", ratio, "times"))
+    return table + _starts()
+
+
+def streamed_messages(limit: int) -> tuple[str, list[bytes]]:
+    """What was taken, and up to `limit` messages of protocol version 4 with streaming = parallel, in order."""
+    path = _SHARED / "v4.bin.gz"
+    if path.exists():
+        with Capture.open(path) as capture:
+            return "capture of a server", [data for _, (_, data) in zip(range(limit), capture, strict=False)]
+    return "made by the encoder", list(_streamed(messages(limit)[1]))
+
+
+def _streamed(unstreamed: list[bytes]) -> list[bytes]:
+    """The same rows in segments of one streamed transaction each."""
+    made: list[bytes] = []
+    xid = TransactionId(700)
+    for data in unstreamed:
+        if data[:1] == b"B":
+            xid = v1.parse(data).xid  # type: ignore[union-attr,assignment]
+            made.append(v4.StreamStart(xid=xid, first_segment=True).build())
+        elif data[:1] == b"C":
+            made.append(v4.StreamStop().build())
+        else:
+            made.append(data[:1] + xid.to_bytes(4, "big") + data[1:])
+    return made
+
+
+def _decoder(array: pa.Array, session: Session, size: int, **arguments: object) -> Callable[[], object]:
+    def run() -> None:
+        state = session
+        for start in range(0, len(array), size):
+            _, state = decode_batch(array[start : start + size], state, **arguments)  # type: ignore[arg-type]
+
+    return run
+
+
+def _wide(array: pa.Array, session: Session, *, typed: bool) -> Callable[[], object]:
+    def run() -> None:
+        wide = WideTables(session, typed=typed)
+        for start in range(0, len(array), _WIDE):
+            wide.decode(array[start : start + _WIDE])
+
+    return run
+
+
+def _per_message(data: list[bytes]) -> list[Contender]:
+    """Those that make an object of each message, on as many as they read in the time of the others."""
+    some, few = data[:20_000], data[:2_000]
+    structs = {
+        ord(layout.tag): layout.struct for layout in (v1.Begin, v1.Commit, v1.Relation, v1.Insert, v1.Update, v1.Delete)
+    }
+    found = [
+        Contender("parse", len(some), lambda: consume(map(v1.parse, some))),
+        Contender("construct", len(few), lambda: consume(structs[each[0]].parse(each) for each in few)),
+    ]
+    try:
+        from pypgoutput import decoders
+    except ImportError:
+        return found
+    names = ("Begin", "Commit", "Relation", "Insert", "Update", "Delete")
+    peer = {ord(getattr(v1, name).tag): getattr(decoders, name) for name in names}
+    return [*found, Contender("pypgoutput", len(some), lambda: consume(peer[each[0]](each) for each in some))]
+
+
+_START = """
+import sys, time
+start = time.perf_counter()
+import pyarrow as pa
+between = time.perf_counter()
+from logicalrep.columnar import Session, decode_batch
+imported = time.perf_counter()
+decode_batch(pa.array([bytes.fromhex("4f000000000000000100")], pa.binary()), Session(version=1))
+print(imported - between, time.perf_counter() - imported)
+"""
+
+
+def _starts() -> list[Row]:
+    """How long it takes to begin, in processes of their own, and the most memory that this one had."""
+    command = [sys.executable, "-c", _START]
+    subprocess.run(command, check=True, capture_output=True)
+    again = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return [
+        Row("columnar, import beside pyarrow's", float(again[0]) * 1000, "ms"),
+        Row("columnar, first batch, compiled before", float(again[1]) * 1000, "ms"),
+        Row("most memory of this benchmark", peak, "MiB"),
+    ]
+
+
+def main() -> int:
+    """Print the table."""
+    for row in rows():
+        ratio = f"  {row.to} {row.ratio:.1f} times" if row.ratio is not None else ""
+        print(f"{row.name:<40}{row.value:>14,.1f} {row.unit}{ratio}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,307 @@
+"""Wide tables: the rows of each relation of a batch as typed Arrow columns by name. Needs `logicalrep[arrow]`.
+
+    wide = WideTables(Session(version=1))
+    for messages in batches:                      # pyarrow arrays of whole messages
+        for table in wide.decode(messages):
+            table.new.values["price"]             # decimal128(10, 2), null where no price was sent
+            table.new.states["price"]             # why: ord("n") is NULL, ord("u") unchanged, 0 absent
+
+A row is bound to the Relation that is current where it arrives, so a change of the schema within a batch gives a table
+before it and one after it; a Relation that says the same again does not. What a type becomes is what `values` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep import Oid
+from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, walk_batch
+from logicalrep.layouts import LOGICALREP
+from logicalrep.versions import PARSE, Relation, Type
+from logicalrep_pipeline.relations import Relation as Table
+from logicalrep_pipeline.values import Column, ColumnType, column_type
+from logicalrep_pipeline.wide_columns import Cells, Reader, Rows
+
+__all__ = ["Rows", "WideTable", "WideTables"]
+
+Ints = NDArray[Any]
+
+_TEXT_OID = 25
+_KEY = ord("K")
+
+
+@dataclass(frozen=True, slots=True)
+class WideTable:
+    """The changes of one table in a batch, while its Relation says the same."""
+
+    relation: Table
+    """What its Relation says."""
+    rows: pa.Array
+    """int64: the index of each change's message in the batch, in ascending order."""
+    tags: pa.Array
+    """string: I, U or D."""
+    xids: pa.Array
+    """int64: the id of the streamed transaction or subtransaction; null outside of stream segments."""
+    old_kinds: pa.Array
+    """string: K or O, what the old row is; null where there is none."""
+    old: Rows
+    """The old rows, one for each change: of an Insert absent, of a key the key's columns only, the others absent."""
+    new: Rows
+    """The new rows, one for each change; of a Delete absent."""
+
+    def batch(self) -> pa.RecordBatch:
+        """All of it as one batch: row, tag, xid, old_kind; then old, new, old_states and new_states as structs."""
+        columns: dict[str, pa.Array] = {
+            "row": self.rows,
+            "tag": self.tags,
+            "xid": self.xids,
+            "old_kind": self.old_kinds,
+        }
+        for name, rows in (("old", self.old), ("new", self.new)):
+            columns[name] = rows.values.to_struct_array()
+            columns[f"{name}_states"] = rows.states.to_struct_array()
+        return pa.RecordBatch.from_pydict(columns)
+
+
+@dataclass
+class _Version:
+    """A relation while its Relation says the same."""
+
+    relation: Table
+    reader: Reader
+    rows: list[Ints] = field(default_factory=list)
+
+
+class WideTables:
+    """Decodes the batches of one session, in the order in which they come, and keeps what its Relations say."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        typed: bool = True,
+        for_spark: bool = False,
+        lc_monetary: str | None = None,
+        backend: Any = None,
+    ) -> None:
+        """Wide tables from a session's start on.
+
+        Args:
+            session: the session's state where the first batch begins.
+            typed: False makes every column a string, with PostgreSQL's text of values in binary format.
+            for_spark: make the Arrow types that are Spark's (see `values.ColumnType.arrow_type`).
+            lc_monetary: the server's setting, if it is known (see `values.column_type`).
+            backend: as for `logicalrep.columnar.decode_batch`.
+        """
+        self.session = session
+        """The session's state after the last batch."""
+        self.typed = typed
+        self.for_spark = for_spark
+        self.lc_monetary = lc_monetary
+        self.backend = backend
+        self._types: dict[int, Any] = {}
+        self._current: dict[int, _Version] = {}
+
+    def decode(self, messages: pa.Array | pa.ChunkedArray) -> list[WideTable]:
+        """The tables of the next batch, in the order of their first changes.
+
+        Raises:
+            DecodeError: a message is refused by `parse`, no Relation has described its table, or it has another number
+                of values than the table has columns; `row` is its index. What was read of the batch is forgotten.
+            TypeError, ValueError: as logicalrep.columnar.decode_batch.
+        """
+        walked = walk_batch(messages, self.session, backend=self.backend)
+        types, current = dict(self._types), dict(self._current)
+        try:
+            versions = self._versions(walked)
+            tables = [self._table(walked, version) for version in versions]
+        except ValueError:
+            self._types, self._current = types, current
+            raise
+        self.session = walked.session
+        return sorted(tables, key=lambda table: table.rows[0].as_py())
+
+    def _versions(self, batch: WalkedBatch) -> list[_Version]:
+        """The relations with changes in the batch, each with the rows of its changes."""
+        number = {column.name: index for index, column in enumerate(batch.columns)}
+        tags = batch.walked.tags
+        described = np.flatnonzero((tags == ord("R")) | (tags == ord("Y")))
+        is_change = (tags == ord("I")) | (tags == ord("U")) | (tags == ord("D"))
+        changes = np.flatnonzero(is_change)
+        oids = batch.walked.fixed[number["relation_id"]].view(np.uint32) if len(changes) else np.empty(0, np.uint32)
+        touched: dict[int, _Version] = {}
+        streaming = self._streaming(tags) if len(described) else None
+        start = 0
+        for row in [*described.tolist(), len(tags)]:
+            if streaming is None or row == len(tags):
+                first, last = np.searchsorted(changes, [start, len(tags)])
+                self._assign(batch, changes[first:last], oids, touched)
+                break
+            message = PARSE[self.session.version](
+                self._bytes(batch, row),
+                streaming=bool(streaming[row]),
+                parallel=self.session.parallel,
+                encoding=self.session.encoding,
+            )
+            if isinstance(message, Type):
+                self._types[message.type_id] = message
+                continue
+            assert isinstance(message, Relation)
+            relation = self._described(message)
+            known = self._current.get(message.relation_id)
+            if known is None or known.relation != relation:
+                # Changes up to here belong to what the Relations said before.
+                first, last = np.searchsorted(changes, [start, row])
+                self._assign(batch, changes[first:last], oids, touched)
+                start = row
+                self._current[message.relation_id] = self._version(relation)
+        return list(touched.values())
+
+    def _streaming(self, tags: Ints) -> NDArray[np.bool_]:
+        """Whether each message lies in a segment of a streamed transaction."""
+        result = np.empty(len(tags), bool)
+        streaming, start = self.session.streaming, 0
+        for row in np.flatnonzero((tags == ord("S")) | (tags == ord("E"))).tolist():
+            result[start : row + 1] = streaming
+            streaming, start = tags[row] == ord("S"), row + 1
+        result[start:] = streaming
+        return result
+
+    def _bytes(self, batch: WalkedBatch, row: int) -> bytes:
+        return batch.data[batch.offsets[row] : batch.offsets[row + 1]].tobytes()
+
+    def _assign(self, batch: WalkedBatch, changes: Ints, oids: Ints, touched: dict[int, _Version]) -> None:
+        """Give changes to the versions of their relations that are current."""
+        for oid, rows in _by_value(oids[changes], changes):
+            version = self._current.get(oid)
+            if version is None:
+                raise self._error(
+                    batch, int(rows[0]), "relation_id", "a table that a Relation has described", f"OID {oid}"
+                )
+            if id(version) not in touched:
+                version.rows = []
+                touched[id(version)] = version
+            version.rows.append(rows)
+
+    def _described(self, message: Relation) -> Table:
+        return Table(
+            relation_id=message.relation_id,
+            schema=message.namespace or "pg_catalog",
+            name=message.name,
+            replica_identity=message.replica_identity,
+            columns=message.columns,
+            types=tuple(self._types.get(column.type_id) for column in message.columns),
+        )
+
+    def _version(self, relation: Table) -> _Version:
+        columns = []
+        for column in relation.columns:
+            its_type = column_type(column.type_id, column.type_modifier, self._types, lc_monetary=self.lc_monetary)
+            if not self.typed:
+                its_type = _as_sent(its_type)
+            columns.append(Column(column.name, its_type, table=str(relation), encoding=self.session.encoding))
+        in_key = [column.key for column in relation.columns]
+        return _Version(relation, Reader(columns, in_key, for_spark=self.for_spark))
+
+    def _table(self, batch: WalkedBatch, version: _Version) -> WideTable:
+        rows = np.sort(np.concatenate(version.rows))
+        number = {column.name: index for index, column in enumerate(batch.columns)}
+        walked = batch.walked
+        old_kinds = _taken(walked.fixed.get(number["old_kind"]), rows, np.uint8)
+        xids = pa.nulls(len(rows), pa.int64())
+        if number["xid"] in walked.fixed:
+            values = walked.fixed[number["xid"]][rows].view(np.uint32).astype(np.int64)
+            xids = pa.array(values, mask=~_has(batch, number["xid"], rows))
+        return WideTable(
+            relation=version.relation,
+            rows=pa.array(rows),
+            tags=_characters(walked.tags[rows]),
+            xids=xids,
+            old_kinds=_characters(old_kinds),
+            old=self._rows(batch, version, number["old"], rows, old_kinds == _KEY),
+            new=self._rows(batch, version, number["new"], rows, np.zeros(len(rows), bool)),
+        )
+
+    def _rows(self, batch: WalkedBatch, version: _Version, number: int, rows: Ints, is_key: NDArray[np.bool_]) -> Rows:
+        """The old or new rows; those of `is_key` have the key's columns only."""
+        found = batch.walked.cells.get(number)
+        there = np.zeros(len(rows), bool) if found is None else _has(batch, number, rows)
+        if found is None or not there.any():
+            return version.reader.absent(len(rows))
+        widths = found.offsets[rows + 1] - found.offsets[rows]
+        wrong = np.flatnonzero(there & (widths != len(version.reader.columns)))
+        if len(wrong):
+            raise self._error(
+                batch,
+                int(rows[wrong[0]]),
+                f"{batch.columns[number].name}.column_count",
+                f"{len(version.reader.columns)} values, as many as {version.relation} has columns",
+                str(int(widths[wrong[0]])),
+            )
+        cells = Cells(batch.data, found.kinds, found.starts, found.lengths)
+        return version.reader.read(cells, np.where(there, found.offsets[rows], -1), is_key)
+
+    def _error(self, batch: WalkedBatch, row: int, path: str, expected: str, found: str) -> RowDecodeError:
+        from logicalrep.walk import walk
+
+        data = self._bytes(batch, row)
+        streaming = bool(self._streaming(batch.walked.tags)[row])
+        facts = {"streaming": streaming, "parallel": self.session.parallel}
+        steps = walk(LOGICALREP, self.session.version, data, facts=facts, encoding=self.session.encoding)
+        offset = next(step.offset for step in steps if step.path == path)
+        layout = LOGICALREP.message(data[0])
+        assert layout is not None
+        return RowDecodeError(layout.name, path, offset, expected, found, row)
+
+    @property
+    def relations(self) -> dict[Oid, Table]:
+        """What the last Relation of each table says, by its OID."""
+        return {Oid(oid): version.relation for oid, version in self._current.items()}
+
+
+def _as_sent(its_type: ColumnType) -> ColumnType:
+    """The type with its text as it was sent, and PostgreSQL's text of what came in binary format."""
+    return replace(
+        column_type(_TEXT_OID),
+        name=its_type.name,
+        from_binary=lambda value, encoding: its_type.to_text(its_type.from_binary(value, encoding)),
+    )
+
+
+def _by_value(values: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
+    """The rows of each value. A pass for each of a few values costs less than to sort."""
+    left = values
+    for _ in range(8):
+        if not len(left):
+            return
+        same = left == left[0]
+        yield int(left[0]), rows[same]
+        left, rows = left[~same], rows[~same]
+    order = np.argsort(left, kind="stable")
+    left, rows = left[order], rows[order]
+    starts = np.flatnonzero(np.diff(left, prepend=-1))
+    for start, stop in zip(starts, [*starts[1:], len(left)], strict=True):
+        yield int(left[start]), rows[start:stop]
+
+
+def _has(batch: WalkedBatch, number: int, rows: Ints) -> NDArray[np.bool_]:
+    """Whether rows have a column."""
+    bits = batch.walked.validity[number]
+    return (bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
+
+
+def _taken(values: Ints | None, rows: Ints, dtype: Any) -> Ints:
+    return np.zeros(len(rows), dtype) if values is None else values[rows].view(dtype)
+
+
+def _characters(values: Ints) -> pa.Array:
+    """Characters as strings, 0 as null."""
+    offsets = pa.py_buffer(np.arange(len(values) + 1, dtype=np.int32))
+    validity = None if values.all() else pa.py_buffer(np.packbits(values != 0, bitorder="little"))
+    return pa.Array.from_buffers(pa.string(), len(values), [validity, offsets, pa.py_buffer(values.copy())])

@@ -1,0 +1,121 @@
+"""What a batch must hold, from `parse`: each row as the columns that are not null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from logicalrep import DecodeError, TimestampTz
+from logicalrep.columnar import Session, decode_batch
+from logicalrep.layouts import LOGICALREP
+from logicalrep.v1 import Column, TupleData
+from logicalrep.versions import PARSE
+from tests.codecs.captured import Capture
+
+_UNIX_EPOCH = 946_684_800_000_000
+_SINCE = {layout.tag: layout for layout in LOGICALREP.messages}
+
+
+def session_of(capture: Capture) -> Session:
+    """The session of a capture, at its start."""
+    return Session(
+        version=capture.version, parallel=capture.parallel, two_phase=capture.two_phase, encoding=capture.encoding
+    )
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What stands in place of a row that `parse` refuses."""
+
+    error: str
+    data: bytes
+
+
+def parsed(messages: Iterable[bytes], session: Session) -> Iterator[Any]:
+    """What `parse` makes of each message, with the session's state kept here: a message or a Refused."""
+    streaming = session.streaming
+    for data in messages:
+        layout = _SINCE.get(data[:1].decode("latin-1"))
+        version = session.version
+        if layout is not None and session.two_phase and layout.also_when == "two_phase":
+            version = max(version, layout.since)
+        try:
+            message = PARSE[version](data, streaming=streaming, parallel=session.parallel, encoding=session.encoding)
+        except DecodeError as error:
+            yield Refused(str(error), data)
+            continue
+        yield message
+        if message.tag in "SE" and session.version > 1:
+            streaming = message.tag == "S"
+
+
+def row_of(message: Any) -> dict[str, Any]:
+    """A message as a row of a batch."""
+    if isinstance(message, Refused):
+        return {"error": message.error, "data": message.data}
+    row = {"tag": message.tag}
+    for field in fields(message):
+        value = _value(getattr(message, field.name))
+        if value is not None:
+            row[field.name] = value
+    return row
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, TupleData):
+        return [{"kind": kind, "value": cell} for kind, cell in zip(value.kinds, value.values, strict=True)]
+    if isinstance(value, Column):
+        return {field.name: _value(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple):
+        return [_value(item) for item in value]
+    if isinstance(value, TimestampTz):
+        # As Arrow counts, and in its 64 bits.
+        return (int(value) + _UNIX_EPOCH + (1 << 63)) % (1 << 64) - (1 << 63)
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, int) else value
+
+
+def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """A batch's rows, each as the columns that are not null; times as their integers."""
+    batch.validate(full=True)
+    columns: dict[str, list[Any]] = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_timestamp(column.type):
+            column = column.view(pa.int64())
+        if column.null_count < len(column):
+            columns[name] = column.to_pylist()
+    return [
+        {name: values[row] for name, values in columns.items() if values[row] is not None}
+        for row in range(batch.num_rows)
+    ]
+
+
+def decode_in_batches(
+    messages: Sequence[bytes], session: Session, size: int, **arguments: Any
+) -> tuple[pa.Table, Session]:
+    """Decode so many messages at a time, each batch going on where the one before it ended."""
+    array = pa.array(messages, pa.binary())
+    batches = []
+    for start in range(0, len(messages), size):
+        batch, session = decode_batch(array[start : start + size], session, **arguments)
+        batches.append(batch)
+    return pa.Table.from_batches(batches), session
+
+
+def check(messages: Sequence[bytes], session: Session, **arguments: Any) -> None:
+    """Hold a batch of these messages, refused ones marked, to what `parse` says."""
+    batch, after = decode_batch(pa.array(messages, pa.binary()), session, errors="column", **arguments)
+    expected = list(parsed(messages, session))
+    assert rows_of(batch) == [row_of(message) for message in expected]
+    streaming = session.streaming
+    for message in expected:
+        if not isinstance(message, Refused) and message.tag in "SE":
+            streaming = message.tag == "S"
+    assert after.streaming == streaming

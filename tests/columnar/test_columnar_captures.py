@@ -1,0 +1,73 @@
+"""Batches of messages that real servers sent: equal to `parse`, in every size of batch, with both walkers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from logicalrep.columnar import decode_batch
+from tests.codecs.captured import SELECTION, capture_files, read
+from tests.columnar.expected import check, decode_in_batches, parsed, row_of, rows_of, session_of
+from tests.conftest import SHARED_CAPTURES
+
+# A kernel takes seconds to compile, so that the selection is decoded with that of one version.
+_SELECTED = capture_files(SELECTION)
+_SHARED = capture_files(SHARED_CAPTURES)
+
+
+def _name(path: Path) -> str:
+    return "/".join(path.parts[-3:]).removesuffix(".jsonl.gz")
+
+
+@pytest.mark.parametrize("path", _SELECTED, ids=_name)
+def test_numpy_gives_what_parse_gives(path: Path) -> None:
+    capture = read(path)
+    check(capture.messages, session_of(capture), backend="numpy")
+
+
+@pytest.mark.parametrize("path", [path for path in _SELECTED if "/v4" in str(path)], ids=_name)
+def test_the_kernel_gives_what_parse_gives(path: Path) -> None:
+    capture = read(path)
+    check(capture.messages, session_of(capture), backend="numba")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_batches_go_on_where_the_one_before_ended(size: int) -> None:
+    path = next(path for path in _SELECTED if "/v4" in str(path) and "stream" in str(path))
+    capture = read(path)
+    messages = capture.messages[:2000]
+    whole, after = decode_in_batches(messages, session_of(capture), len(messages))
+    parts, after_parts = decode_in_batches(messages, session_of(capture), size)
+    assert parts.combine_chunks().equals(whole.combine_chunks())
+    assert after_parts == after
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", _SHARED, ids=_name)
+def test_the_corpus(path: Path) -> None:
+    capture = read(path)
+    session = session_of(capture)
+    array = pa.array(capture.messages, pa.binary())
+    whole, after = decode_batch(array, session, backend="numba")
+    assert rows_of(whole) == [row_of(message) for message in parsed(capture.messages, session)]
+    by_numpy, after_numpy = decode_batch(array, session, backend="numpy")
+    assert by_numpy.equals(whole)
+    assert after_numpy == after
+    for size in (2, 7, 1000):
+        parts, after_parts = decode_in_batches(capture.messages, session, size, backend="numba")
+        assert parts.combine_chunks().to_batches()[0].equals(whole), size
+        assert after_parts == after
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", _SHARED[::12], ids=_name)
+def test_the_corpus_in_the_smallest_batches(path: Path) -> None:
+    capture = read(path)
+    session = session_of(capture)
+    whole, after = decode_in_batches(capture.messages, session, len(capture.messages))
+    for backend, size in (("numba", 1), ("numpy", 1), ("numpy", 7)):
+        parts, after_parts = decode_in_batches(capture.messages, session, size, backend=backend)
+        assert parts.combine_chunks().equals(whole.combine_chunks())
+        assert after_parts == after

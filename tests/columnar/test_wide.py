@@ -1,0 +1,345 @@
+"""Wide tables: the rows of each relation as typed columns, equal to what the type rules say of each value."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from logicalrep import DecodeError, Oid, TransactionId, v1, v2
+from logicalrep.columnar import Session
+from logicalrep.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
+from logicalrep_pipeline import wide_columns
+from logicalrep_pipeline.wide import WideTable, WideTables
+from tests.codecs.captured import SELECTION, Capture, capture_files, read
+from tests.columnar.expected import parsed, session_of
+from tests.conftest import SHARED_CAPTURES
+
+_NONE, _NULL, _TEXT, _BINARY, _UNCHANGED = 0, ord("n"), ord("t"), ord("b"), ord("u")
+SESSION = Session(version=1)
+
+
+def relation(*columns: tuple[str, int, int], oid: int = 7, name: str = "t", key: int = 1) -> bytes:
+    """A Relation of columns by name, type and modifier, of which the first ones are the key."""
+    return v1.Relation(
+        relation_id=Oid(oid),
+        namespace="public",
+        name=name,
+        replica_identity=ReplicaIdentity.DEFAULT,
+        columns=tuple(
+            v1.Column(flags=int(index < key), name=column, type_id=Oid(type_oid), type_modifier=modifier)
+            for index, (column, type_oid, modifier) in enumerate(columns)
+        ),
+    ).build()
+
+
+def insert(*values: bytes | v1.Cell, oid: int = 7) -> bytes:
+    cells = [Text(value) if isinstance(value, bytes) else value for value in values]
+    return v1.Insert(relation_id=Oid(oid), new=TupleData.of(*cells)).build()
+
+
+def decode(*messages: bytes, session: Session = SESSION, **options: Any) -> list[WideTable]:
+    return WideTables(session, **options).decode(pa.array(messages, pa.binary()))
+
+
+def test_columns_have_the_types_of_the_relation() -> None:
+    columns = {
+        "b": (16, -1, b"t", pa.bool_(), True),
+        "i2": (21, -1, b"-32768", pa.int16(), -32768),
+        "i4": (23, -1, b"2147483647", pa.int32(), 2147483647),
+        "i8": (20, -1, b"-9223372036854775808", pa.int64(), -9223372036854775808),
+        "oid": (26, -1, b"4294967295", pa.int64(), 4294967295),
+        "f4": (700, -1, b"1.1", pa.float32(), 1.100000023841858),
+        "f8": (701, -1, b"-0.25", pa.float64(), -0.25),
+        "n": (1700, -1, b"12345678901234567890.5", pa.string(), "12345678901234567890.5"),
+        "n10": (1700, 655366, b"-19.90", pa.decimal128(10, 2), Decimal("-19.90")),
+        "n38": (1700, (38 << 16) + 4, b"9" * 38, pa.decimal128(38, 0), Decimal("9" * 38)),
+        "d": (1082, -1, b"2024-02-29", pa.date32(), datetime.date(2024, 2, 29)),
+        "ts": (
+            1114,
+            -1,
+            b"1969-12-31 23:59:59.5",
+            pa.timestamp("us"),
+            datetime.datetime(1969, 12, 31, 23, 59, 59, 500000),
+        ),
+        "tz": (
+            1184,
+            -1,
+            b"2024-01-01 00:30:00+02",
+            pa.timestamp("us", "UTC"),
+            datetime.datetime(2023, 12, 31, 22, 30, tzinfo=datetime.UTC),
+        ),
+        "u": (2950, -1, b"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11", pa.string(), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+        "y": (17, -1, rb"\x00ff7A", pa.binary(), b"\0\xffz"),
+        "s": (25, -1, "größe".encode(), pa.string(), "größe"),
+        "a": (1007, -1, b"{1,2,NULL}", pa.list_(pa.int32()), [1, 2, None]),
+    }
+    (table,) = decode(
+        relation(*((name, *column[:2]) for name, column in columns.items())),
+        insert(*(column[2] for column in columns.values())),
+    )
+    assert {field.name: field.type for field in table.new.values.schema} == {
+        name: column[3] for name, column in columns.items()
+    }
+    assert table.new.values.to_pylist() == [{name: column[4] for name, column in columns.items()}]
+    assert table.new.kept == {}
+    assert (str(table.relation), table.rows.to_pylist(), table.tags.to_pylist()) == ("public.t", [1], ["I"])
+
+
+def test_the_five_states_of_a_value_are_kept_apart() -> None:
+    described = relation(("id", 23, -1), ("s", 25, -1))
+    key = v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(Text(b"1"), Text(b"not of the key"))).build()
+    whole = v1.Update(
+        relation_id=Oid(7),
+        old_kind="O",
+        old=TupleData.of(Text(b"1"), NullValue()),
+        new=TupleData.of(Text(b"2"), UnchangedToast()),
+    ).build()
+    (table,) = decode(described, insert(b"1", b""), key, whole)
+    assert table.old_kinds.to_pylist() == [None, "K", "O"]
+    assert table.new.values["s"].to_pylist() == ["", None, None]
+    assert table.new.states["s"].to_pylist() == [_TEXT, _NONE, _UNCHANGED]
+    assert table.old.values.to_pylist() == [{"id": None, "s": None}, {"id": 1, "s": None}, {"id": 1, "s": None}]
+    assert table.old.states["id"].to_pylist() == [_NONE, _TEXT, _TEXT]
+    assert table.old.states["s"].to_pylist() == [_NONE, _NONE, _NULL]
+
+
+def test_what_the_arrow_type_cannot_hold_is_kept_as_text() -> None:
+    columns = [
+        (1082, b"infinity"),
+        (1114, b"0044-03-15 00:00:00 BC"),
+        (1184, b"294276-12-31 23:59:59.999999+00"),
+        (1184, b"1890-01-01 00:00:00+01:12:12"),
+        (700, b"NaN"),
+        (23, b"12x"),
+        (25, b"\xff"),
+        (16, b"true"),
+        (2950, b"A0EEBC999C0B4EF8BB6D6BB9BD380A11"),
+    ]
+    names = [f"c{index}" for index in range(len(columns))]
+    described = relation(*((name, oid, -1) for name, (oid, _) in zip(names, columns, strict=True)), ("n", 1700, 262152))
+    (table,) = decode(described, insert(*(value for _, value in columns), b"NaN"), insert(*[NullValue()] * 10))
+    assert {name: texts[0] for name, texts in table.new.kept.items()} == {
+        "c0": "infinity",
+        "c2": "294276-12-31 23:59:59.999999+00",
+        "c5": "12x",
+        "c6": "\\xff",
+        "c7": "true",
+        "c8": "A0EEBC999C0B4EF8BB6D6BB9BD380A11",
+        "n": "NaN",
+    }
+    values = table.new.values
+    assert [name for name in values.schema.names if values[name][0].is_valid] == ["c1", "c3", "c4"]
+    # What datetime cannot hold, Arrow can.
+    assert values["c1"].view(pa.int64())[0].as_py() == -63517824000000000
+    assert values["c3"][0].as_py() == datetime.datetime(1889, 12, 31, 22, 47, 48, tzinfo=datetime.UTC)
+    assert str(values["c4"][0].as_py()) == "nan"
+    assert table.new.states["c0"].to_pylist() == [_TEXT, _NULL]
+
+
+def test_a_change_of_the_schema_within_a_batch_is_right_on_both_sides() -> None:
+    before, after = relation(("id", 23, -1), ("x", 25, -1)), relation(("id", 20, -1), ("y", 25, -1), ("z", 16, -1))
+    other = relation(("o", 25, -1), oid=8, name="other")
+    wide = WideTables(SESSION)
+    messages = [before, insert(b"1", b"a"), before, insert(b"2", b"b"), other, insert(b"o", oid=8)]
+    messages += [after, insert(b"3", b"c", b"t"), insert(b"p", oid=8)]
+    tables = wide.decode(pa.array(messages, pa.binary()))
+    assert [(str(table.relation), table.rows.to_pylist()) for table in tables] == [
+        ("public.t", [1, 3]),
+        ("public.other", [5, 8]),
+        ("public.t", [7]),
+    ]
+    assert tables[0].new.values.to_pylist() == [{"id": 1, "x": "a"}, {"id": 2, "x": "b"}]
+    assert tables[2].new.values.to_pylist() == [{"id": 3, "y": "c", "z": True}]
+    # The next batch goes on with the last of them.
+    (table,) = wide.decode(pa.array([insert(b"4", b"d", b"f")], pa.binary()))
+    assert table.new.values.to_pylist() == [{"id": 4, "y": "d", "z": False}]
+
+
+def test_rows_of_streamed_transactions_have_their_ids() -> None:
+    xid = TransactionId(4_000_000_000)
+    described = relation(("id", 23, -1))
+    streamed = b"R" + xid.to_bytes(4, "big") + described[1:]
+    row = v2.Insert(xid=xid, relation_id=Oid(7), new=TupleData.of(Text(b"1"))).build()
+    start, stop = v2.StreamStart(xid=xid, first_segment=True).build(), v2.StreamStop().build()
+    wide = WideTables(Session(version=2))
+    (table,) = wide.decode(pa.array([start, streamed, row, stop, insert(b"2"), start, row], pa.binary()))
+    assert table.xids.to_pylist() == [4_000_000_000, None, 4_000_000_000]
+    assert table.new.values["id"].to_pylist() == [1, 2, 1]
+    assert wide.session.streaming
+
+
+def test_a_row_without_a_relation_is_an_error_with_its_row() -> None:
+    wide = WideTables(SESSION)
+    with pytest.raises(
+        DecodeError, match=r"relation_id at offset 1: expected a table that a Relation has described"
+    ) as caught:
+        wide.decode(pa.array([relation(("id", 23, -1), oid=9), insert(b"1")], pa.binary()))
+    assert caught.value.row == 1  # type: ignore[attr-defined]
+    assert wide.relations == {}
+
+
+def test_a_row_of_another_width_is_an_error_with_its_row() -> None:
+    with pytest.raises(DecodeError, match=r"new.column_count at offset 6: expected 1 values") as caught:
+        decode(relation(("id", 23, -1)), insert(b"1"), insert(b"1", b"2"))
+    assert caught.value.row == 2  # type: ignore[attr-defined]
+
+
+def test_strings_are_as_they_were_sent() -> None:
+    described = relation(("d", 1082, -1), ("i", 23, -1), ("n", 1700, 655366))
+    (table,) = decode(
+        described,
+        insert(b"infinity", b"007", b"1.5"),
+        insert(NullValue(), Binary((7).to_bytes(4, "big")), b"x"),
+        typed=False,
+    )
+    assert table.new.values.to_pylist() == [
+        {"d": "infinity", "i": "007", "n": "1.5"},
+        {"d": None, "i": "7", "n": "x"},
+    ]
+    assert {str(field.type) for field in table.new.values.schema} == {"string"}
+
+
+def test_relations_without_columns_and_batches_without_rows() -> None:
+    (table,) = decode(relation(), insert(), insert())
+    assert (table.new.values.num_rows, table.new.values.num_columns, table.rows.to_pylist()) == (2, 0, [1, 2])
+    assert decode() == []
+    assert decode(relation()) == []
+
+
+def test_one_batch_of_everything() -> None:
+    (table,) = decode(relation(("id", 23, -1)), insert(b"1"))
+    assert table.batch().to_pylist() == [
+        {
+            "row": 1,
+            "tag": "I",
+            "xid": None,
+            "old_kind": None,
+            "old": {"id": None},
+            "old_states": {"id": 0},
+            "new": {"id": 1},
+            "new_states": {"id": 116},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("type_oid", "modifier", "texts"),
+    [
+        pytest.param(21, -1, "0 -0 1 -1 32767 32768 -32768 -32769 00012 +1 - 1.0", id="smallint"),
+        pytest.param(23, -1, "2147483647 2147483648 -2147483648 -2147483649 123456789 1e3", id="integer"),
+        pytest.param(20, -1, "99999999 123456789012345678 9223372036854775807 9223372036854775808", id="bigint"),
+        pytest.param(26, -1, "0 4294967295 4294967296 -1", id="oid"),
+        pytest.param(16, -1, "t f true T 1", id="boolean"),
+        pytest.param(
+            701, -1, "0 -0 1 -1.5 0.1 1e10 1e400 NaN -Infinity .5 5. 123456789012345678 0.30000000000000004 1-2", id="double"
+        ),
+        pytest.param(700, -1, "0 0.1 1.1 16777217 3.4028235e+38 1e39 0.000001 7.038531e-26 1.00000017881393432", id="real"),
+        pytest.param(
+            1700, 655366, "0.00 -0.00 12345678.90 123456789.00 1.5 1 1.555 NaN -0.01 .50 5. 99999999.99 1..5", id="numeric(10,2)"
+        ),
+        pytest.param(1700, (20 << 16) + 10 + 4, "1.0000000000 9999999999.9999999999 123456789.0123456789 -0.5", id="numeric(20,10)"),
+        pytest.param(1700, (3 << 16) + 4, "999 1000 -999 1.0 007", id="numeric(3,0)"),
+        pytest.param(1700, (2 << 16) + 5 + 4, "0.00012 0.001", id="numeric(2,5)"),
+        pytest.param(1700, -1, "1 0 00 01 -0.5 0.5 1.50 1234567.890123456789 1..2 . -. - 1. .1 NaN 1e5 Infinity", id="numeric"),
+        pytest.param(1082, -1, "2000-02-29 1900-02-29 2024-13-01 2024-04-31 0001-01-01 9999-12-31 10000-01-01 0000-01-01 infinity 2024/01/01", id="date"),
+        pytest.param(2950, -1, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 A0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 x", id="uuid"),
+        pytest.param(17, -1, r"\x \x00 \x0g \x0 abc \\ \001 \xAB", id="bytea"),
+        pytest.param(25, -1, "a 12345678 123456789 é", id="text"),
+    ],
+)  # fmt: skip
+def test_compiled_loaders_and_those_of_the_types_agree(type_oid: int, modifier: int, texts: str) -> None:
+    _check_texts(type_oid, modifier, [text.encode() for text in texts.split()])
+
+
+@pytest.mark.parametrize("type_oid", [1114, 1184])
+def test_timestamps(type_oid: int) -> None:
+    days = ["2024-02-29", "2023-02-29", "0001-01-01", "9999-12-31", "10000-01-01", "2024-1-01", "2024-00-10"]
+    clocks = ["00:00:00", "23:59:59.999999", "24:00:00", "12:60:00", "12:00:60", "1:00:00", "12:00:00.", "12:00:00.1"]
+    zones = ["", "+00", "-15", "+16", "+05:30", "+01:12:12", "00", "+1", " BC"]
+    texts = [f"{day} {clock}{zone}" for day in days for clock in clocks for zone in zones]
+    _check_texts(type_oid, -1, [text.encode() for text in [*texts, "infinity", "-infinity", "2024-02-29T00:00:00"]])
+
+
+def _check_texts(type_oid: int, modifier: int, texts: list[bytes]) -> None:
+    described = relation(("c", type_oid, modifier), ("last", 25, -1))
+    for values in (texts, texts[::-1]):
+        _check_both([described, *(insert(text, b"") for text in values)], SESSION)
+    for text in texts:
+        # At the very end of the data, where nothing can be read beyond it.
+        _check_both([relation(("c", type_oid, modifier)), insert(text)], SESSION)
+
+
+def _check_both(messages: list[bytes], session: Session, **options: Any) -> list[WideTable]:
+    """Decode with the compiled loaders and without: the same."""
+    array = pa.array(messages, pa.binary())
+    compiled = WideTables(session, **options).decode(array)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wide_columns, "default_backend", lambda: "numpy")
+        by_type = WideTables(session, **options).decode(array)
+    assert len(compiled) == len(by_type)
+    for one, other in zip(compiled, by_type, strict=True):
+        assert one.relation == other.relation
+        assert one.batch().schema == other.batch().schema
+        one.batch().validate(full=True)
+        for mine, theirs in ((one.old, other.old), (one.new, other.new)):
+            assert mine.states.equals(theirs.states)
+            assert mine.kept == theirs.kept
+            for name, values, expected in zip(mine.values.schema.names, mine.values, theirs.values, strict=True):
+                assert _same(values, expected), name
+    return compiled
+
+
+def _same(one: pa.Array, other: pa.Array) -> bool:
+    """Whether arrays are equal, where a NaN is equal to another and 0 is not equal to -0."""
+    if pa.types.is_floating(one.type):
+        bits = pa.int32() if one.type == pa.float32() else pa.int64()
+        return one.view(bits).equals(other.view(bits))
+    return one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
+
+
+@pytest.mark.parametrize("path", capture_files(SELECTION), ids=lambda path: "/".join(path.parts[-3:]))
+def test_captures_by_the_types_alone(path: Path) -> None:
+    capture = read(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wide_columns, "default_backend", lambda: "numpy")
+        tables = WideTables(session_of(capture), backend="numpy", typed=False).decode(
+            pa.array(capture.messages, pa.binary())
+        )
+    _check_against_parse(capture, tables)
+
+
+@pytest.mark.corpus
+@pytest.mark.parametrize("path", capture_files(SHARED_CAPTURES), ids=lambda path: "/".join(path.parts[-3:]))
+def test_the_corpus(path: Path) -> None:
+    capture = read(path)
+    session = session_of(capture)
+    for options in ({}, {"for_spark": True}):
+        _check_both(list(capture.messages), session, **options)
+    _check_against_parse(capture, _check_both(list(capture.messages), session, typed=False))
+
+
+def _check_against_parse(capture: Capture, tables: list[WideTable]) -> None:
+    """Hold the states, and the texts of wide tables of strings, to `parse`."""
+    messages = list(parsed(capture.messages, session_of(capture)))
+    changes = {row for row, message in enumerate(messages) if message.tag in "IUD"}
+    assert sorted(row for table in tables for row in table.rows.to_pylist()) == sorted(changes)
+    for table in tables:
+        in_key = [column.key for column in table.relation.columns]
+        for index, row in enumerate(table.rows.to_pylist()):
+            message = messages[row]
+            for name, rows in (("old", table.old), ("new", table.new)):
+                cells = getattr(message, name, None)
+                is_key = name == "old" and getattr(message, "old_kind", None) == "K"
+                for number, column in enumerate(table.relation.columns):
+                    kind = 0 if cells is None or (is_key and not in_key[number]) else cells.kinds[number]
+                    assert rows.states.column(number)[index].as_py() == kind
+                    value = rows.values.column(number)[index].as_py()
+                    if kind == _TEXT and index not in rows.kept.get(column.name, {}):
+                        assert value == cells.values[number].decode(capture.encoding)
+                    elif kind != _BINARY:
+                        assert value is None or kind == _TEXT
