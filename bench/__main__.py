@@ -1,4 +1,4 @@
-"""`python -m bench`: one table in one run, and the same as JSON in build/bench.json."""
+"""`python -m bench`: one table in one run, the same as JSON in build/bench.json, and a picture in docs/bench.svg."""
 
 from __future__ import annotations
 
@@ -7,26 +7,33 @@ import json
 import sys
 from pathlib import Path
 
-from bench import codecs
+from bench import codecs, columnar, picture
 from bench.corpus import messages
+from bench.measure import Row
 
-_OUT = Path(__file__).parents[1] / "build" / "bench.json"
+_ROOT = Path(__file__).parents[1]
+_JSON = _ROOT / "build" / "bench.json"
+_PICTURE = _ROOT / "docs" / "bench.svg"
 
 
 def main() -> int:
-    """Measure everything, print the table, write the JSON."""
+    """Measure everything, print the table, write the JSON and the picture."""
     source, _ = messages(1)
-    print(f"Messages: {source}. Medians of interleaved rounds.\n")
-    rows = codecs.rows()
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        ratio = f"  {row.to} {row.ratio:.1f} times" if row.ratio is not None else ""
-        print(f"{row.name:<{width}}  {row.value:>12,.0f} {row.unit}{ratio}")
-    if not any("pypgoutput" in row.name for row in rows):
+    print(f"Messages: {source}. Medians of interleaved rounds.")
+    table: list[Row] = []
+    for title, rows in (("Messages as objects", codecs.rows), ("Batches to Arrow", columnar.rows)):
+        print(f"\n{title}")
+        found = rows()
+        table += found
+        for row in found:
+            ratio = f"  {row.to} {row.ratio:.1f} times" if row.ratio is not None else ""
+            print(f"  {row.name:<38}{row.value:>14,.1f} {row.unit}{ratio}")
+    if not any("pypgoutput" in row.name for row in table):
         print("\npypgoutput is not installed, so nothing is compared with it: pip install 'logicalrep[bench]'")
-    _OUT.parent.mkdir(exist_ok=True)
-    _OUT.write_text(json.dumps([dataclasses.asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
-    print(f"\nWritten to {_OUT.relative_to(Path.cwd()) if _OUT.is_relative_to(Path.cwd()) else _OUT}")
+    _JSON.parent.mkdir(exist_ok=True)
+    _JSON.write_text(json.dumps([dataclasses.asdict(row) for row in table], indent=1) + "\n", encoding="utf-8")
+    picture.draw(table, _PICTURE)
+    print(f"\nWritten to {_JSON} and {_PICTURE}")
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
+from bench.peers import pypgoutput, structs
 from logicalrep import v1
 
 _UNIT = "messages/s"
@@ -14,17 +15,15 @@ def rows() -> list[Row]:
     _, sample = messages(30_000)
     few = sample[::10]
     parsed = [v1.parse(data) for data in sample]
-    structs = {ord(layout.tag): layout.struct for layout in (v1.Begin, v1.Commit, v1.Relation, *_ROW_CHANGES)}
-    objects = [(structs[data[0]], structs[data[0]].parse(data)) for data in few]
+    struct = structs()
+    objects = [(struct[data[0]], struct[data[0]].parse(data)) for data in few]
     contenders = [
         Contender("parse", len(sample), lambda: consume(map(v1.parse, sample))),
-        Contender("parse, construct Struct", len(few), lambda: consume(structs[data[0]].parse(data) for data in few)),
+        Contender("parse, construct Struct", len(few), lambda: consume(struct[data[0]].parse(data) for data in few)),
         Contender("build", len(parsed), lambda: consume(message.build() for message in parsed)),
-        Contender(
-            "build, construct Struct", len(objects), lambda: consume(struct.build(item) for struct, item in objects)
-        ),
+        Contender("build, construct Struct", len(objects), lambda: consume(each.build(item) for each, item in objects)),
     ]
-    peer = _pypgoutput()
+    peer = pypgoutput()
     if peer:
         contenders.insert(
             2, Contender("parse, pypgoutput", len(sample), lambda: consume(peer[data[0]](data) for data in sample))
@@ -38,16 +37,3 @@ def rows() -> list[Row]:
     name = "build, construct Struct"
     table.append(Row(name, found[name], _UNIT, found["build"] / found[name], "build is faster"))
     return table
-
-
-_ROW_CHANGES = (v1.Insert, v1.Update, v1.Delete)
-
-
-def _pypgoutput() -> dict[int, type]:
-    """pypgoutput's classes by tag; empty where it is not installed."""
-    try:
-        from pypgoutput import decoders
-    except ImportError:
-        return {}
-    names = ("Begin", "Commit", "Relation", "Insert", "Update", "Delete")
-    return {ord(getattr(v1, name).tag): getattr(decoders, name) for name in names}

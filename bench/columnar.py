@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
+from bench.peers import pypgoutput, structs
 from logicalrep import TransactionId, v1, v4
 from logicalrep.columnar import Session, decode_batch, default_backend
 from logicalrep_pipeline.captures import Capture
@@ -108,20 +109,14 @@ def _wide(array: pa.Array, session: Session, *, typed: bool) -> Callable[[], obj
 def _per_message(data: list[bytes]) -> list[Contender]:
     """Those that make an object of each message, on as many as they read in the time of the others."""
     some, few = data[:20_000], data[:2_000]
-    structs = {
-        ord(layout.tag): layout.struct for layout in (v1.Begin, v1.Commit, v1.Relation, v1.Insert, v1.Update, v1.Delete)
-    }
+    struct, peer = structs(), pypgoutput()
     found = [
         Contender("parse", len(some), lambda: consume(map(v1.parse, some))),
-        Contender("construct", len(few), lambda: consume(structs[each[0]].parse(each) for each in few)),
+        Contender("construct", len(few), lambda: consume(struct[each[0]].parse(each) for each in few)),
     ]
-    try:
-        from pypgoutput import decoders
-    except ImportError:
-        return found
-    names = ("Begin", "Commit", "Relation", "Insert", "Update", "Delete")
-    peer = {ord(getattr(v1, name).tag): getattr(decoders, name) for name in names}
-    return [*found, Contender("pypgoutput", len(some), lambda: consume(peer[each[0]](each) for each in some))]
+    if peer:
+        found.append(Contender("pypgoutput", len(some), lambda: consume(peer[each[0]](each) for each in some)))
+    return found
 
 
 _START = """
@@ -147,15 +142,3 @@ def _starts() -> list[Row]:
         Row("columnar, first batch, compiled before", float(again[1]) * 1000, "ms"),
         Row("most memory of this benchmark", peak, "MiB"),
     ]
-
-
-def main() -> int:
-    """Print the table."""
-    for row in rows():
-        ratio = f"  {row.to} {row.ratio:.1f} times" if row.ratio is not None else ""
-        print(f"{row.name:<40}{row.value:>14,.1f} {row.unit}{ratio}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

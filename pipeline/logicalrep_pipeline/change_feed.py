@@ -22,7 +22,6 @@ An LSN is text as `16/B374D848`, a time ISO 8601 in UTC. A value is text as the 
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -32,6 +31,7 @@ from logicalrep.versions import Delete, Insert, Message, Update
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
 from logicalrep_pipeline.errors import TransactionError
+from logicalrep_pipeline.json_values import json_value
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.transactions import (
     Decision,
@@ -132,18 +132,6 @@ def message_row(event: NonTransactionalMessage, *, encoding: str) -> dict[str, A
     }
 
 
-def json_value(kind: int, value: bytes | None, encoding: str) -> str | dict[str, str] | None:
-    """A column's value in JSON, from its kind in the tuple and its bytes."""
-    if value is None:
-        return None
-    if kind != BINARY:
-        try:
-            return value.decode(encoding)
-        except UnicodeDecodeError:
-            pass
-    return {"base64": base64.b64encode(value).decode("ascii")}
-
-
 def _rows(
     change: Change, relation: Relation | None, encoding: str
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
@@ -158,7 +146,8 @@ def _rows(
     if isinstance(message, Update | Delete) and message.old is not None:
         old = message.old
         before = {
-            names[at]: json_value(old.kinds[at], old.values[at], encoding) for at in old_columns(relation, message)
+            names[at]: json_value(old.values[at], encoding, binary=old.kinds[at] == BINARY)
+            for at in old_columns(relation, message)
         }
     if isinstance(message, Insert | Update):
         new: TupleData = resolved(message)
@@ -167,9 +156,9 @@ def _rows(
             if kind == UNCHANGED:
                 unchanged.append(name)
             else:
-                after[name] = json_value(kind, value, encoding)
+                after[name] = json_value(value, encoding, binary=kind == BINARY)
     return before, after, unchanged
 
 
 def _message(message: Message, encoding: str) -> dict[str, Any]:
-    return {"prefix": message.prefix, "content": json_value(0, message.content, encoding)}
+    return {"prefix": message.prefix, "content": json_value(message.content, encoding)}

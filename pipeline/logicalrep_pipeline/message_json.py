@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import fields
 from typing import Any
 
@@ -10,10 +9,10 @@ from logicalrep import Decoder, Lsn, TimestampTz
 from logicalrep.layouts import LOGICALREP
 from logicalrep.v1 import TupleData
 from logicalrep.versions import AnyMessage, Message, Relation
+from logicalrep_pipeline.changes import BINARY, UNCHANGED
+from logicalrep_pipeline.json_values import json_value
 
 _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
-_UNCHANGED = ord("u")
-_BINARY = ord("b")
 
 
 def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def relation_name(relation: Relation) -> str:
 
 def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, Any] | list[Any]:
     values = [
-        {"unchanged": True} if kind == _UNCHANGED else _value(value, encoding, binary=kind == _BINARY)
+        {"unchanged": True} if kind == UNCHANGED else json_value(value, encoding, binary=kind == BINARY)
         for kind, value in zip(row.kinds, row.values, strict=True)
     ]
     if relation is None or len(relation.columns) != len(values):
@@ -56,23 +55,12 @@ def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, 
     return {column.name: value for column, value in zip(relation.columns, values, strict=True)}
 
 
-def _value(value: bytes | None, encoding: str, *, binary: bool = False) -> str | dict[str, str] | None:
-    if value is None:
-        return None
-    if not binary:
-        try:
-            return value.decode(encoding)
-        except UnicodeDecodeError:
-            pass
-    return {"base64": base64.b64encode(value).decode("ascii")}
-
-
 def _plain(value: Any, encoding: str) -> Any:
     """An attribute that is no row: a number, text, bytes, or a tuple of them or of parts."""
     if isinstance(value, Lsn | TimestampTz):
         return str(value)
     if isinstance(value, bytes):
-        return _value(value, encoding)
+        return json_value(value, encoding)
     if isinstance(value, tuple):
         return [_plain(item, encoding) for item in value]
     if hasattr(value, "__dataclass_fields__"):
