@@ -7,7 +7,7 @@ BASE ?= origin/main
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick demo bench reference spec-diff build clean
+.PHONY: help setup regen check test test-quick test-spark-versions soak demo bench reference spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -33,11 +33,22 @@ check: $(READY) ## Find stale generated code, lint, and check types
 test: $(READY) ## Run all tests
 	$(BIN)/pytest -q -n 2 --dist worksteal
 
-test-quick: $(READY) ## Run the tests that need no large captures
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not corpus"
+test-quick: $(READY) ## Run the tests that need no large captures, no server and no Spark
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not corpus and not postgres and not spark"
 
-demo: regen ## Decode a capture of a real server and show what it holds
+test-spark-versions: ## Run the Spark tests on PySpark 4.0, 4.1 and the newest
+	for version in 4.0 4.1 4.3; do \
+	  $(PYTHON) -m venv build/venv-spark-$$version && \
+	  build/venv-spark-$$version/bin/pip install --quiet --disable-pip-version-check -e '.[dev]' "pyspark==$$version.*" && \
+	  build/venv-spark-$$version/bin/pytest -q tests/spark || exit 1; \
+	done
+
+soak: $(READY) ## Kill streams and servers in the middle of batches, 20 times a mode
+	LOGICALREP_SOAK=1 $(BIN)/pytest -q tests/spark/test_kills.py
+
+demo: regen ## Decode a capture of a real server, and stream from PostgreSQL 18 to Spark
 	$(BIN)/logicalrep decode --summary $(CAPTURE)
+	$(BIN)/python -m logicalrep_pipeline.spark.demo
 
 bench: $(READY) ## Measure messages per second, and the ratios to other decoders
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
