@@ -107,6 +107,8 @@ class WideTables:
         self.backend = backend
         self._types: dict[int, Any] = {}
         self._current: dict[int, _Version] = {}
+        # The last Relation of each table as it came, to know the same again; none of those in stream segments.
+        self._last: dict[int, bytes] = {}
 
     def decode(self, messages: pa.Array | pa.ChunkedArray) -> list[WideTable]:
         """The tables of the next batch, in the order of their first changes.
@@ -123,6 +125,7 @@ class WideTables:
             tables = [self._table(walked, version) for version in versions]
         except ValueError:
             self._types, self._current = types, current
+            self._last.clear()
             raise
         self.session = walked.session
         return sorted(tables, key=lambda table: table.rows[0].as_py())
@@ -134,7 +137,7 @@ class WideTables:
         described = np.flatnonzero((tags == ord("R")) | (tags == ord("Y")))
         is_change = (tags == ord("I")) | (tags == ord("U")) | (tags == ord("D"))
         changes = np.flatnonzero(is_change)
-        oids = batch.walked.fixed[number["relation_id"]].view(np.uint32) if len(changes) else np.empty(0, np.uint32)
+        oids = batch.walked.fixed.get(number["relation_id"], np.empty(0, np.int32)).view(np.uint32)
         touched: dict[int, _Version] = {}
         streaming = self._streaming(tags) if len(described) else None
         start = 0
@@ -143,16 +146,22 @@ class WideTables:
                 first, last = np.searchsorted(changes, [start, len(tags)])
                 self._assign(batch, changes[first:last], oids, touched)
                 break
+            data = self._bytes(batch, row)
+            is_relation = tags[row] == ord("R")
+            if is_relation and not streaming[row] and data == self._last.get(int(oids[row])):
+                continue
             message = PARSE[self.session.version](
-                self._bytes(batch, row),
+                data,
                 streaming=bool(streaming[row]),
                 parallel=self.session.parallel,
                 encoding=self.session.encoding,
             )
             if isinstance(message, Type):
                 self._types[message.type_id] = message
+                self._last.clear()
                 continue
             assert isinstance(message, Relation)
+            self._last[message.relation_id] = b"" if streaming[row] else data
             relation = self._described(message)
             known = self._current.get(message.relation_id)
             if known is None or known.relation != relation:

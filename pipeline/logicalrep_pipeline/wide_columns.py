@@ -8,8 +8,9 @@ own loaders; so the result is the same with and without numba.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -43,16 +44,27 @@ class Cells:
         return self.data[start : start + int(self.lengths[cell])].tobytes()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Rows:
     """Old or new rows as columns."""
 
     values: pa.RecordBatch
     """Each column of its Arrow type; null where there is no value, and where the type cannot hold it."""
-    states: pa.RecordBatch
-    """int8 for each column: the kind of each row's value, `ord("n")` for example; 0 where the row has none."""
     kept: dict[str, dict[int, str]]
     """By column and row, the text of the values that the Arrow type cannot hold."""
+    _states: Callable[[int], pa.Buffer] = field(repr=False)
+
+    @cached_property
+    def states(self) -> pa.RecordBatch:
+        """int8 for each column: the kind of each row's value, `ord("n")` for example; 0 where the row has none."""
+        count = self.values.num_rows
+        if not self.values.num_columns:
+            return self.values
+        arrays = [
+            pa.Array.from_buffers(pa.int8(), count, [None, self._states(index)], 0)
+            for index in range(self.values.num_columns)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=self.values.schema.names)
 
 
 class Reader:
@@ -65,7 +77,6 @@ class Reader:
         names = [column.name for column in columns]
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
-        self.state_schema = pa.schema([(name, pa.int8()) for name in names])
         self.kernels: Any = None
         if default_backend() == "numba":
             from logicalrep_pipeline import wide_kernels
@@ -81,8 +92,9 @@ class Reader:
 
     def absent(self, count: int) -> Rows:
         """So many rows that are not there."""
-        states = pa.Array.from_buffers(pa.int8(), count, [None, pa.py_buffer(bytes(count))])
-        return self._rows([pa.nulls(count, type_) for type_ in self.types], [states] * len(self.types), {}, count)
+        return self._rows(
+            [pa.nulls(count, type_) for type_ in self.types], {}, lambda _: pa.py_buffer(bytes(count)), count
+        )
 
     def read(self, cells: Cells, first: Ints, is_key: NDArray[np.bool_]) -> Rows:
         """Rows as columns.
@@ -101,19 +113,14 @@ class Reader:
                 arrays[index], texts = self._with_hard(arrays[index], some, cells, first[some] + index, index)
                 if texts:
                     kept[self.columns[index].name] = texts
-        return self._rows(arrays, states, kept, count)
+        return self._rows(arrays, kept, states, count)
 
     def _rows(
-        self, arrays: list[pa.Array], states: list[pa.Array], kept: dict[str, dict[int, str]], count: int
+        self, arrays: list[pa.Array], kept: dict[str, dict[int, str]], states: Callable[[int], pa.Buffer], count: int
     ) -> Rows:
         if not arrays:
-            none = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
-            return Rows(none, none, kept)
-        return Rows(
-            pa.RecordBatch.from_arrays(arrays, schema=self.schema),
-            pa.RecordBatch.from_arrays(states, schema=self.state_schema),
-            kept,
-        )
+            return Rows(pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([]))), kept, states)
+        return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), kept, states)
 
     def _with_hard(
         self, array: pa.Array, rows: Ints, cells: Cells, places: Ints, index: int
@@ -136,21 +143,19 @@ class Reader:
 
     def _leave_all(
         self, cells: Cells, first: Ints, is_key: NDArray[np.bool_]
-    ) -> tuple[list[pa.Array], list[pa.Array], Ints]:
+    ) -> tuple[list[pa.Array], Callable[[int], pa.Buffer], Ints]:
         """As `_load`, where nothing is compiled: all values are left."""
         there = (first >= 0)[:, None] & (self.in_key | ~is_key[:, None])
         states = np.zeros(there.shape, np.int8)
         states[there] = cells.kinds[(first[:, None] + np.arange(len(self.columns)))[there]]
         arrays = [pa.nulls(len(first), type_) for type_ in self.types]
-        return (
-            arrays,
-            [pa.array(line) for line in np.ascontiguousarray(states.T)],
-            np.flatnonzero((states == _TEXT) | (states == _BINARY)),
-        )
+        columns = np.ascontiguousarray(states.T)
+        left = np.flatnonzero((states == _TEXT) | (states == _BINARY))
+        return arrays, lambda index: pa.py_buffer(columns[index]), left
 
     def _load(
         self, cells: Cells, first: Ints, is_key: NDArray[np.bool_]
-    ) -> tuple[list[pa.Array], list[pa.Array], Ints]:
+    ) -> tuple[list[pa.Array], Callable[[int], pa.Buffer], Ints]:
         """The values that the compiled loaders read, the states, and which are left: row * columns + column."""
         kernels, count, width = self.kernels, len(first), len(self.columns)
         # All columns in one block: the states first, then values or offsets, each at a multiple of 64 bytes.
@@ -183,10 +188,8 @@ class Reader:
         if any(some < count for some in valued):
             kinds = whole[: width * stride].reshape(width, stride)
             valid = pa.py_buffer(np.packbits((kinds == _TEXT) | (kinds == _BINARY), axis=1, bitorder="little"))
-        arrays, states = [], []
+        arrays = []
         for index, (code, place, one) in enumerate(zip(self.codes, places, self.widths, strict=True)):
-            line = block.slice(index * stride, count)
-            states.append(pa.Array.from_buffers(pa.int8(), count, [None, line], 0))
             if code == kernels.OTHER:
                 arrays.append(pa.nulls(count, self.types[index]))
                 continue
@@ -202,7 +205,7 @@ class Reader:
             else:
                 buffers.append(block.slice(place, one * count))
             arrays.append(pa.Array.from_buffers(self.types[index], count, buffers, count - valued[index]))
-        return arrays, states, hard[:found]
+        return arrays, lambda index: block.slice(index * stride, count), hard[:found]
 
 
 def _address(array: Ints) -> int:

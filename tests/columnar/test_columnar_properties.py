@@ -29,7 +29,7 @@ def whole_batches(draw: st.DrawFn) -> tuple[State, list[bytes]]:
 
 
 @given(whole_batches())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_numpy_reads_what_is_built(batch: tuple[State, list[bytes]]) -> None:
     state, data = batch
     found, _ = decode_batch(pa.array(data, pa.binary()), session_in(state), backend="numpy")
@@ -37,20 +37,20 @@ def test_numpy_reads_what_is_built(batch: tuple[State, list[bytes]]) -> None:
 
 
 @given(st.lists(damaged(), min_size=1, max_size=6), st.sampled_from([False, True]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_numpy_refuses_what_parse_refuses(batch: list[tuple[State, bytes]], two_phase: bool) -> None:
     _check(batch, two_phase, backend="numpy")
 
 
 @given(st.lists(damaged(), min_size=1, max_size=6), st.sampled_from([False, True]))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_the_kernel_refuses_what_parse_refuses(batch: list[tuple[State, bytes]], two_phase: bool) -> None:
     batch = [(State(4, *_rest(state)), data) for state, data in batch]
     _check(batch, two_phase, backend="numba")
 
 
 @given(st.lists(messages_of(), min_size=1, max_size=6))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_kernel_reads_what_parse_reads(batch: list[tuple[State, Any]]) -> None:
     _check(
         [(State(4, *_rest(state)), message.build(encoding=state.encoding)) for state, message in batch],

@@ -1,0 +1,124 @@
+"""What is added to the spec is read, checked and a column, without a hand on the columnar code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from codegen.columnar import emit_columnar
+from codegen.emit import emit
+from codegen.loader import load
+from tests.conftest import ROOT
+
+_ADDED = {
+    "insert.yaml": (
+        "    - new_kind: Byte1('N')",
+        """    - reason: Byte1('x') | Byte1('y')
+      doc: Why.
+    - weight: Int64
+      since: 4
+      when: parallel
+      doc: How much.
+    - comment: String
+      doc: A remark.
+    - parents_count: Int16
+      doc: How many parents.
+    - parents: Int16
+      repeat: parents_count
+      doc: The parents.
+    - new_kind: Byte1('N')""",
+    ),
+    "relation.yaml": (
+        "    - type_modifier: Int32",
+        """    - collation: String
+      doc: The collation's name.
+    - generated: Int8
+      boolean: true
+      doc: Whether it is generated.
+    - type_modifier: Int32""",
+    ),
+    "origin.yaml": ("    - name: String", "    - name: Int32 (Oid)\n      nonzero: true"),
+}
+
+_CODE = """
+import sys
+import pyarrow as pa
+from logicalrep import v1, v4
+from logicalrep.columnar import Session, decode_batch
+backend = sys.argv[1]
+new = v1.TupleData.of(v1.Text(b"1"))
+fields = dict(relation_id=1, reason="y", comment="é", parents=(-1, 2), new=new)
+column = v1.Column(flags=1, name="c", type_id=25, collation="de", generated=True, type_modifier=-1)
+relation = v1.Relation(relation_id=1, namespace="", name="t", replica_identity=v1.ReplicaIdentity.FULL, columns=(column,))
+plain = [v1.Insert(**fields), relation, v1.Origin(origin_lsn=1, name=7)]
+array = pa.array([message.build() for message in plain], pa.binary())
+batch, _ = decode_batch(array, Session(version=1), backend=backend)
+print(batch.select(["reason", "comment", "parents", "columns", "name", "relation_name"]).to_pylist())
+heavy = v4.Insert(xid=None, weight=-5, **fields).build()
+refused = v1.Origin(origin_lsn=1, name=7).build()[:-4] + bytes(4)
+array = pa.array([heavy, refused], pa.binary())
+batch, _ = decode_batch(array, Session(version=4, parallel=True), errors="column", backend=backend)
+print(batch["weight"].to_pylist(), batch["error"].to_pylist())
+"""
+
+
+def _spec(folder: Path) -> Path:
+    """The spec with fields of many kinds added."""
+    for path in (ROOT / "spec").rglob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        if path.name in _ADDED:
+            before, after = _ADDED[path.name]
+            assert before in text
+            text = text.replace(before, after)
+        target = folder / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    return folder / "spec"
+
+
+@pytest.mark.parametrize("backend", [pytest.param("numba", marks=pytest.mark.corpus), "numpy"])
+def test_fields_that_are_added_are_columns(tmp_path: Path, backend: str) -> None:
+    for path, text in emit(load(_spec(tmp_path))).items():
+        target = tmp_path / "generated" / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    result = subprocess.run(
+        [sys.executable, "-c", _CODE, backend],
+        env=os.environ | {"PYTHONPATH": str(tmp_path / "generated")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    # Of two types of one name the first message's, in the order of the page, keeps it.
+    none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "relation_name"])
+    column = {"flags": 1, "name": "c", "type_id": 25, "collation": "de", "generated": True, "type_modifier": -1}
+    assert result.stdout.splitlines() == [
+        repr(
+            [
+                none | {"reason": "y", "comment": "é", "parents": [-1, 2]},
+                none | {"columns": [column], "relation_name": "t"},
+                none | {"name": 7},
+            ]
+        ),
+        f"{[-5, None]} {[None, 'Origin: name at offset 9: expected anything but zero, found 0']}",
+    ]
+
+
+def test_a_part_that_has_no_columns_yet_is_an_error_with_its_place(tmp_path: Path) -> None:
+    spec = _spec(tmp_path)
+    path = spec / "logicalrep" / "tuple_data.yaml"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace("    - cells: Cell", "    - label: String\n      doc: A label.\n    - cells: Cell"),
+        encoding="utf-8",
+    )
+    protocol = next(protocol for protocol in load(spec) if protocol.blocks)
+    with pytest.raises(
+        ValueError, match=r"insert.yaml:\d+: new is a TupleData of run, string, cells, which has no columns"
+    ):
+        emit_columnar(protocol)
