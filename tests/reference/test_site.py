@@ -258,4 +258,6 @@ def _luminance(colour: str) -> float:
 
 def test_the_picture_in_the_readme_is_as_the_spec_has_it() -> None:
     logicalrep = next(protocol for protocol in load(ROOT / "spec") if protocol.name == "logicalrep")
-    assert (ROOT / "docs" / "update.svg").read_text(encoding="utf-8") == reference.standalone_picture(logicalrep, "Update")
+    assert (ROOT / "docs" / "update.svg").read_text(encoding="utf-8") == reference.standalone_picture(
+        logicalrep, "Update"
+    )

@@ -1,0 +1,192 @@
+"""What a reader of a slot needs, checked before it starts; each finding says in one sentence what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from logicalrep_pipeline.slots import Connection, SlotError, find_slot, newest_protocol, server_major
+
+
+class PreflightError(SlotError):
+    """What keeps a reader from starting, all of it."""
+
+    def __init__(self, findings: Sequence[str]) -> None:
+        super().__init__("\n".join(findings))
+        self.findings = tuple(findings)
+        """One sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a reader is going to do."""
+
+    slot: str
+    publications: tuple[str, ...]
+    mode: Literal["peek", "walsender"] = "peek"
+    create_slot: bool = False
+    """Whether the slot may be absent, as it is made then."""
+    protocol_version: int | None = None
+    messages: bool = False
+    origin: str | None = None
+    two_phase: bool = False
+    tables: tuple[str, ...] = ()
+    """The tables that are read, as `schema.table`; none for all."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """What was found: what keeps the reader from starting, and what may surprise later."""
+
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def check(connection: Connection, needs: Needs) -> list[str]:
+    """Raise PreflightError if something is missing; returns warnings."""
+    findings = Findings()
+    _check_server(connection, needs, findings)
+    _check_role(connection, findings)
+    _check_slot(connection, needs, findings)
+    _check_publications(connection, needs, findings)
+    if findings.errors:
+        raise PreflightError(findings.errors)
+    return findings.warnings
+
+
+def _check_server(connection: Connection, needs: Needs, findings: Findings) -> None:
+    major = server_major(connection)
+    if major < 10:
+        findings.errors.append(f"The server is PostgreSQL {major}; pgoutput exists since 10.")
+        return
+    wal_level = _scalar(connection, "SELECT current_setting('wal_level')")
+    if wal_level != "logical":
+        findings.errors.append(
+            f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = logical and restart the server."
+        )
+    newest = newest_protocol(connection)
+    if needs.protocol_version is not None and needs.protocol_version > newest:
+        findings.errors.append(
+            f"protocol_version is {needs.protocol_version}, but PostgreSQL {major} speaks at most {newest}: leave the "
+            "option out."
+        )
+    for option, wanted, since in (
+        ("messages", needs.messages, 14),
+        ("two_phase", needs.two_phase, 15),
+        ("origin", needs.origin is not None, 16),
+    ):
+        if wanted and major < since:
+            findings.errors.append(f"The option {option} needs PostgreSQL {since}, this is {major}: leave it out.")
+    if needs.two_phase and needs.mode == "peek":
+        findings.errors.append("The option two_phase needs mode = walsender: use that mode, or leave two_phase out.")
+
+
+def _check_role(connection: Connection, findings: Findings) -> None:
+    allowed = _scalar(connection, "SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user")
+    if not allowed:
+        # Managed services give the right through a role of theirs.
+        allowed = _scalar(
+            connection,
+            "SELECT bool_or(pg_has_role(current_user, oid, 'member')) FROM pg_roles "
+            "WHERE rolname IN ('rds_replication', 'azure_pg_admin', 'cloudsqlsuperuser')",
+        )
+    if not allowed:
+        user = _scalar(connection, "SELECT quote_ident(current_user)")
+        findings.errors.append(f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION.")
+
+
+def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> None:
+    slot = find_slot(connection, needs.slot)
+    if slot is None:
+        if not needs.create_slot:
+            findings.errors.append(
+                f"Replication slot {needs.slot!r} does not exist: set the option create_slot to true, or run SELECT "
+                f"pg_create_logical_replication_slot({_quoted(needs.slot)}, 'pgoutput')."
+            )
+            return
+        free = _scalar(
+            connection,
+            "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots",
+        )
+        if isinstance(free, int) and free <= 0:
+            findings.errors.append("No replication slot is free: raise max_replication_slots, or drop an unused slot.")
+        return
+    name = repr(slot.name)
+    if slot.plugin is None:
+        findings.errors.append(f"Replication slot {name} is a physical one: name a logical slot.")
+        return
+    if slot.plugin != "pgoutput":
+        findings.errors.append(f"Replication slot {name} has the plugin {slot.plugin}: make one with pgoutput.")
+    database = _scalar(connection, "SELECT current_database()")
+    if slot.database != database:
+        findings.errors.append(
+            f"Replication slot {name} belongs to database {slot.database}, the connection is to {database}: connect to "
+            "that database, or make a slot in this one."
+        )
+    if slot.lost is not None:
+        findings.errors.append(
+            f"Replication slot {name} is lost ({slot.lost}): drop it, make a new one, copy the tables anew and start "
+            "with a new checkpoint."
+        )
+    if slot.two_phase and needs.mode == "peek":
+        findings.errors.append(
+            f"Replication slot {name} was made with two_phase, which mode = peek cannot read: use mode = walsender, or "
+            "a slot without it, from which prepared transactions come when they are committed."
+        )
+
+
+def _check_publications(connection: Connection, needs: Needs, findings: Findings) -> None:
+    tables: set[str] = set()
+    for name in needs.publications:
+        published = connection.execute(
+            "SELECT format('%%s.%%s', schemaname, tablename) FROM pg_publication_tables WHERE pubname = %s", (name,)
+        ).fetchall()
+        tables |= {row[0] for row in published}
+        if not _scalar(connection, "SELECT count(*) FROM pg_publication WHERE pubname = %s", name):
+            quoted = _scalar(connection, "SELECT quote_ident(%s)", name)
+            findings.errors.append(
+                f"Publication {name!r} does not exist in this database: run CREATE PUBLICATION {quoted} FOR TABLE ..."
+            )
+        elif not published:
+            findings.warnings.append(
+                f"Publication {name!r} has no tables: run ALTER PUBLICATION ... ADD TABLE ... to see changes."
+            )
+    if not findings.errors:
+        for table in needs.tables:
+            if table not in tables:
+                findings.errors.append(
+                    f"Table {table} is not published by {', '.join(needs.publications)}: write it as schema.table, or "
+                    "add it with ALTER PUBLICATION ... ADD TABLE."
+                )
+        _check_identities(connection, needs, findings)
+
+
+def _check_identities(connection: Connection, needs: Needs, findings: Findings) -> None:
+    """Without a replica identity the server refuses the updates and deletes of a published table."""
+    rows = connection.execute(
+        "SELECT DISTINCT format('%%I.%%I', namespace.nspname, class.relname) FROM pg_publication_tables AS published "
+        "JOIN pg_publication AS publication ON publication.pubname = published.pubname "
+        "JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname "
+        "JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename "
+        "WHERE published.pubname = ANY(%s) AND (publication.pubupdate OR publication.pubdelete) "
+        "AND (class.relreplident = 'n' OR class.relreplident = 'd' AND NOT EXISTS "
+        "(SELECT 1 FROM pg_index WHERE indrelid = class.oid AND indisprimary)) ORDER BY 1 LIMIT 4",
+        (list(needs.publications),),
+    ).fetchall()
+    names = [row[0] for row in rows]
+    if names:
+        more = " and others" if len(names) > 3 else ""
+        findings.warnings.append(
+            f"The server refuses UPDATE and DELETE on {', '.join(names[:3])}{more}, which have no replica identity: "
+            f"add a primary key, or run ALTER TABLE {names[0]} REPLICA IDENTITY FULL."
+        )
+
+
+def _scalar(connection: Connection, query: str, *parameters: object) -> object:
+    row = connection.execute(query, parameters or None).fetchone()
+    return None if row is None else row[0]
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,122 @@
+"""A slot's committed transactions as they commit, over as many connections as it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import psycopg
+
+from logicalrep import Decoder, Lsn, walsender
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slots import find_slot
+from logicalrep_pipeline.transactions import Event
+from logicalrep_pipeline.walsender import Walsender
+
+
+class Replication:
+    """Connects, reconnects, decodes and assembles; what is handed on is complete up to `position`.
+
+    It is an iterator of tuples of events; an empty one comes when nothing has finished for a moment.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        slot: str,
+        options: PluginOptions,
+        assembler: Assembler,
+        *,
+        retry_timeout: float = 60,
+        is_transient: Callable[[psycopg.Error], bool] = lambda error: True,
+    ) -> None:
+        self._settings = settings
+        self._slot = slot
+        self._options = options
+        self._assembler = assembler
+        self._retry_timeout = retry_timeout
+        self._is_transient = is_transient
+        self._session: Walsender | None = None
+        self._decoder: Decoder | None = None
+        self._acknowledged = Lsn(0)
+        self.started_at: Lsn | None = None
+        """The slot's position when the first session started."""
+
+    @property
+    def position(self) -> Lsn:
+        """All that committed before this has been handed on."""
+        return max(self._assembler.position.delivered, self.started_at or Lsn(0))
+
+    def acknowledge(self, lsn: Lsn) -> None:
+        """All before this position is safe, apart from prepared transactions that wait for their decision."""
+        self._acknowledged = max(self._acknowledged, lsn)
+        if self._session is not None:
+            # Until something is handed on, there is nothing that could be held back.
+            held = self._assembler.position
+            limit = held.acknowledged if held.acknowledged < held.delivered else self._acknowledged
+            # A connection that broke is found, and made anew, where messages are taken.
+            with suppress(psycopg.Error):
+                self._session.acknowledge(min(self._acknowledged, limit))
+
+    def events(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[tuple[Event, ...]]:
+        """What finishes, message by message, until `stop`; raises when the server stays away for too long."""
+        deadline: float | None = None
+        wait = 0.05
+        while not stop():
+            try:
+                session, decoder = self._connected()
+                message = session.receive(pause)
+                deadline, wait = None, 0.05
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                self.close()
+                now = time.monotonic()
+                deadline = deadline or now + self._retry_timeout
+                if now > deadline or not self._is_transient(error):
+                    raise
+                time.sleep(wait)
+                wait = min(wait * 2, 2)
+                yield ()
+                continue
+            if message is None:
+                yield ()
+            elif isinstance(message, walsender.XLogData):
+                finished = self._assembler.feed(decoder.decode(message.payload), message.start_lsn)
+                if finished:
+                    yield finished
+            else:
+                self._assembler.keepalive(message.end_lsn)
+                yield ()
+
+    def report_in_time(self) -> None:
+        """Tell the server now and then that the reader is alive; to be called while it takes no messages."""
+        if self._session is not None:
+            with suppress(psycopg.Error):
+                self._session.report_in_time()
+
+    def close(self) -> None:
+        """Close the connection; `events` makes a new one."""
+        if self._session is not None:
+            self._session.close()
+        self._session = None
+
+    def _connected(self) -> tuple[Walsender, Decoder]:
+        if self._session is None or self._decoder is None:
+            position = None
+            if self.started_at is not None:
+                self._assembler.reconnect()
+                # The slot cannot be past what was acknowledged here, unless somebody else moved it.
+                position = max(self._acknowledged, self.started_at)
+            with self._settings.connect() as connection:
+                slot = find_slot(connection, self._slot)
+            two_phase = slot is not None and slot.two_phase
+            self._session = Walsender(self._settings, self._slot, self._options, position=position)
+            self._decoder = self._options.decoder(slot_two_phase=two_phase)
+            if self.started_at is None:
+                self.started_at = self._session.started_at
+        return self._session, self._decoder
+
+
+__all__ = ["Replication"]

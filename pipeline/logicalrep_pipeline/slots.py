@@ -1,0 +1,188 @@
+"""A replication slot through SQL: what it is, how far it is, making it, moving it on. Needs psycopg 3."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.rows import dict_row
+
+from logicalrep import Lsn, versions
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_Result = TypeVar("_Result")
+
+# The first major version of the server that speaks a version of the protocol.
+_SERVERS = {1: 10, 2: 14, 3: 15, 4: 16}
+
+_HEAD = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END"
+
+
+class SlotError(RuntimeError):
+    """A slot that cannot serve; says why, and what to do."""
+
+
+class LostPositionError(SlotError):
+    """The slot is past the position that a reader is at: what lies between is gone, or somebody else took it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slot:
+    """A slot as pg_replication_slots shows it."""
+
+    name: str
+    plugin: str | None
+    """Its output plugin; None for a physical slot."""
+    database: str | None
+    active_pid: int | None
+    """The server process that is reading from it; None if there is none."""
+    restart_lsn: Lsn | None
+    """Where the WAL starts that it retains; None if it is lost."""
+    confirmed_flush_lsn: Lsn | None
+    """What was acknowledged."""
+    two_phase: bool
+    """Whether prepared transactions are sent when they are prepared."""
+    lost: str | None
+    """Why it cannot be used any more; None if it can."""
+    head: Lsn
+    """How far the server has written its WAL."""
+
+    @property
+    def retained_bytes(self) -> int:
+        """How many bytes of WAL it keeps the server from removing."""
+        return 0 if self.restart_lsn is None else max(self.head - self.restart_lsn, 0)
+
+
+def server_major(connection: Connection) -> int:
+    """The server's major version."""
+    return connection.info.server_version // 10000
+
+
+def newest_protocol(connection: Connection) -> int:
+    """The newest version of the protocol that both the server and this library speak."""
+    major = server_major(connection)
+    return max(version for version in versions.PARSE if _SERVERS[version] <= major)
+
+
+def find_slot(connection: Connection, name: str) -> Slot | None:
+    """The slot of that name; None if there is none."""
+    major = server_major(connection)
+    columns = ["slot_name", "plugin", "database", "active_pid", "restart_lsn", "confirmed_flush_lsn"]
+    columns.append("two_phase" if major >= 14 else "false AS two_phase")
+    columns.append("wal_status" if major >= 13 else "NULL AS wal_status")
+    columns.append("invalidation_reason" if major >= 17 else "NULL AS invalidation_reason")
+    query = f"SELECT {', '.join(columns)}, {_HEAD} AS head FROM pg_replication_slots WHERE slot_name = %s"
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(query, (name,)).fetchone()
+    if row is None:
+        return None
+    lost = row["invalidation_reason"]
+    if lost is None and row["wal_status"] == "lost":
+        lost = "the WAL it needs has been removed"
+    return Slot(
+        name=name,
+        plugin=row["plugin"],
+        database=row["database"],
+        active_pid=row["active_pid"],
+        restart_lsn=_lsn(row["restart_lsn"]),
+        confirmed_flush_lsn=_lsn(row["confirmed_flush_lsn"]),
+        two_phase=row["two_phase"],
+        lost=lost,
+        head=Lsn(row["head"]),
+    )
+
+
+def the_slot(connection: Connection, name: str) -> Slot:
+    """The slot of that name, which can be read from; SlotError if there is none or it is lost."""
+    slot = find_slot(connection, name)
+    if slot is None:
+        raise SlotError(
+            f"replication slot {name!r} does not exist; what was committed since its last use cannot be read any more: "
+            "make a new slot, copy the tables anew and start with a new checkpoint"
+        )
+    if slot.lost is not None or slot.confirmed_flush_lsn is None:
+        raise SlotError(
+            f"replication slot {name!r} is lost ({slot.lost or 'it has no position'}): drop it, make a new one, copy "
+            "the tables anew and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer"
+        )
+    return slot
+
+
+def create_slot(connection: Connection, name: str, *, two_phase: bool = False) -> Slot:
+    """Make a slot with pgoutput; all that commits from here on can be read from it."""
+    arguments: list[object] = [name, "pgoutput", False]
+    if two_phase:
+        if server_major(connection) < 14:
+            raise SlotError("two_phase needs PostgreSQL 14 or later")
+        arguments.append(True)
+    connection.execute(
+        f"SELECT pg_create_logical_replication_slot({', '.join(['%s'] * len(arguments))})",
+        arguments,
+    )
+    return the_slot(connection, name)
+
+
+def advance_slot(connection: Connection, name: str, lsn: Lsn, *, patience: float = 30) -> None:
+    """Acknowledge what lies before a position; the server may then remove the WAL of it.
+
+    A slot that is there already, or past it, is left as it is.
+    """
+    slot = the_slot(connection, name)
+    assert slot.confirmed_flush_lsn is not None
+    if slot.confirmed_flush_lsn >= lsn:
+        return
+    try:
+        when_free(
+            lambda: connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (name, str(lsn))),
+            connection,
+            name,
+            patience=patience,
+        )
+    except psycopg.errors.ObjectNotInPrerequisiteState:
+        # "cannot advance replication slot to X, minimum is Y": somebody else did in the meantime.
+        if the_slot(connection, name).confirmed_flush_lsn < lsn:  # type: ignore[operator]
+            raise
+
+
+def wal_head(connection: Connection) -> Lsn:
+    """How far the server has written its WAL."""
+    row = connection.execute(f"SELECT {_HEAD}").fetchone()
+    assert row is not None
+    return Lsn(row[0])
+
+
+def when_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
+    """What an action on a slot returns, tried again for some seconds while another process holds the slot.
+
+    Raises SlotError that names the process.
+    """
+    deadline = time.monotonic() + patience
+    pause = 0.02
+    while True:
+        try:
+            return action()
+        except psycopg.errors.ObjectInUse:
+            if time.monotonic() > deadline:
+                raise SlotError(_in_use(connection, name)) from None
+            time.sleep(pause)
+            pause = min(pause * 2, 1)
+
+
+def _in_use(connection: Connection, name: str) -> str:
+    row = connection.execute(
+        "SELECT slot.active_pid, activity.application_name, activity.client_addr FROM pg_replication_slots AS slot "
+        "LEFT JOIN pg_stat_activity AS activity ON activity.pid = slot.active_pid WHERE slot.slot_name = %s",
+        (name,),
+    ).fetchone()
+    process = "another process"
+    if row is not None and row[0] is not None:
+        process = f"process {row[0]} ({row[1] or 'without a name'}, from {row[2] or 'this machine'})"
+    return f"replication slot {name!r} is in use by {process}: stop that reader, or give this one a slot of its own"
+
+
+def _lsn(text: str | None) -> Lsn | None:
+    return None if text is None else Lsn(text)

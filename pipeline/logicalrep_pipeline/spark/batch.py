@@ -1,0 +1,81 @@
+"""`spark.read`: capture files, many at once; or a look at a slot that does not move it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from logicalrep import Lsn
+from logicalrep_pipeline.captures import Capture
+from logicalrep_pipeline.preflight import check
+from logicalrep_pipeline.slots import the_slot
+from logicalrep_pipeline.spark.driver import log, log_to_standard_error
+from logicalrep_pipeline.spark.options import OptionError, SourceOptions
+from logicalrep_pipeline.spark.peek_stream import SlotRange, read_slot
+from logicalrep_pipeline.spark.reading import record_batches
+
+
+@dataclass
+class CaptureFile(InputPartition):
+    """A capture, which is one session and so is read by one task."""
+
+    path: str
+
+
+class BatchReader(DataSourceReader):
+    """Reads captures by their path, or peeks into a slot."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """A partition for each capture file, or one for the slot."""
+        if self._options.path is not None:
+            return [CaptureFile(str(path)) for path in capture_files(self._options.path)]
+        log_to_standard_error()
+        with self._options.connection.connect() as connection:
+            for warning in check(connection, self._options.needs):
+                log.warning("%s", warning)
+            slot = the_slot(connection, self._options.the_slot)
+        return [SlotRange(str(slot.confirmed_flush_lsn), str(slot.head))]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The record batches of a capture or of the slot."""
+        if isinstance(partition, SlotRange):
+            return read_slot(self._options, self._schema, None, Lsn(partition.end))
+        assert isinstance(partition, CaptureFile)
+        return self._read_capture(Path(partition.path))
+
+    def _read_capture(self, path: Path) -> Iterator[Any]:
+        with Capture.open(path) as capture:
+            decoder = capture.session.decoder()
+            yield from record_batches(capture, decoder, self._options, self._schema, may_end_early=True)
+
+
+def capture_files(path: str) -> list[Path]:
+    """The captures that a path, a folder, a pattern, or several of these with commas stand for."""
+    found: list[Path] = []
+    for part in (part.strip() for part in path.split(",")):
+        part = part.removeprefix("file:")
+        if has_magic(part):
+            found += [Path(name) for name in sorted(glob(part, recursive=True)) if Path(name).is_file()]
+        elif Path(part).is_dir():
+            found += sorted(file for file in Path(part).rglob("*") if file.is_file() and _is_capture(file.name))
+        elif Path(part).is_file():
+            found.append(Path(part))
+        else:
+            raise OptionError(f"option 'path': there is no {part!r}")
+    if not found:
+        raise OptionError(f"option 'path': no capture in {path!r}")
+    return found
+
+
+def _is_capture(name: str) -> bool:
+    return name.removesuffix(".gz").endswith((".jsonl", ".bin")) and not name.startswith("truth.")

@@ -1,0 +1,178 @@
+"""A typed table a chunk of messages at a time, in columns: what `typed` makes row by row, many times faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from logicalrep import Lsn, v1
+from logicalrep.columnar import Session
+from logicalrep_pipeline.changes import UNCHANGED
+from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.spark.runs import D, I, Run, Runs, T, preamble
+from logicalrep_pipeline.spark.typed import ColumnCheck
+from logicalrep_pipeline.values import ColumnValueError
+from logicalrep_pipeline.wide import Rows, WideTable, WideTables
+
+_CHANGE_TYPES = pa.array(["insert", "update_preimage", "update_postimage", "delete", "truncate"], pa.string())
+_INSERT, _PREIMAGE, _POSTIMAGE, _DELETE, _TRUNCATE = range(5)
+_OLD_IS_WHOLE = "O"
+
+
+class ColumnarTyped:
+    """Makes record batches of a typed table from chunks of messages, which may end anywhere."""
+
+    def __init__(
+        self,
+        spark_schema: StructType,
+        schema: Any,
+        table: str,
+        session: Session,
+        *,
+        new_columns: str,
+        start: int | None,
+        end: int | None,
+    ) -> None:
+        """For the Spark and the Arrow schema of a typed table; what commits at or after `start` and before `end`."""
+        self._schema = schema
+        self._check = ColumnCheck(spark_schema, table, new_columns)
+        self._wide = WideTables(session, for_spark=True)
+        self._runs = Runs(start, end)
+
+    def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
+        """An empty transaction that describes all tables, for who reads on row by row."""
+        return preamble(self._wide.relations.values())
+
+    def batches(self, lsns: Sequence[int], messages: Sequence[bytes]) -> Iterator[Any]:
+        """The rows of a chunk; raises UnsupportedError after those that come before the message in question."""
+        tags = np.frombuffer(b"".join([data[:1] for data in messages]), dtype=np.uint8)
+        stop = self._runs.supported(tags)
+        if stop:
+            yield from self._chunk(messages[:stop], tags[:stop])
+        if stop < len(messages):
+            self._runs.refuse(stop, int(tags[stop]))
+
+    def _chunk(self, messages: Sequence[bytes], tags: Any) -> Iterator[Any]:
+        run = self._runs.next(messages, tags)
+        tables = self._wide.decode(pa.array(messages, pa.binary()))
+        # A Truncate is a row of nulls, between those of the changes before and after it.
+        position = 0
+        ours = [table for table in tables if str(table.relation) == self._check.table]
+        for at in [*self._truncates(messages, tags, run), len(tags)]:
+            for table in ours:
+                yield from self._rows(table, run, position, at)
+            if at < len(tags):
+                yield self._batch([pa.nulls(1, field.type) for field in self._own()], [_TRUNCATE], [at], run, None)
+            position = at
+
+    def _own(self) -> list[Any]:
+        return [self._schema.field(name) for name in self._check.names]
+
+    def _truncates(self, messages: Sequence[bytes], tags: Any, run: Run) -> Iterator[int]:
+        for at in np.flatnonzero((tags == T) & run.in_range).tolist():
+            message = v1.parse(messages[at])
+            assert isinstance(message, v1.Truncate)
+            for number, oid in enumerate(message.relation_ids):
+                relation = self._wide.relations.get(oid)
+                if relation is not None and str(relation) == self._check.table:
+                    run.ordinals[at] += number
+                    yield at
+
+    def _rows(self, table: WideTable, run: Run, first: int, last: int) -> Iterator[Any]:
+        """The rows of the messages from `first` to before `last`."""
+        rows = table.rows.to_numpy(zero_copy_only=False)
+        chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])
+        if not len(chosen):
+            return
+        self._bind(table.relation, run, int(rows[chosen[0]]))
+        tags = np.frombuffer(b"".join(tag.as_py().encode() for tag in table.tags.unique()), dtype=np.uint8)
+        kinds = table.tags.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        tag = tags[kinds][chosen]
+        old_kinds = table.old_kinds.take(pa.array(chosen))
+        has_old = old_kinds.is_valid().to_numpy(zero_copy_only=False)
+        new, old = chosen[tag != D], chosen[has_old]
+        # Old and new rows in one: an update's old row comes before its new one.
+        order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
+        change_type = np.concatenate(
+            (np.where(tag[has_old] == D, _DELETE, _PREIMAGE), np.where(tag[tag != D] == I, _INSERT, _POSTIMAGE))
+        )[order]
+        whole = table.old_kinds.to_numpy(zero_copy_only=False) == _OLD_IS_WHOLE
+        columns = []
+        unchanged: list[tuple[str, Any]] = []
+        for field in self._own():
+            place = table.new.values.schema.get_field_index(field.name)
+            if place < 0:
+                columns.append(pa.nulls(len(order), field.type))
+                continue
+            _refuse_kept(table, table.old, field.name, old)
+            source = new + len(rows)
+            states = table.new.states.column(place).to_numpy(zero_copy_only=False)[new]
+            missing = states == UNCHANGED
+            if missing.any():
+                # With the whole old row at hand, what was not sent is taken from there.
+                source = np.where(missing & whole[new], new, source)
+                left = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
+                if left.any():
+                    unchanged.append((field.name, left))
+            _refuse_kept(table, table.new, field.name, new[~missing])
+            if not len(old) and not missing.any():
+                array = table.new.values.column(place)
+                columns.append(array if len(new) == len(array) else array.take(pa.array(new)))
+            else:
+                both = pa.concat_arrays([table.old.values.column(place), table.new.values.column(place)])
+                columns.append(both.take(pa.array(np.concatenate((old, source))[order])))
+        yield self._batch(columns, change_type, rows[np.concatenate((old, new))[order]], run, unchanged)
+
+    def _batch(
+        self, columns: list[Any], change_type: Any, rows: Any, run: Run, unchanged: list[tuple[str, Any]] | None
+    ) -> Any:
+        transaction = run.transaction_of[rows]
+        field = self._schema.field
+        names: list[list[str]] | None = None
+        if unchanged:
+            names = [[name for name, left in unchanged if left[row]] for row in range(len(change_type))]
+        type_ = field("_unchanged").type
+        empty = pa.Array.from_buffers(
+            type_,
+            len(change_type),
+            [None, pa.py_buffer(np.zeros(len(change_type) + 1, dtype=np.int32))],
+            children=[pa.array([], type_.value_type)],
+        )
+        arrays = [
+            *(
+                array if array.type == field(name).type else array.cast(field(name).type)
+                for name, array in zip(self._check.names, columns, strict=True)
+            ),
+            _CHANGE_TYPES.take(pa.array(change_type)),
+            pa.array(run.final_lsn[transaction]),
+            pa.array(run.commit_timestamp[transaction]).cast(field("_commit_timestamp").type),
+            pa.array(run.ordinals[rows]),
+            empty if names is None else pa.array(names, type_),
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _bind(self, relation: Relation, run: Run, row: int) -> None:
+        at = Lsn(int(run.final_lsn[run.transaction_of[row]]) % (1 << 64))
+        self._check.bind(relation, at)
+
+
+def _refuse_kept(table: WideTable, rows: Rows, name: str, chosen: Any) -> None:
+    """A value that Spark's type cannot hold is an error; one that was not chosen is none."""
+    kept = rows.kept.get(name)
+    if kept:
+        for row in chosen.tolist():
+            if row in kept:
+                raise ColumnValueError(
+                    "the Spark type cannot hold it",
+                    type_name=str(rows.values.schema.field(name).type),
+                    text=kept[row],
+                    table=str(table.relation),
+                    column=name,
+                )
+
+
+__all__ = ["ColumnarTyped"]

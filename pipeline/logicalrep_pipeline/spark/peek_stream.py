@@ -1,0 +1,226 @@
+"""mode = peek: each micro-batch reads its part of the slot through SQL, and the slot follows what Spark committed.
+
+An offset is a position in the WAL. The batch (start, end] holds a transaction if and only if
+start <= the LSN of its commit record < end. The slot never moves past an offset that Spark has committed: so a slot
+that is past the checkpoint was moved by somebody else, and that is an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from logicalrep import Lsn
+from logicalrep_pipeline.peek import peek_rows
+from logicalrep_pipeline.slots import (
+    Connection,
+    LostPositionError,
+    advance_slot,
+    create_slot,
+    find_slot,
+    newest_protocol,
+    the_slot,
+    wal_head,
+)
+from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
+from logicalrep_pipeline.spark.driver import Driver, is_transient, log, log_to_standard_error
+from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
+from logicalrep_pipeline.spark.planning import Planner
+from logicalrep_pipeline.spark.reading import record_batches
+from logicalrep_pipeline.spark.statistics import Statistics
+
+
+@dataclass
+class SlotRange(InputPartition):
+    """The part of a slot that a micro-batch reads."""
+
+    start: str
+    end: str
+
+
+class PeekStreamReader(AvailableNow, DataSourceStreamReader):
+    """Plans micro-batches in the driver, reads them in the executors."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._slot = options.the_slot
+        self._driver: Driver | None = None
+        self._planner: Planner | None = None
+        # The newest offset known to have been planned; None right after a start from a checkpoint.
+        self._position: Lsn | None = None
+        self._acknowledged = Lsn(0)
+        self._target: Lsn | None = None
+        self._head: Lsn | None = None
+        # The head of the WAL up to which nothing was found, and when to look again.
+        self._nothing_up_to: Lsn | None = None
+        self._look_again = 0.0
+
+    # In the driver
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+        """The slot's position; the slot is made here if it is to be made."""
+        return offset_of_lsn(self._run(self._initial))
+
+    def latestOffset(  # noqa: N802
+        self, start: Mapping[str, object] | None = None, limit: object | None = None
+    ) -> dict[str, str]:
+        """The end of the next batch; the start where there is nothing to read. Spark 4.0 and 4.1 give no arguments."""
+        if start is not None:
+            # Spark has committed all that lies before.
+            self._position = lsn_of_offset(start)
+            self._acknowledge(self._position)
+        pause = self._look_again - time.monotonic()
+        if pause > 0 and self._target is None:
+            time.sleep(min(pause, 1))
+        limits = limits_of(limit, self._options)
+        began = time.monotonic()
+        end = self._run(lambda connection: self._next_end(connection, limits))
+        if end == self._position:
+            # A look takes the server time, so the longer it took the later comes the next one.
+            took = time.monotonic() - began
+            self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
+        self._position = end
+        return offset_of_lsn(end)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """What the options max_changes_per_batch and max_bytes_per_batch allow."""
+        return read_limit(self._options)
+
+    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
+        """How far the server has written its WAL, for Spark's progress report."""
+        return None if self._head is None else offset_of_lsn(self._head)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember where the WAL ends now: the query reads up to there."""
+        self._target = self._run(wal_head)
+
+    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
+        """One partition, as a slot has one reader at a time."""
+        first, last = lsn_of_offset(start), lsn_of_offset(end)
+        if self._position is None or self._position < last:
+            self._position = last
+        if first == last:
+            return []
+        self._run(lambda connection: check_not_past(connection, self._slot, first))
+        return [SlotRange(str(first), str(last))]
+
+    def commit(self, end: Mapping[str, object]) -> None:
+        """Spark has committed what lies before `end`: the slot may follow."""
+        self._acknowledge(lsn_of_offset(end))
+
+    def stop(self) -> None:
+        """Close the connection."""
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = None
+
+    def _run(self, action: Any) -> Any:
+        if self._driver is None:
+            log_to_standard_error()
+            self._driver = Driver(self._options)
+        return self._driver.run(action)
+
+    def _initial(self, connection: Connection) -> Lsn:
+        slot = find_slot(connection, self._slot)
+        if slot is None and self._options.create_slot:
+            slot = create_slot(connection, self._slot)
+        slot = the_slot(connection, self._slot)
+        assert slot.confirmed_flush_lsn is not None
+        self._position = slot.confirmed_flush_lsn
+        return slot.confirmed_flush_lsn
+
+    def _acknowledge(self, lsn: Lsn) -> None:
+        if lsn > self._acknowledged:
+            self._run(lambda connection: advance_slot(connection, self._slot, lsn))
+            self._acknowledged = lsn
+
+    def _next_end(self, connection: Connection, limits: Limits) -> Lsn:
+        head = self._head = wal_head(connection)
+        if self._target is not None:
+            head = min(head, self._target)
+        position = self._position
+        if position is not None and head <= position:
+            if self._head < position and self._target is None:
+                raise LostPositionError(
+                    f"the checkpoint is at {position}, but the server's WAL ends at {self._head}: it was restored from "
+                    "a backup, or is another server; copy the tables anew and start with a new checkpoint"
+                )
+            return position
+        if position is not None and self._nothing_up_to is not None and head <= self._nothing_up_to:
+            return position
+        if self._planner is None:
+            self._planner = Planner(self._slot, self._options.plugin_options(newest_protocol(connection)))
+        end = self._planner.end(connection, position, head, limits)
+        if end is not None:
+            return end
+        self._nothing_up_to = head
+        if position is None or head - position >= self._options.idle_advance_bytes:
+            # Nothing of ours: an empty batch now and then lets the server remove the WAL of it.
+            return head
+        return position
+
+    # In an executor
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The record batches of a part of the slot."""
+        assert isinstance(partition, SlotRange)
+        log_to_standard_error()
+        return read_slot(self._options, self._schema, Lsn(partition.start), Lsn(partition.end))
+
+
+def check_not_past(connection: Connection, name: str, start: Lsn) -> None:
+    """LostPositionError if the slot is past a position that is still to be read."""
+    confirmed = the_slot(connection, name).confirmed_flush_lsn
+    assert confirmed is not None
+    if confirmed > start:
+        raise LostPositionError(
+            f"replication slot {name!r} is at {confirmed}, but this reader only at {start}: what lies between was "
+            "acknowledged by somebody else and cannot be read any more; give each reader a slot of its own, copy the "
+            "tables anew and start with a new checkpoint"
+        )
+
+
+def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end: Lsn) -> Iterator[Any]:
+    """The record batches of what committed at or after `start` and before `end`; `start` None is the slot's position.
+
+    When the connection breaks the slot is read again, and what was given already is left out.
+    """
+    began = time.monotonic()
+    given = 0
+    deadline = began + options.retry_timeout
+    pause = 0.1
+    statistics = Statistics(options.the_slot, start, end)
+    while True:
+        seen = 0
+        statistics.clear()
+        try:
+            with options.connection.connect() as connection:
+                if start is not None:
+                    check_not_past(connection, options.the_slot, start)
+                plugin = options.plugin_options(newest_protocol(connection))
+                messages = statistics.count(peek_rows(connection, options.the_slot, plugin, end))
+                for batch in record_batches(messages, plugin.decoder(), options, schema, start=start, end=end):
+                    seen += batch.num_rows
+                    statistics.see(batch)
+                    if seen > given:
+                        new = seen - given
+                        given = seen
+                        yield batch.slice(batch.num_rows - new)
+                if start is not None:
+                    # Nobody can have moved the slot while it was read; after that this tells.
+                    check_not_past(connection, options.the_slot, start)
+                statistics.report(connection, time.monotonic() - began)
+            return
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if not is_transient(error) or time.monotonic() > deadline:
+                raise
+            log.warning("the connection broke, reading again: %s", str(error).strip())
+            time.sleep(pause)
+            pause = min(pause * 2, 2)

@@ -1,0 +1,214 @@
+"""The thread in the driver that receives from the walsender and writes what is committed into the spool."""
+
+from __future__ import annotations
+
+import threading
+import time
+from array import array
+from bisect import bisect_left
+
+from pyspark.sql.types import StructType
+
+from logicalrep import Lsn
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.replication import Replication
+from logicalrep_pipeline.spark.admission import Limits
+from logicalrep_pipeline.spark.driver import is_transient, log
+from logicalrep_pipeline.spark.feed import EPOCH, batches
+from logicalrep_pipeline.spark.options import SourceOptions
+from logicalrep_pipeline.spark.reading import builder_for
+from logicalrep_pipeline.spark.schemas import arrow_schema
+from logicalrep_pipeline.spark.spool import Segment, Spool
+from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
+
+
+class Receiver:
+    """Receives ahead of the batches, as far as the spool may grow."""
+
+    def __init__(self, options: SourceOptions, plugin: PluginOptions, schema: StructType) -> None:
+        self._options = options
+        self._builder = builder_for(options, schema)
+        self._spool = Spool(options.spool, options.the_slot, arrow_schema(schema), options.segment_bytes)
+        self._assembler = Assembler(memory_limit=options.memory_limit, directory=self._spool.folder)
+        self._replication = Replication(
+            options.connection,
+            options.the_slot,
+            plugin,
+            self._assembler,
+            retry_timeout=options.retry_timeout,
+            is_transient=is_transient,
+        )
+        self._changed = threading.Condition()
+        self._stopping = False
+        self._error: BaseException | None = None
+        self._position = Lsn(0)
+        self._committed = Lsn(0)
+        self._size_in_transaction = 0
+        # Of each transaction with rows: its end, the rows and bytes of all up to it, and when it committed.
+        self._ends, self._rows, self._bytes = array("Q"), array("Q"), array("Q")
+        self._moments = array("q")
+        self._total_rows = self._total_bytes = 0
+        self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
+        self._thread.start()
+
+    # For the reader's thread
+
+    @property
+    def started_at(self) -> Lsn:
+        """The slot's position when it started; waits until it has."""
+        with self._changed:
+            while self._replication.started_at is None:
+                self._check()
+                self._changed.wait(0.05)
+            return self._replication.started_at
+
+    def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
+        """The end of the batch that begins at `start`, and whether it has rows; with none, how far all is received."""
+        with self._changed:
+            self._check()
+            first = bisect_left(self._ends, start + 1)
+            if first == len(self._ends):
+                return max(self._position, start), False
+            rows_before = self._rows[first - 1] if first else self._rows_dropped
+            bytes_before = self._bytes[first - 1] if first else self._bytes_dropped
+            last = len(self._ends) - 1
+            if limits.changes is not None:
+                last = min(last, bisect_left(self._rows, rows_before + limits.changes + 1) - 1)
+            if limits.bytes is not None:
+                last = min(last, bisect_left(self._bytes, bytes_before + limits.bytes + 1) - 1)
+            return Lsn(self._ends[max(last, first)]), True
+
+    def segments(self, start: Lsn, end: Lsn) -> list[Segment]:
+        """The segments of a batch; waits until all of it is received."""
+        with self._changed:
+            while self._position < end:
+                self._check()
+                self._changed.wait(0.05)
+            self._check()
+            self._spool.seal()
+            return self._spool.overlapping(start, end)
+
+    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, float | None]:
+        """The changes and the bytes of a batch, and when its last transaction committed."""
+        with self._changed:
+            first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
+            if first == last:
+                return 0, 0, None
+            rows_before = self._rows[first - 1] if first else self._rows_dropped
+            bytes_before = self._bytes[first - 1] if first else self._bytes_dropped
+            moment = self._moments[last - 1]
+            return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, moment / 1e6
+
+    def wait(self, after: Lsn, seconds: float) -> None:
+        """Wait until something has committed after a position, or for some time."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while not (self._ends and self._ends[-1] > after) and time.monotonic() < deadline:
+                self._check()
+                self._changed.wait(max(deadline - time.monotonic(), 0.001))
+
+    def wait_for(self, lsn: Lsn) -> None:
+        """Wait until all that committed before a position is received."""
+        with self._changed:
+            while self._position < lsn:
+                self._check()
+                self._changed.wait(0.05)
+
+    def commit(self, lsn: Lsn) -> None:
+        """Spark has committed all that lies before: the segments can go, and the server is told."""
+        with self._changed:
+            if lsn <= self._committed:
+                return
+            self._committed = lsn
+            self._spool.remove_before(lsn)
+            gone = bisect_left(self._ends, lsn + 1)
+            if gone:
+                self._rows_dropped, self._bytes_dropped = self._rows[gone - 1], self._bytes[gone - 1]
+                del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._moments[:gone]
+            self._changed.notify_all()
+
+    def stop(self) -> None:
+        """End the thread, and remove the spool."""
+        self._stopping = True
+        with self._changed:
+            self._changed.notify_all()
+        self._thread.join(30)
+
+    _rows_dropped = _bytes_dropped = 0
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+        if not self._thread.is_alive():
+            raise RuntimeError("the receiver has ended")
+
+    # In the thread
+
+    def _run(self) -> None:
+        acknowledged = Lsn(0)
+        try:
+            for events in self._replication.events(lambda: self._stopping):
+                for event in events:
+                    self._write(event)
+                with self._changed:
+                    position = self._replication.position
+                    if position > self._position:
+                        self._position = position
+                        self._changed.notify_all()
+                    committed = self._committed
+                if committed > acknowledged or not events:
+                    # When idle again and again: a server that crashed has forgotten, and prepared ones hold back.
+                    self._replication.acknowledge(committed)
+                    acknowledged = committed
+                self._wait_for_room()
+        except BaseException as error:
+            with self._changed:
+                self._error = error
+                self._changed.notify_all()
+        finally:
+            self._replication.close()
+            with self._changed:
+                self._assembler.close()
+                self._spool.close()
+                self._changed.notify_all()
+
+    def _write(self, event: Event) -> None:
+        moment = 0
+        if isinstance(event, Transaction):
+            position, end = int(event.commit_lsn), event.end_lsn
+            moment = event.commit_timestamp + EPOCH
+        elif isinstance(event, NonTransactionalMessage):
+            position, end = int(event.message.message_lsn), Lsn(event.message.message_lsn + 1)
+        else:
+            position, end = 0, event.end_lsn
+        rows = size = 0
+        for batch in batches((event,), self._builder, rows=self._options.rows_per_record_batch):
+            with self._changed:
+                self._spool.write(batch, [position] * batch.num_rows)
+            rows += batch.num_rows
+            size += batch.nbytes
+            self._replication.report_in_time()
+        if rows:
+            with self._changed:
+                self._total_rows += rows
+                self._total_bytes += size
+                self._ends.append(end)
+                self._rows.append(self._total_rows)
+                self._bytes.append(self._total_bytes)
+                self._moments.append(moment)
+
+    def _wait_for_room(self) -> None:
+        """Read no further while the spool is full; the server keeps the rest, and hears that we are alive."""
+        told = False
+        while not self._stopping:
+            with self._changed:
+                if self._spool.size <= self._options.spool_bytes:
+                    return
+                if not told:
+                    log.info("slot %s: the spool is full, waiting for Spark", self._options.the_slot)
+                    told = True
+                self._changed.wait(0.5)
+                committed = self._committed
+            self._replication.acknowledge(committed)
+            self._replication.report_in_time()

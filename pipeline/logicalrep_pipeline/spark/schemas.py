@@ -1,0 +1,59 @@
+"""The columns of what the source gives, as Spark's types, and the Arrow types that Spark takes for them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Literal
+
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    VariantType,
+)
+
+TYPED_COLUMNS = (
+    StructField("_change_type", StringType()),
+    StructField("_commit_version", LongType()),
+    StructField("_commit_timestamp", TimestampType()),
+    StructField("_ordinal", LongType()),
+    StructField("_unchanged", ArrayType(StringType())),
+)
+"""What stands behind the columns of a typed table."""
+
+
+def feed_schema(values: Literal["map", "variant"] = "map") -> StructType:
+    """The change feed's columns; `values` says what the rows in `before` and `after` are."""
+    row: DataType = VariantType() if values == "variant" else MapType(StringType(), StringType())
+    names = ArrayType(StringType())
+    return StructType(
+        [
+            StructField("op", StringType()),
+            StructField("schema", StringType()),
+            StructField("table", StringType()),
+            StructField("relation_id", LongType()),
+            StructField("before", row),
+            StructField("after", row),
+            StructField("key", names),
+            StructField("unchanged", names),
+            StructField("lsn", LongType()),
+            StructField("commit_lsn", LongType()),
+            StructField("commit_timestamp", TimestampType()),
+            StructField("xid", LongType()),
+            StructField("ordinal", LongType()),
+            StructField("origin", StringType()),
+            StructField("gid", StringType()),
+        ]
+    )
+
+
+def arrow_schema(schema: StructType) -> Any:
+    """The pyarrow.Schema that Spark expects of a record batch: from 4.2 on it takes no other."""
+    parameters = inspect.signature(to_arrow_schema).parameters
+    return to_arrow_schema(schema, timezone="UTC") if "timezone" in parameters else to_arrow_schema(schema)

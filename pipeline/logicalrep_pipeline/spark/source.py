@@ -1,0 +1,75 @@
+"""The data source that Spark knows as `logicalrep`."""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from logicalrep_pipeline.spark.options import OptionError, SourceOptions, read_options
+from logicalrep_pipeline.spark.schemas import feed_schema
+
+
+class LogicalRepDataSource(DataSource):
+    """A PostgreSQL replication slot as a stream of committed row changes.
+
+        register(spark)
+        changes = (
+            spark.readStream.format("logicalrep")
+            .option("dsn", "host=db.example.org dbname=shop user=replicator")
+            .option("slot", "spark")
+            .option("publication", "shop")
+            .option("create_slot", "true")
+            .load()
+        )
+
+    Where to read from: `dsn`, or libpq's parameters (`host`, `user`, `password` ...) and its environment; `slot`,
+    `publication` (several with commas), `create_slot` (false).
+    What to read: `table` for one table in its own columns, or `tables` (all) for the change feed; `messages` (false),
+    `relations` (false: schema changes as rows), `origin` (any), `values` (map or variant), `new_columns` (error or
+    null).
+    How to read: `mode` (peek or walsender), `protocol_version` (the newest), `binary` (false), `two_phase` (false),
+    `streaming` (the most that the protocol has; walsender only), `max_changes_per_batch` and `max_bytes_per_batch`
+    (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m), `retry_timeout` (60 s), `rows_per_record_batch`
+    (10000); `spool`, `segment_bytes` (32m) and `memory_limit` (64m) for walsender.
+    `spark.read` takes `path` as well: capture files, a folder or a pattern; without, it peeks into the slot.
+    `docs/spark.md` has all of them in a table.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "logicalrep"
+
+    def schema(self) -> StructType:
+        """The change feed's columns; those of the table where one is named, as the server has them now."""
+        options = self._options()
+        if options.table is None:
+            return feed_schema(options.values)
+        if options.path is not None:
+            raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
+        from logicalrep_pipeline.spark.typed import table_schema
+
+        with options.connection.connect() as connection:
+            return table_schema(connection, options.table, options.publications)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """What reads captures, or peeks into the slot."""
+        from logicalrep_pipeline.spark.batch import BatchReader
+
+        return BatchReader(self._options(), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """What reads the slot."""
+        options = self._options()
+        if options.path is not None:
+            raise OptionError("option 'path' is for spark.read; a stream reads a slot")
+        if options.mode == "walsender":
+            from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader
+
+            return WalsenderStreamReader(options, schema)
+        from logicalrep_pipeline.spark.peek_stream import PeekStreamReader
+
+        return PeekStreamReader(options, schema)
+
+    def _options(self) -> SourceOptions:
+        return read_options(dict(self.options))

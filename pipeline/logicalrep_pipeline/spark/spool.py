@@ -1,0 +1,125 @@
+"""Arrow segment files between the receiver and the executors: what has arrived and is not committed by Spark yet.
+
+A segment has the rows of whole or split transactions in order, each with the position that says which batch it
+belongs to. Nothing here has to survive the process: what is lost is sent again, as it was not acknowledged.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+
+from logicalrep import Lsn
+
+POSITION = "_position"
+"""The name of the column of positions, which comes first in a segment and is not given to Spark."""
+
+
+@dataclass(slots=True)
+class Segment:
+    """A finished file."""
+
+    path: Path
+    first: int
+    """The position of its first row."""
+    last: int
+    """The position of its last row."""
+    size: int
+
+
+class Spool:
+    """Writes segments into a folder of its own, and removes them."""
+
+    def __init__(self, folder: Path, slot: str, schema: Any, segment_bytes: int) -> None:
+        self._schema = pa.schema([pa.field(POSITION, pa.int64()), *schema])
+        self._segment_bytes = segment_bytes
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _remove_abandoned(folder, slot)
+        self.folder = folder / f"{slot}-{uuid.uuid4().hex}"
+        self.folder.mkdir(mode=0o700)
+        self._lock = _locked(self.folder)
+        self._number = 0
+        self._writer: Any = None
+        self._path = self.folder
+        self._first = self._last = 0
+        self._written = 0
+        self.segments: list[Segment] = []
+        """The finished ones, in order."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes lie in finished segments."""
+        return sum(segment.size for segment in self.segments)
+
+    def write(self, batch: Any, positions: list[int]) -> None:
+        """Rows, each with its position; positions do not go down."""
+        if self._writer is None:
+            self._number += 1
+            self._path = self.folder / f"{self._number:08d}.arrow"
+            self._writer = pa.ipc.new_stream(str(self._path), self._schema)
+            self._first = positions[0]
+            self._written = 0
+        arrays = [pa.array(positions, pa.int64()), *batch.columns]
+        self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
+        self._last = positions[-1]
+        self._written += batch.nbytes
+        if self._written >= self._segment_bytes:
+            self.seal()
+
+    def seal(self) -> None:
+        """Finish the segment that is being written, if there is one."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+            self.segments.append(Segment(self._path, self._first, self._last, self._path.stat().st_size))
+
+    def overlapping(self, start: Lsn, end: Lsn) -> list[Segment]:
+        """The finished segments with rows whose position is at or after `start` and before `end`."""
+        return [segment for segment in self.segments if segment.last >= start and segment.first < end]
+
+    def remove_before(self, lsn: Lsn) -> None:
+        """Remove the segments of which all rows lie before a position."""
+        while self.segments and self.segments[0].last < lsn:
+            self.segments.pop(0).path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove everything."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+        self.segments.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self._lock.close()
+
+
+def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[Any]:
+    """The record batches of a segment, of the rows that lie at or after `start` and before `end`."""
+    with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
+        for batch in reader:
+            positions = batch.column(0).to_numpy()
+            first, last = positions.searchsorted([int(start), int(end)])
+            if first < last:
+                arrays = [column.slice(first, last - first) for column in batch.columns[1:]]
+                yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(reader.schema)[1:]))
+
+
+def _locked(folder: Path) -> IO[str]:
+    """A file that is locked as long as this process lives, so that others see whether the folder is in use."""
+    lock = (folder / "lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return lock
+
+
+def _remove_abandoned(folder: Path, slot: str) -> None:
+    for other in folder.glob(f"{slot}-*"):
+        with suppress(OSError), (other / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(other, ignore_errors=True)

@@ -1,0 +1,62 @@
+"""What a batch was, for one line of the log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from logicalrep import Lsn
+from logicalrep_pipeline.slots import Connection, find_slot
+from logicalrep_pipeline.spark.driver import log
+
+
+class Statistics:
+    """Counts what a batch has, and logs it with how far behind it is."""
+
+    def __init__(self, slot: str, start: Lsn | None, end: Lsn) -> None:
+        self._slot = slot
+        self._start = start
+        self._end = end
+        self.clear()
+
+    def clear(self) -> None:
+        """Count from nothing again."""
+        self.changes = 0
+        self.bytes = 0
+        self.last_commit: float | None = None
+        """When the last transaction committed, in seconds since 1970."""
+
+    def count(self, messages: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        """The same messages."""
+        for lsn, data in messages:
+            self.bytes += len(data)
+            yield lsn, data
+
+    def see(self, batch: Any) -> None:
+        """Count the rows of a record batch."""
+        self.changes += batch.num_rows
+        names = batch.schema.names
+        last = batch.column(names.index("commit_timestamp" if "commit_timestamp" in names else "_commit_timestamp"))
+        if batch.num_rows and last[-1].is_valid:
+            self.last_commit = last[-1].value / 1e6
+
+    def report(self, connection: Connection, seconds: float | None = None) -> None:
+        """Log it."""
+        slot = find_slot(connection, self._slot)
+        if slot is None:
+            return
+        took = "" if seconds is None else f" in {seconds:.1f} s"
+        behind = "" if self.last_commit is None else f", {max(time.time() - self.last_commit, 0):.1f} s"
+        log.info(
+            "slot %s: %s to %s: %d changes, %d bytes%s; behind the server by %d bytes%s; the slot retains %d bytes",
+            self._slot,
+            self._start,
+            self._end,
+            self.changes,
+            self.bytes,
+            took,
+            max(slot.head - self._end, 0),
+            behind,
+            slot.retained_bytes,
+        )

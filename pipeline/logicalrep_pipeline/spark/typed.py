@@ -1,0 +1,221 @@
+"""One table's changes in its own columns and types, with the columns that Spark's and Delta's change feeds have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType, StructField, StructType
+
+from logicalrep import v1
+from logicalrep.v1 import TupleData
+from logicalrep.versions import Delete, Insert, Update
+from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
+from logicalrep_pipeline.relations import Relation, SchemaChange
+from logicalrep_pipeline.slots import Connection
+from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
+from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
+from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep_pipeline.values import Column, ColumnType, arrow_array, column_type
+
+
+class SchemaMismatchError(ValueError):
+    """A row of a table whose columns are not those that the stream began with; says which and what to do."""
+
+
+def table_schema(connection: Connection, table: str, publications: tuple[str, ...]) -> StructType:
+    """The Spark schema of a published table, read from the server: its columns and those of the change feed."""
+    schema, _, name = table.partition(".")
+    rows = connection.execute(
+        "SELECT attribute.attname, attribute.atttypid, attribute.atttypmod, base.typname, base_schema.nspname "
+        "FROM pg_attribute AS attribute "
+        "JOIN pg_class AS class ON class.oid = attribute.attrelid "
+        "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
+        "JOIN pg_type AS type ON type.oid = attribute.atttypid "
+        "JOIN LATERAL (WITH RECURSIVE bases AS (SELECT type.oid, type.typbasetype, type.typname, type.typnamespace "
+        "UNION ALL SELECT next.oid, next.typbasetype, next.typname, next.typnamespace FROM bases "
+        "JOIN pg_type AS next ON next.oid = bases.typbasetype) "
+        "SELECT typname, typnamespace FROM bases WHERE typbasetype = 0) AS base ON true "
+        "JOIN pg_namespace AS base_schema ON base_schema.oid = base.typnamespace "
+        "WHERE namespace.nspname = %s AND class.relname = %s AND attribute.attnum > 0 AND NOT attribute.attisdropped "
+        "ORDER BY attribute.attnum",
+        (schema, name),
+    ).fetchall()
+    published = _published_columns(connection, schema, name, publications)
+    fields = []
+    for column, oid, modifier, base_name, base_schema in rows:
+        if published is not None and column not in published:
+            continue
+        types = {oid: v1.Type(type_id=oid, namespace=base_schema.replace("pg_catalog", ""), name=base_name)}
+        type_ = column_type(oid, modifier, types if oid >= 10000 else {})
+        fields.append(StructField(column, _spark_type(type_)))
+    if not fields:
+        raise SchemaMismatchError(f"table {table} does not exist in this database, or none of its columns is published")
+    return StructType([*fields, *TYPED_COLUMNS])
+
+
+def relation_schema(relation: Relation) -> StructType:
+    """The Spark schema of a table as a Relation message described it."""
+    columns = Texts("utf-8").columns(relation)
+    return StructType([*(StructField(column.name, _spark_type(column.type)) for column in columns), *TYPED_COLUMNS])
+
+
+def _published_columns(
+    connection: Connection, schema: str, name: str, publications: tuple[str, ...]
+) -> set[str] | None:
+    if connection.info.server_version < 150000:
+        return None
+    rows = connection.execute(
+        "SELECT attnames FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
+        (schema, name, list(publications)),
+    ).fetchall()
+    return {column for row in rows for column in row[0]} if rows else None
+
+
+def _spark_type(type_: ColumnType) -> DataType:
+    return from_arrow_type(type_.arrow_type(for_spark=True), prefer_timestamp_ntz=True)
+
+
+class ColumnCheck:
+    """Holds a table's descriptions against the schema that the stream began with."""
+
+    def __init__(self, spark_schema: StructType, table: str, new_columns: str) -> None:
+        """`new_columns`: what a row is that has not all of the columns: an `error`, or `null` in those."""
+        own = spark_schema.fields[: -len(TYPED_COLUMNS)]
+        self.table = table
+        self.names = [field.name for field in own]
+        """The table's own columns."""
+        self._types = {field.name: field.dataType for field in own}
+        self._new_columns = new_columns
+        self._texts = Texts("utf-8")
+        self._checked: Relation | None = None
+
+    def bind(self, relation: Relation, at: int) -> tuple[Column, ...]:
+        """The columns of a description that fits, which holds at an LSN; SchemaMismatchError for one that does not."""
+        columns = self._texts.columns(relation)
+        if relation is self._checked:
+            return columns
+        for column in columns:
+            if column.name not in self._types:
+                raise SchemaMismatchError(
+                    f"{relation} has the column {column.name} ({column.type.name}) at {at}, which the stream's schema "
+                    "has not: restart the query with the option new_columns = null to read it, NULL in older rows; if "
+                    "it was dropped since, read up to there without the option table"
+                )
+            expected = self._types[column.name]
+            if _spark_type(column.type) != expected:
+                raise SchemaMismatchError(
+                    f"{relation}.{column.name} is {column.type.name} at {at}, which is {column.type.spark_type} and "
+                    f"not {expected.simpleString()} as in the stream's schema: restart the query; what was committed "
+                    "before the type was changed can be read without the option table"
+                )
+        missing = [name for name in self.names if name not in relation.names]
+        if missing and self._new_columns == "error":
+            raise SchemaMismatchError(
+                f"{relation} has no column {', '.join(missing)} at {at}, as the stream's schema has: set the option "
+                "new_columns = null to read NULL there"
+            )
+        self._checked = relation
+        return columns
+
+
+class TypedBuilder:
+    """Rows of a typed table; the changes of other tables are left out."""
+
+    def __init__(
+        self, spark_schema: StructType, schema: Any, table: str, *, new_columns: str = "error", encoding: str = "utf-8"
+    ) -> None:
+        """For the Spark and the Arrow schema of a typed table; `new_columns` as for ColumnCheck."""
+        self._schema = schema
+        self._check = ColumnCheck(spark_schema, table, new_columns)
+        self._names = self._check.names
+        self._table = table
+        self._texts = Texts(encoding)
+        # Any description's column serves to make the array, as all must have the type of the stream's schema.
+        self._columns: dict[str, Column] = {}
+        self._places: tuple[Relation, list[int | None], tuple[Column, ...]] | None = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self.rows = 0
+        self.size = 0
+        self._values: list[list[Any]] = [[] for _ in self._names]
+        self._meta: list[tuple[Any, ...]] = []
+
+    def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
+        relation = change.relation
+        if relation is None or str(relation) != self._table:
+            return
+        if self._places is None or self._places[0] is not relation:
+            self._bind(relation, transaction)
+        message = change.message
+        if isinstance(message, Update | Delete) and message.old is not None:
+            # What a key's tuple has as NULL outside of the key is absent; both are null here.
+            kept = set(old_columns(relation, message))
+            kinds = bytes(kind if at in kept else NULL for at, kind in enumerate(message.old.kinds))
+            old = TupleData(kinds=kinds, values=message.old.values)
+            kind = "delete" if isinstance(message, Delete) else "update_preimage"
+            self._append(kind, old, [], change, transaction)
+        if isinstance(message, Insert | Update):
+            new = resolved(message)
+            unchanged: list[str] = []
+            if UNCHANGED in new.kinds:
+                unchanged = [name for name, kind in zip(relation.names, new.kinds, strict=True) if kind == UNCHANGED]
+            kind = "insert" if isinstance(message, Insert) else "update_postimage"
+            self._append(kind, new, unchanged, change, transaction)
+        elif not isinstance(message, Delete):
+            self._append("truncate", None, [], change, transaction)
+
+    def add_schema_change(self, change: SchemaChange, transaction: Transaction | PreparedTransaction) -> None:
+        """Rows are bound to their table's description one by one."""
+
+    def add_message(self, event: NonTransactionalMessage) -> None:
+        """A table has no messages."""
+
+    def finish(self) -> Any:
+        arrays = []
+        for name, values in zip(self._names, self._values, strict=True):
+            type_ = self._schema.field(name).type
+            column = self._columns.get(name)
+            array = pa.nulls(len(values), type_) if column is None else arrow_array(column, values, for_spark=True)
+            arrays.append(array if array.type == type_ else array.cast(type_))
+        for field, column_values in zip(TYPED_COLUMNS, zip(*self._meta, strict=True), strict=True):
+            arrays.append(pa.array(column_values, self._schema.field(field.name).type))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        self._clear()
+        return batch
+
+    def _append(
+        self,
+        kind: str,
+        row: TupleData | None,
+        unchanged: list[str],
+        change: Change,
+        transaction: Transaction | PreparedTransaction,
+    ) -> None:
+        assert self._places is not None
+        _, places, columns = self._places
+        for values, place in zip(self._values, places, strict=True):
+            value = None
+            if row is not None and place is not None:
+                raw = row.values[place]
+                if raw is not None:
+                    value = columns[place].load(row.kinds[place], raw)
+                    self.size += len(raw)
+            values.append(value)
+        if isinstance(transaction, Transaction):
+            commit = signed(transaction.commit_lsn), transaction.commit_timestamp + EPOCH
+        else:
+            commit = signed(transaction.prepare_lsn), transaction.prepare_timestamp + EPOCH
+        self._meta.append((kind, *commit, change.ordinal, unchanged))
+        self.rows += 1
+
+    def _bind(self, relation: Relation, transaction: Transaction | PreparedTransaction) -> None:
+        """Find the columns in a table's description, which has to be what the stream's schema says."""
+        at = transaction.commit_lsn if isinstance(transaction, Transaction) else transaction.prepare_lsn
+        self._check.bind(relation, at)
+        columns = self._texts.columns(relation)
+        places = {name: place for place, name in enumerate(relation.names)}
+        self._columns |= {column.name: column for column in columns}
+        self._places = relation, [places.get(name) for name in self._names], columns

@@ -1,0 +1,174 @@
+"""mode = walsender: a receiver in the driver spools what is committed, and the executors read the segments.
+
+An offset is a position in the WAL, with the same meaning as in mode = peek. The server is told of a position only
+after Spark has committed it, so a new process starts with an empty spool and receives again what is missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from logicalrep import Lsn
+from logicalrep_pipeline.slots import (
+    Connection,
+    LostPositionError,
+    create_slot,
+    find_slot,
+    newest_protocol,
+    the_slot,
+    wal_head,
+)
+from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
+from logicalrep_pipeline.spark.driver import Driver, log_to_standard_error
+from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
+from logicalrep_pipeline.spark.receiver import Receiver
+from logicalrep_pipeline.spark.spool import read_segment
+from logicalrep_pipeline.spark.statistics import Statistics
+
+
+@dataclass
+class SegmentRange(InputPartition):
+    """The part of a segment that belongs to a micro-batch."""
+
+    path: str
+    start: str
+    end: str
+
+
+class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
+    """Keeps the receiver in the driver, and plans a partition for each segment."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+        self._driver: Driver | None = None
+        self._receiver: Receiver | None = None
+        self._position: Lsn | None = None
+        self._target: Lsn | None = None
+        self._caught_up = False
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+        """The slot's position; the slot is made here if it is to be made."""
+        self._position = self._run(self._initial)
+        assert self._position is not None
+        return offset_of_lsn(self._position)
+
+    def latestOffset(  # noqa: N802
+        self, start: Mapping[str, object] | None = None, limit: object | None = None
+    ) -> dict[str, str]:
+        """The end of the next batch; the start where nothing has come. Spark 4.0 and 4.1 give no arguments."""
+        receiver = self._started()
+        if start is not None:
+            self._position = lsn_of_offset(start)
+            self._check_start(receiver, self._position)
+            receiver.commit(self._position)
+        if not HAS_ADMISSION_CONTROL and not self._caught_up:
+            # With Trigger.AvailableNow this is asked once, and nobody says that it is that trigger.
+            receiver.wait_for(self._run(wal_head))
+            self._caught_up = True
+        if self._position is None:
+            # Restarted by a Spark that does not say where; nothing before this has been committed for certain.
+            self._position = receiver.started_at
+        self._position = self._next_end(receiver, self._position, limit)
+        return offset_of_lsn(self._position)
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """What the options max_changes_per_batch and max_bytes_per_batch allow."""
+        return read_limit(self._options)
+
+    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
+        """How far the server has written its WAL, for Spark's progress report."""
+        return None if self._driver is None else offset_of_lsn(self._run(wal_head))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Remember where the WAL ends now: the query reads up to there."""
+        self._target = self._run(wal_head)
+
+    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
+        """A partition for each segment that has rows of the batch."""
+        first, last = lsn_of_offset(start), lsn_of_offset(end)
+        receiver = self._started()
+        if self._position is None or self._position < last:
+            self._position = last
+        if first == last:
+            return []
+        self._check_start(receiver, first)
+        segments = receiver.segments(first, last)
+        statistics = Statistics(self._options.the_slot, first, last)
+        statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
+        self._run(statistics.report)
+        return [SegmentRange(str(segment.path), str(first), str(last)) for segment in segments]
+
+    def commit(self, end: Mapping[str, object]) -> None:
+        """Spark has committed what lies before `end`."""
+        self._started().commit(lsn_of_offset(end))
+
+    def stop(self) -> None:
+        """End the receiver and close the connections."""
+        if self._receiver is not None:
+            self._receiver.stop()
+            self._receiver = None
+        if self._driver is not None:
+            self._driver.close()
+            self._driver = None
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """The record batches of a segment."""
+        assert isinstance(partition, SegmentRange)
+        return read_segment(Path(partition.path), Lsn(partition.start), Lsn(partition.end))
+
+    def _run(self, action: Any) -> Any:
+        if self._driver is None:
+            log_to_standard_error()
+            self._driver = Driver(self._options)
+        return self._driver.run(action)
+
+    def _started(self) -> Receiver:
+        if self._receiver is None:
+            version = self._run(newest_protocol)
+            self._receiver = Receiver(self._options, self._options.plugin_options(version), self._schema)
+        return self._receiver
+
+    def _initial(self, connection: Connection) -> Lsn:
+        if find_slot(connection, self._options.the_slot) is None and self._options.create_slot:
+            create_slot(connection, self._options.the_slot, two_phase=self._options.two_phase)
+        confirmed = the_slot(connection, self._options.the_slot).confirmed_flush_lsn
+        assert confirmed is not None
+        return confirmed
+
+    def _check_start(self, receiver: Receiver, start: Lsn) -> None:
+        if receiver.started_at > start:
+            raise LostPositionError(
+                f"replication slot {self._options.the_slot!r} was at {receiver.started_at} when the query started, but "
+                f"its checkpoint is only at {start}: what lies between was acknowledged by somebody else and cannot be "
+                "read any more; copy the tables anew and start with a new checkpoint"
+            )
+
+    def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
+        limits = limits_of(limit, self._options)
+        if self._target is None:
+            receiver.wait(start, self._options.poll_interval)
+            end, has_rows = receiver.end_after(start, limits)
+        else:
+            if start >= self._target:
+                return start
+            deadline = time.monotonic() + self._options.retry_timeout
+            while True:
+                end, has_rows = receiver.end_after(start, limits)
+                if has_rows:
+                    return end
+                if end >= self._target:
+                    return self._target
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the server has not sent what it has up to {self._target}")
+                receiver.wait(start, 0.1)
+        if has_rows or end - start >= self._options.idle_advance_bytes:
+            return end
+        return start

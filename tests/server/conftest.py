@@ -1,0 +1,35 @@
+"""Tests on real servers; skipped where psycopg or a server is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+
+import pytest
+
+if importlib.util.find_spec("psycopg") is None:
+    collect_ignore_glob = ["*"]
+else:
+    from tests.server.servers import Database, database, stop_all
+
+    @pytest.fixture(params=[15, 16, 18])
+    def db(request: pytest.FixtureRequest) -> Iterator[Database]:
+        """A database on each server there is."""
+        with database(request.param) as made:
+            yield made
+
+    @pytest.fixture
+    def db18() -> Iterator[Database]:
+        """A database on PostgreSQL 18."""
+        with database(18) as made:
+            yield made
+
+    @pytest.fixture(scope="session", autouse=True)
+    def _servers() -> Iterator[None]:
+        yield
+        stop_all()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Known without pyproject.toml too."""
+    config.addinivalue_line("markers", "postgres: runs a PostgreSQL server of its own")

@@ -1,0 +1,102 @@
+"""Real servers for tests: one of each major version a test process, each test in a database of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.server import LocalServer, installations
+from logicalrep_pipeline.slots import Connection
+
+_NUMBERS = itertools.count(1)
+_SERVERS: dict[int, LocalServer] = {}
+
+
+@dataclass
+class Database:
+    """A database of a test: how to reach it, and a connection to it."""
+
+    server: LocalServer
+    name: str
+    major: int
+    connection: Connection
+
+    @property
+    def dsn(self) -> str:
+        return self.server.dsn_as("postgres", self.name)
+
+    @property
+    def settings(self) -> ConnectionSettings:
+        return ConnectionSettings(self.dsn)
+
+    def execute(self, *statements: str) -> None:
+        for statement in statements:
+            self.connection.execute(statement)
+
+    def rows(self, query: str) -> list[tuple[object, ...]]:
+        return self.connection.execute(query).fetchall()
+
+    def value(self, query: str) -> object:
+        return self.rows(query)[0][0]
+
+    def reconnect(self) -> None:
+        with contextlib.suppress(Exception):
+            self.connection.close()
+        self.connection = self.settings.connect()
+
+
+def running(major: int) -> LocalServer:
+    """The server of a major version, started when it is first asked for."""
+    if major not in _SERVERS:
+        found = installations()
+        if major not in found:
+            pytest.skip(f"PostgreSQL {major} is not installed")
+        server = LocalServer(found[major], fsync="off")
+        server.create()
+        server.start()
+        _SERVERS[major] = server
+    return _SERVERS[major]
+
+
+def stop_all() -> None:
+    """Stop all servers and remove them."""
+    for server in _SERVERS.values():
+        server.__exit__(None, None, None)
+    _SERVERS.clear()
+
+
+@contextlib.contextmanager
+def database(major: int) -> Iterator[Database]:
+    """A new database, whose slots are dropped afterwards."""
+    server = running(major)
+    name = f"test_{next(_NUMBERS)}"
+    with ConnectionSettings(server.dsn).connect() as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    made = Database(server, name, major, ConnectionSettings(server.dsn_as("postgres", name)).connect())
+    try:
+        yield made
+    finally:
+        made.connection.close()
+        with ConnectionSettings(server.dsn).connect() as admin:
+            for (gid,) in admin.execute("SELECT gid FROM pg_prepared_xacts WHERE database = %s", (name,)).fetchall():
+                with ConnectionSettings(made.dsn).connect() as connection:
+                    connection.execute(f"ROLLBACK PREPARED '{gid}'")
+            admin.execute(
+                "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
+                "WHERE active_pid IS NOT NULL AND database = %s",
+                (name,),
+            )
+            for (slot,) in admin.execute(
+                "SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)
+            ).fetchall():
+                for _ in range(50):
+                    with contextlib.suppress(Exception):
+                        admin.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
+                        break
+                    admin.execute("SELECT pg_sleep(0.1)")
+            admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -1,0 +1,59 @@
+"""Peeking: the same messages as often as one likes, and no slot moved."""
+
+from __future__ import annotations
+
+import pytest
+
+from logicalrep_pipeline.change_feed import change_rows
+from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slots import create_slot, newest_protocol, the_slot, wal_head
+from tests.server.servers import Database
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def options(db: Database) -> PluginOptions:
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", 'CREATE PUBLICATION "odd "",name" FOR ALL TABLES')
+    create_slot(db.connection, "s")
+    return PluginOptions(publication_names=('odd ",name',), proto_version=newest_protocol(db.connection))
+
+
+def test_a_peek_gives_what_was_committed_and_moves_nothing(db: Database, options: PluginOptions) -> None:
+    db.execute("INSERT INTO t SELECT i, 'value ' || i FROM generate_series(1, 1000) AS i", "DELETE FROM t WHERE id = 7")
+    before = the_slot(db.connection, "s").confirmed_flush_lsn
+    first = list(peek(db.connection, "s", options))
+    assert first == list(peek(db.connection, "s", options))
+    assert the_slot(db.connection, "s").confirmed_flush_lsn == before
+    rows = list(change_rows(first, options.decoder()))
+    assert [row["op"] for row in rows] == ["insert"] * 1000 + ["delete"]
+    assert rows[999]["after"] == {"id": "1000", "v": "value 1000"}
+    assert rows[1000]["before"] == {"id": "7"}
+
+
+def test_nothing_to_peek(db: Database, options: PluginOptions) -> None:
+    assert list(peek(db.connection, "s", options)) == []
+
+
+def test_a_peek_ends_where_it_is_told(db: Database, options: PluginOptions) -> None:
+    db.execute("INSERT INTO t VALUES (1)")
+    middle = wal_head(db.connection)
+    db.execute("INSERT INTO t VALUES (2)")
+    tags = [data[:1] for _, data in peek(db.connection, "s", options, upto_lsn=middle)]
+    assert tags == [b"B", b"R", b"I", b"C"]
+    assert [data[:1] for _, data in peek(db.connection, "s", options, upto_messages=1)] == tags
+
+
+def test_a_peek_that_is_left_early_leaves_a_usable_connection(db: Database, options: PluginOptions) -> None:
+    db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 20000) AS i")
+    messages = peek(db.connection, "s", options)
+    next(messages)
+    messages.close()
+    assert db.value("SELECT 1") == 1
+
+
+def test_values_of_some_size(db: Database, options: PluginOptions) -> None:
+    db.execute("INSERT INTO t VALUES (1, repeat('0123456789', 1000000))")
+    (row,) = change_rows(peek(db.connection, "s", options), options.decoder())
+    assert row["after"]["v"] == "0123456789" * 1_000_000

@@ -1,0 +1,103 @@
+"""What is checked before a reader starts: one sentence each, with what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.preflight import Needs, PreflightError, check
+from logicalrep_pipeline.server import LocalServer, find_installation
+from logicalrep_pipeline.slots import create_slot
+from tests.server.servers import Database, database
+
+pytestmark = pytest.mark.postgres
+
+
+def findings(db: Database, needs: Needs) -> list[str]:
+    try:
+        return check(db.connection, needs)
+    except PreflightError as error:
+        return list(error.findings)
+
+
+def test_all_is_well(db: Database) -> None:
+    db.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    create_slot(db.connection, "s")
+    assert findings(db, Needs(slot="s", publications=("p",), tables=("public.t",))) == []
+
+
+def test_all_that_is_missing_is_said_at_once(db: Database) -> None:
+    found = findings(db, Needs(slot="s", publications=("p", "q"), protocol_version=4 if db.major < 16 else None))
+    assert any("pg_create_logical_replication_slot('s', 'pgoutput')" in finding for finding in found)
+    assert any("Publication 'p' does not exist" in finding and "CREATE PUBLICATION p" in finding for finding in found)
+    assert any("Publication 'q' does not exist" in finding for finding in found)
+    assert (len(found) == 4) == (db.major < 16)
+
+
+def test_a_slot_that_is_to_be_made_may_be_absent(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    assert findings(db18, Needs(slot="s", publications=("p",), create_slot=True)) == []
+
+
+def test_other_slots(db18: Database) -> None:
+    db18.execute(
+        "CREATE TABLE t (a int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        "SELECT pg_create_physical_replication_slot('physical')",
+    )
+    create_slot(db18.connection, "decided", two_phase=True)
+    assert "is a physical one" in findings(db18, Needs(slot="physical", publications=("p",)))[0]
+    assert "two_phase" in findings(db18, Needs(slot="decided", publications=("p",)))[0]
+    assert findings(db18, Needs(slot="decided", publications=("p",), mode="walsender")) == []
+    db18.execute("SELECT pg_drop_replication_slot('physical')")
+    with ConnectionSettings(db18.server.dsn).connect() as elsewhere, pytest.raises(PreflightError, match="belongs to"):
+        check(elsewhere, Needs(slot="decided", publications=(), mode="walsender"))
+
+
+def test_a_slot_of_another_plugin() -> None:
+    with database(15) as db:  # Debian's server brings test_decoding, the others do not.
+        db.execute(
+            "CREATE TABLE t (a int PRIMARY KEY)",
+            "CREATE PUBLICATION p FOR TABLE t",
+            "SELECT pg_create_logical_replication_slot('other_plugin', 'test_decoding')",
+        )
+        assert "has the plugin test_decoding" in findings(db, Needs(slot="other_plugin", publications=("p",)))[0]
+
+
+def test_tables_and_identities(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE t (a int PRIMARY KEY)",
+        "CREATE TABLE bare (a int)",
+        "CREATE PUBLICATION p FOR TABLE t, bare",
+        "CREATE PUBLICATION empty",
+    )
+    create_slot(db.connection, "s")
+    (warning,) = findings(db, Needs(slot="s", publications=("p",)))
+    assert warning.endswith("run ALTER TABLE public.bare REPLICA IDENTITY FULL.")
+    assert (
+        "public.other is not published by p"
+        in findings(db, Needs(slot="s", publications=("p",), tables=("public.other",)))[0]
+    )
+    assert "has no tables" in findings(db, Needs(slot="s", publications=("empty",)))[0]
+
+
+def test_a_role_that_may_not_replicate(db18: Database) -> None:
+    db18.execute("CREATE ROLE reader LOGIN", "CREATE PUBLICATION p")
+    create_slot(db18.connection, "s")
+    try:
+        with (
+            ConnectionSettings(db18.server.dsn_as("reader", db18.name)).connect() as connection,
+            pytest.raises(PreflightError, match="run ALTER ROLE reader REPLICATION"),
+        ):
+            check(connection, Needs(slot="s", publications=("p",)))
+    finally:
+        db18.execute("DROP ROLE reader")
+
+
+def test_a_server_that_is_not_set_up_for_it() -> None:
+    with (
+        LocalServer(find_installation(18), wal_level="replica") as server,
+        ConnectionSettings(server.dsn).connect() as connection,
+        pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"),
+    ):
+        check(connection, Needs(slot="s", publications=("p",)))

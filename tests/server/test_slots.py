@@ -1,0 +1,68 @@
+"""Slots: what they are, and moving them."""
+
+from __future__ import annotations
+
+import pytest
+
+from logicalrep import Lsn
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slots import (
+    SlotError,
+    advance_slot,
+    create_slot,
+    find_slot,
+    newest_protocol,
+    the_slot,
+    wal_head,
+)
+from logicalrep_pipeline.walsender import Walsender
+from tests.server.servers import Database
+
+pytestmark = pytest.mark.postgres
+
+
+def test_the_newest_protocol_is_the_one_that_both_speak(db: Database) -> None:
+    assert newest_protocol(db.connection) == {15: 3, 16: 4, 18: 4}[db.major]
+
+
+def test_a_slot_is_made_and_found(db: Database) -> None:
+    assert find_slot(db.connection, "fresh") is None
+    slot = create_slot(db.connection, "fresh")
+    assert slot == find_slot(db.connection, "fresh")
+    assert (slot.plugin, slot.database, slot.two_phase, slot.lost) == ("pgoutput", db.name, False, None)
+    assert slot.confirmed_flush_lsn is not None
+    assert slot.confirmed_flush_lsn <= slot.head
+    assert create_slot(db.connection, "decided_later", two_phase=True).two_phase
+
+
+def test_a_missing_slot_is_an_error_that_says_what_to_do(db18: Database) -> None:
+    with pytest.raises(SlotError, match=r"'none' does not exist.*start with a new checkpoint"):
+        the_slot(db18.connection, "none")
+
+
+def test_advancing_goes_forwards_only(db: Database) -> None:
+    start = create_slot(db.connection, "moves").confirmed_flush_lsn
+    assert start is not None
+    db.execute("CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
+    head = wal_head(db.connection)
+    advance_slot(db.connection, "moves", head)
+    assert the_slot(db.connection, "moves").confirmed_flush_lsn == head
+    advance_slot(db.connection, "moves", start)
+    assert the_slot(db.connection, "moves").confirmed_flush_lsn == head
+    advance_slot(db.connection, "moves", Lsn(head + 2**30))
+    moved = the_slot(db.connection, "moves")
+    assert moved.confirmed_flush_lsn is not None
+    assert head <= moved.confirmed_flush_lsn <= moved.head
+
+
+def test_a_slot_in_use_names_the_process(db18: Database) -> None:
+    create_slot(db18.connection, "busy")
+    db18.execute("CREATE PUBLICATION p FOR ALL TABLES")
+    options = PluginOptions(publication_names=("p",), proto_version=1)
+    with Walsender(db18.settings, "busy", options):
+        db18.execute("CREATE TABLE t (a int)")
+        pid = the_slot(db18.connection, "busy").active_pid
+        with pytest.raises(SlotError, match=rf"'busy' is in use by process {pid} \(logicalrep, from this machine\)"):
+            advance_slot(db18.connection, "busy", wal_head(db18.connection), patience=0.2)
+        with pytest.raises(SlotError, match="in use by process"):
+            Walsender(db18.settings, "busy", options, patience=0.2)

@@ -1,0 +1,126 @@
+"""The replication connection: what it gives, what it acknowledges, and what it does when the server goes away."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from logicalrep import Lsn, walsender
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.replication import Replication
+from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
+from logicalrep_pipeline.transactions import Transaction
+from logicalrep_pipeline.walsender import Walsender
+from tests.server.servers import Database
+
+pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def options(db: Database) -> PluginOptions:
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db.connection, "s")
+    version = newest_protocol(db.connection)
+    return PluginOptions(publication_names=("p",), proto_version=version, streaming="parallel" if version > 3 else "on")
+
+
+def receive(session: Walsender, until: int) -> list[bytes]:
+    """The messages up to so many commits."""
+    found: list[bytes] = []
+    deadline = time.monotonic() + 20
+    while sum(data[:1] in (b"C", b"c") for data in found) < until:
+        assert time.monotonic() < deadline
+        message = session.receive(0.1)
+        if isinstance(message, walsender.XLogData):
+            found.append(message.payload)
+    return found
+
+
+def test_small_and_streamed_transactions(db: Database, options: PluginOptions) -> None:
+    with Walsender(db.settings, "s", options) as session:
+        db.execute("INSERT INTO t VALUES (1, 'x')")
+        assert [data[:1] for data in receive(session, 1)] == [b"B", b"R", b"I", b"C"]
+        db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(2, 3000) AS i")
+        tags = [data[:1] for data in receive(session, 1)]
+        assert (tags[0], tags[-1]) == (b"S", b"c")
+        assert tags.count(b"I") == 2999
+
+
+def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginOptions) -> None:
+    with Walsender(db.settings, "s", options) as session:
+        db.execute("INSERT INTO t VALUES (1)")
+        receive(session, 1)
+        end = wal_head(db.connection)
+        db.execute("INSERT INTO t VALUES (2)")
+        receive(session, 1)
+        session.acknowledge(end)
+        for _ in range(100):
+            if the_slot(db.connection, "s").confirmed_flush_lsn == end:
+                break
+            time.sleep(0.05)
+        assert the_slot(db.connection, "s").confirmed_flush_lsn == end
+    with Walsender(db.settings, "s", options, position=end) as session:
+        assert session.started_at == end
+        (insert,) = (data for data in receive(session, 1) if data[:1] == b"I")
+        assert insert.endswith(b"2n")
+
+
+def test_a_lost_position_is_an_error(db: Database, options: PluginOptions) -> None:
+    start = the_slot(db.connection, "s").confirmed_flush_lsn
+    assert start is not None
+    db.execute("INSERT INTO t VALUES (1)")
+    advance_slot(db.connection, "s", wal_head(db.connection))
+    with pytest.raises(LostPositionError, match="acknowledged by somebody else"):
+        Walsender(db.settings, "s", options, position=start)
+
+
+def test_keepalives_tell_how_far_an_idle_server_is(db: Database, options: PluginOptions) -> None:
+    with Walsender(db.settings, "s", options) as session:
+        db.execute("CREATE TABLE unrelated (a int)")
+        head = wal_head(db.connection)
+        deadline = time.monotonic() + 20
+        while session.received < head:
+            assert time.monotonic() < deadline
+            session.receive(0.1)
+
+
+def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options: PluginOptions) -> None:
+    found: list[int] = []
+    with Assembler() as assembler:
+        replication = Replication(db.settings, "s", options, assembler)
+        db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 2000) AS i")
+        stage = 0
+        deadline = time.monotonic() + 60
+        for events in replication.events(lambda: len(found) >= 4 or time.monotonic() > deadline):
+            for event in events:
+                assert isinstance(event, Transaction)
+                found.append(len(event.changes))
+                event.close()
+            if len(found) == 1 and stage == 0:
+                stage = 1
+                db.execute("INSERT INTO t VALUES (10000)", "CHECKPOINT", "INSERT INTO t VALUES (10001)")
+                db.server.stop("immediate")
+                db.server.start()
+                db.reconnect()
+                db.execute("INSERT INTO t VALUES (10002)")
+        replication.close()
+    assert found == [2000, 1, 1, 1]
+
+
+def test_an_acknowledgement_waits_for_what_is_not_handed_on(db: Database, options: PluginOptions) -> None:
+    with Assembler() as assembler:
+        replication = Replication(db.settings, "s", options, assembler)
+        db.execute("INSERT INTO t VALUES (1)")
+        for events in replication.events(lambda: False):
+            if events:
+                break
+        position = replication.position
+        replication.acknowledge(position)
+        deadline = time.monotonic() + 20
+        while the_slot(db.connection, "s").confirmed_flush_lsn != position:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert position > Lsn(0)
+        replication.close()

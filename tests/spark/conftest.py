@@ -1,0 +1,54 @@
+"""Tests of the Spark source on a local Spark and real servers; skipped where one of them is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+if any(importlib.util.find_spec(name) is None for name in ("pyspark", "psycopg", "pyarrow", "pandas")):
+    collect_ignore_glob = ["*"]
+else:
+    from tests.server.servers import Database, database, stop_all
+
+    @pytest.fixture(scope="session")
+    def spark() -> Iterator[Any]:
+        """A local session; it is made once, as Spark takes seconds to start."""
+        from logicalrep_pipeline.spark import session
+
+        made = session("local[2]", **{"spark.driver.memory": "1g"})
+        made.sparkContext.setLogLevel("OFF")
+        yield made
+        made.stop()
+
+    @pytest.fixture
+    def db18() -> Iterator[Database]:
+        """A database on PostgreSQL 18."""
+        with database(18) as made:
+            yield made
+
+    @pytest.fixture(params=[15, 16, 18])
+    def db(request: pytest.FixtureRequest) -> Iterator[Database]:
+        """A database on each server there is."""
+        with database(request.param) as made:
+            yield made
+
+    @pytest.fixture(scope="session", autouse=True)
+    def _servers() -> Iterator[None]:
+        yield
+        stop_all()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Known without pyproject.toml too."""
+    config.addinivalue_line("markers", "postgres: runs a PostgreSQL server of its own")
+    config.addinivalue_line("markers", "spark: runs a local Spark")
+    config.addinivalue_line("markers", "soak: takes minutes; make soak")
+    # PySpark leaves sockets and files to the garbage collector, and calls what pandas and Python have deprecated.
+    config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
+    config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
+    config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:pyspark.*")
+    config.addinivalue_line("filterwarnings", "ignore::FutureWarning:pyspark.*")
+    config.addinivalue_line("filterwarnings", "ignore::UserWarning:pyspark.*")

@@ -1,0 +1,62 @@
+"""Streams of tests: started with the test's database, written to Parquet with a checkpoint, and waited for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from logicalrep_pipeline.spark import feed_schema
+from tests.server.servers import Database
+
+
+class Stream:
+    """A stream with a checkpoint and a Parquet sink, which is written exactly once."""
+
+    def __init__(self, spark: Any, db: Database, folder: Path, **options: str) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.options = {
+            "dsn": db.dsn,
+            "slot": "spark",
+            "publication": "p",
+            "poll_interval": "0.05",
+            "spool": str(folder / "spool"),
+            **options,
+        }
+
+    def load(self, **options: str) -> Any:
+        return self.spark.readStream.format("logicalrep").options(**(self.options | options)).load()
+
+    def start(self, **options: str) -> Any:
+        """A running query, with the default trigger."""
+        return self._writer(self.load(**options)).start()
+
+    def run(self, **options: str) -> Any:
+        """A query that has read what there is."""
+        query = self._writer(self.load(**options)).trigger(availableNow=True).start()
+        if not query.awaitTermination(120):
+            query.stop()
+            raise TimeoutError("the query does not end")
+        return query
+
+    def frame(self) -> Any:
+        schema = self.load().schema if "table" in self.options else feed_schema()
+        return self.spark.read.schema(schema).parquet(str(self.folder / "out"))
+
+    def _writer(self, frame: Any) -> Any:
+        (self.folder / "out").mkdir(parents=True, exist_ok=True)
+        writer = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
+        return writer.option("checkpointLocation", str(self.folder / "checkpoint"))
+
+
+def eventually(condition: Callable[[], bool], query: Any = None, seconds: float = 60) -> None:
+    """Wait until something holds; a query that has failed raises its error."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if query is not None and query.exception() is not None:
+            raise query.exception()
+        if time.monotonic() > deadline:
+            raise AssertionError("it did not happen in time")
+        time.sleep(0.1)

@@ -1,0 +1,69 @@
+"""The feed in columns and the feed row by row are the same, over all captures and in batches of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep_pipeline.captures import Capture
+from logicalrep_pipeline.spark import feed_schema
+from logicalrep_pipeline.spark.options import read_options
+from logicalrep_pipeline.spark.reading import in_columns, row_by_row
+
+CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v*.jsonl.gz"))
+
+
+def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
+    """The rows, or the kind of the error that there is."""
+    options = read_options({"rows_per_record_batch": str(size)})
+    with Capture.open(path) as capture:
+        if capture.session.encoding != "utf-8":
+            pytest.skip("what is not UTF-8 is read row by row")
+        try:
+            batches = read(iter(capture), capture.session.decoder(), options, feed_schema(), None, None)
+            return [row for batch in batches for row in batch.to_pylist()]
+        except ValueError as error:
+            return type(error).__name__
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_the_two_ways_are_equal(path: Path) -> None:
+    expected = rows(path, row_by_row, 1000)
+    for size in (7, 1000, 100_000):
+        assert rows(path, in_columns, size) == expected
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("limit", ["0", "2k", "64m"])
+def test_a_capture_that_ends_anywhere(limit: str) -> None:
+    """What did not commit is left out, however little memory a transaction may take."""
+    path = next(path for path in CAPTURES if path.match("pg15/ddl/v1*"))
+    with Capture.open(path) as capture:
+        messages, session = list(capture), capture.session
+    options = read_options({"rows_per_record_batch": "7", "memory_limit": limit})
+    for stop in range(0, len(messages), 5):
+        found = []
+        for read in (row_by_row, in_columns):
+            batches = read(iter(messages[:stop]), session.decoder(), options, feed_schema(), None, None)
+            found.append([row for batch in batches for row in batch.to_pylist()])
+        assert found[0] == found[1]
+
+
+@pytest.mark.spark
+def test_a_part_of_a_slot_is_the_same_part() -> None:
+    path = next(path for path in CAPTURES if path.match("pg18/types/*.jsonl.gz") or path.match("pg15/ddl/v1*"))
+    options = read_options({"rows_per_record_batch": "50"})
+    with Capture.open(path) as capture:
+        messages, session = list(capture), capture.session
+    whole = rows(path, row_by_row, 1000)
+    assert isinstance(whole, list)
+    commits = sorted({row["commit_lsn"] for row in whole})
+    start, end = commits[len(commits) // 3], commits[2 * len(commits) // 3]
+    expected = [row for row in whole if start <= row["commit_lsn"] < end]
+    assert expected
+    for read in (in_columns, row_by_row):
+        batches = read(iter(messages), session.decoder(), options, feed_schema(), start, end)
+        assert [row for batch in batches for row in batch.to_pylist()] == expected

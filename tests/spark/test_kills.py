@@ -1,0 +1,153 @@
+"""Kills without warning, in the middle of batches: afterwards every row is there, and none twice.
+
+Three kills a mode here, 20 with LOGICALREP_SOAK=1 (`make soak`): of all of Spark, of its Python workers, of PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.server.servers import Database
+from tests.spark.streams import eventually
+from tests.spark.workload import feed_rows, prepare, run, truth
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+KILLS = 20 if os.environ.get("LOGICALREP_SOAK") else 3
+ROOT = Path(__file__).parents[2]
+
+
+class Writer:
+    """Writes to the database all the time, on a connection of its own that it makes again when the server was down."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.seeds = 0
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.2):
+            with contextlib.suppress(psycopg.Error), self._db.settings.connect() as connection:
+                while not self._stop.is_set():
+                    self.seeds += 1
+                    run(connection, self.seeds, 6)
+                    self._stop.wait(1)
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(60)
+
+
+class Program:
+    """The stream in processes of their own."""
+
+    def __init__(self, db: Database, folder: Path, mode: str) -> None:
+        self._folder = folder
+        self._options = {
+            "dsn": db.dsn,
+            "slot": "spark",
+            "publication": "p",
+            "mode": mode,
+            "max_changes_per_batch": "500",
+            "poll_interval": "0.02",
+            "spool": str(folder / "spool"),
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *, available_now: bool = False) -> subprocess.Popen[bytes]:
+        # What is left at the end is read in large batches, to be done sooner.
+        options = self._options | ({"max_changes_per_batch": "50000"} if available_now else {})
+        settings = {"options": options, "folder": str(self._folder), "available_now": available_now}
+        log = (self._folder / "log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.spark.program", json.dumps(settings)], cwd=ROOT, stdout=log, stderr=log
+        )
+        return self._process
+
+    def batches(self) -> int:
+        commits = self._folder / "checkpoint" / "commits"
+        return sum(path.name.isdigit() for path in commits.glob("*")) if commits.is_dir() else 0
+
+    def kill(self) -> None:
+        """All of it at once: the driver, the JVM, the Python workers."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def kill_workers(self) -> None:
+        """The Python processes that Spark has started, among them the one that plans the batches."""
+        assert self._process is not None
+        listing = subprocess.run(["ps", "-eo", "pid,pgid,args"], capture_output=True, text=True, check=True).stdout
+        for line in listing.splitlines()[1:]:
+            pid, group, arguments = line.split(None, 2)
+            if int(group) == self._process.pid and "-m pyspark" in arguments:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def log(self) -> str:
+        return (self._folder / "log").read_text(errors="replace")[-3000:]
+
+
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_kills_lose_nothing_and_double_nothing(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark", "twin")
+    chance = random.Random(1)
+    program = Program(db18, tmp_path, mode)
+    writer = Writer(db18)
+    try:
+        for number in range(KILLS):
+            if not program.is_alive():
+                program.start()
+            before = program.batches()
+            deadline = time.monotonic() + 240
+            while program.batches() < before + 2 and program.is_alive():
+                assert time.monotonic() < deadline, program.log()
+                time.sleep(0.05)
+            time.sleep(chance.random() * 0.7)
+            if number % 3 == 0:
+                program.kill()
+            elif number % 3 == 1:
+                db18.server.stop("immediate")
+                db18.server.start()
+                db18.reconnect()
+            else:
+                program.kill_workers()
+                time.sleep(2)
+                program.kill()
+    finally:
+        writer.stop()
+        program.kill()
+    db18.reconnect()
+    for (gid,) in db18.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
+        db18.execute(f"ROLLBACK PREPARED '{gid}'")
+    run(db18.connection, 10_000, 6)
+    expected = truth(db18, "twin")
+    process = program.start(available_now=True)
+    try:
+        eventually(lambda: process.poll() is not None, seconds=300)
+        assert process.returncode == 0, program.log()
+    finally:
+        program.kill()
+    rows = feed_rows(spark.read.parquet(str(tmp_path / "out")))
+    assert len({(row["commit_lsn"], row["ordinal"]) for row in rows}) == len(rows)
+    assert rows == expected
+    assert writer.seeds >= KILLS

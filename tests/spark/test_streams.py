@@ -1,0 +1,309 @@
+"""The streaming source on real servers: what comes out is what was committed, once, in both modes."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep import Lsn
+from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
+from logicalrep_pipeline.spark import acknowledge
+from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
+from tests.server.servers import Database
+from tests.spark.streams import Stream, eventually
+from tests.spark.workload import feed_rows, prepare, replayed, run, tables, test_decoding, truth
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+MODES = ("peek", "walsender")
+
+
+def confirmed(db: Database, slot: str = "spark") -> Lsn:
+    lsn = the_slot(db.connection, slot).confirmed_flush_lsn
+    assert lsn is not None
+    return lsn
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_workload_comes_out_as_it_was_committed(spark: Any, db: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db, "spark", "twin")
+    if db.major == 15:
+        db.execute("SELECT pg_create_logical_replication_slot('other', 'test_decoding')")
+    stream = Stream(spark, db, tmp_path, mode=mode)
+    run(db.connection, 1)
+    stream.run()
+    run(db.connection, 2)
+    stream.run()
+    rows = feed_rows(stream.frame())
+    assert len({(row["commit_lsn"], row["ordinal"]) for row in rows}) == len(rows)
+    assert rows == truth(db, "twin")
+    assert replayed(rows) == tables(db)
+    if db.major == 15:
+        told = test_decoding(db, "other")
+        assert [(row["xid"], row["op"]) for row in rows] == [(xid, op) for xid, _, op in told]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_running_query_follows_and_the_slot_follows_it(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark", "twin")
+    stream = Stream(spark, db18, tmp_path, mode=mode, idle_advance_bytes="1")
+    query = stream.start()
+    try:
+        for seed in (1, 2, 3):
+            run(db18.connection, seed, 10)
+            head = wal_head(db18.connection)
+            # Both after the last batch, and when nothing of ours happens.
+            eventually(lambda head=head: confirmed(db18) >= head or not HAS_ADMISSION_CONTROL, query)
+        eventually(lambda: len(truth(db18, "twin")) == stream.frame().count(), query)
+        db18.execute(
+            "CREATE TABLE unrelated (a int)", "ALTER PUBLICATION p RENAME TO q", "ALTER PUBLICATION q RENAME TO p"
+        )
+        head = wal_head(db18.connection)
+        eventually(lambda: confirmed(db18) >= head or not HAS_ADMISSION_CONTROL, query)
+    finally:
+        query.stop()
+    assert feed_rows(stream.frame()) == truth(db18, "twin")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_batches_keep_within_the_limit(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark", "twin")
+    for start in range(0, 100, 5):
+        db18.execute(f"INSERT INTO plain SELECT i, 'x' FROM generate_series({start}, {start + 4}) AS i")
+    db18.execute("INSERT INTO plain SELECT i, 'x' FROM generate_series(1000, 1049) AS i")
+    stream = Stream(spark, db18, tmp_path, mode=mode, max_changes_per_batch="12")
+    query = stream.run()
+    for _ in range(30):
+        if HAS_ADMISSION_CONTROL or stream.frame().count() == 150:
+            break
+        stream.run()
+    if HAS_ADMISSION_CONTROL:
+        sizes = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+        assert sum(sizes) == 150
+        assert [size for size in sizes if size > 12] == [50], sizes
+    assert feed_rows(stream.frame()) == truth(db18, "twin")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_position_that_is_lost_is_an_error(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, mode=mode)
+    db18.execute("INSERT INTO plain VALUES (1)")
+    stream.run()
+    db18.execute("INSERT INTO plain VALUES (2)")
+    eventually(lambda: the_slot(db18.connection, "spark").active_pid is None)
+    advance_slot(db18.connection, "spark", wal_head(db18.connection))
+    db18.execute("INSERT INTO plain VALUES (3)")
+    with pytest.raises(Exception, match="acknowledged by somebody else"):
+        stream.run()
+    assert stream.frame().count() == 1
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_slot_that_was_dropped_is_an_error(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18)
+    stream = Stream(spark, db18, tmp_path, mode=mode, create_slot="true")
+    stream.run()
+    db18.execute("INSERT INTO plain VALUES (1)")
+    stream.run()
+    assert stream.frame().count() == 1
+    eventually(lambda: the_slot(db18.connection, "spark").active_pid is None)
+    db18.execute("SELECT pg_drop_replication_slot('spark')", "INSERT INTO plain VALUES (2)")
+    with pytest.raises(Exception, match="'spark' does not exist"):
+        stream.run()
+
+
+def test_the_publication_is_dropped(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path)
+    db18.execute("INSERT INTO plain VALUES (1)", "DROP PUBLICATION p")
+    with pytest.raises(Exception, match="Publication 'p' does not exist"):
+        stream.run()
+
+
+def test_two_queries_on_one_slot_lose_nothing_in_silence(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark", "twin")
+    first = Stream(spark, db18, tmp_path / "first")
+    second = Stream(spark, db18, tmp_path / "second")
+    # Both begin at the same place.
+    first.run()
+    second.run()
+    db18.execute("INSERT INTO plain VALUES (0)")
+    queries = [first.start(), second.start()]
+    try:
+        for number in range(1, 12):
+            db18.execute(f"INSERT INTO plain VALUES ({number})")
+            time.sleep(0.3)
+        expected = truth(db18, "twin")
+
+        def settled() -> bool:
+            return all(
+                query.exception() is not None or stream.frame().count() == len(expected)
+                for query, stream in zip(queries, (first, second), strict=True)
+            )
+
+        eventually(settled)
+    finally:
+        for query in queries:
+            query.stop()
+    for query, stream in zip(queries, (first, second), strict=True):
+        rows = feed_rows(stream.frame())
+        assert rows == expected[: len(rows)]
+        if query.exception() is not None:
+            assert "acknowledged by somebody else" in str(query.exception())
+        else:
+            assert rows == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_server_restarts_in_the_middle(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark", "twin")
+    stream = Stream(spark, db18, tmp_path, mode=mode)
+    query = stream.start()
+    try:
+        for seed in (1, 2, 3):
+            run(db18.connection, seed, 10)
+            db18.server.stop("immediate")
+            db18.server.start()
+            db18.reconnect()
+        run(db18.connection, 4, 10)
+        expected = truth(db18, "twin")
+        eventually(lambda: stream.frame().count() == len(expected), query)
+    finally:
+        query.stop()
+    assert feed_rows(stream.frame()) == expected
+
+
+def test_two_phase_transactions_come_at_their_commit(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "twin")
+    stream = Stream(spark, db18, tmp_path, mode="walsender", two_phase="true", create_slot="true")
+    stream.run()
+    db18.execute("BEGIN", "INSERT INTO plain VALUES (1)", "PREPARE TRANSACTION 'held'")
+    db18.execute("INSERT INTO plain VALUES (2)")
+    stream.run()
+    assert [row["after"]["id"] for row in feed_rows(stream.frame())] == ["2"]
+    db18.execute("COMMIT PREPARED 'held'")
+    stream.run()
+    rows = stream.frame().orderBy("commit_lsn", "ordinal").collect()
+    assert [(row.after["id"], row.gid) for row in rows] == [("2", None), ("1", "held")]
+
+
+def test_logical_messages_and_relations(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    db18.execute(
+        "SELECT pg_logical_emit_message(false, 'alone', 'text')",
+        "BEGIN",
+        "INSERT INTO bare VALUES ('x')",
+        "SELECT pg_logical_emit_message(true, 'within', '\\xff00'::bytea)",
+        "COMMIT",
+        "ALTER TABLE bare ADD n int",
+        "INSERT INTO bare VALUES ('y', 1)",
+    )
+    stream = Stream(spark, db18, tmp_path, messages="true", relations="true")
+    stream.run()
+    rows = stream.frame().collect()
+    messages = [row for row in rows if row.op == "message"]
+    assert [row.after for row in messages] == [
+        {"prefix": "alone", "content": "text"},
+        {"prefix": "within", "content_base64": "/wA="},
+    ]
+    assert [row.commit_lsn is None for row in messages] == [True, False]
+    described = [(row.before, row.after) for row in rows if row.op == "relation"]
+    assert described == [(None, {"v": "text"}), ({"v": "text"}, {"v": "text", "n": "integer"})]
+
+
+def test_variants(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    db18.execute(
+        """INSERT INTO "Odd ""Näme" VALUES (1, repeat('ä', 100))""",
+        """UPDATE "Odd ""Näme" SET "Cölumn" = 2, "select" = NULL""",
+        "CREATE TABLE wide (" + ", ".join(f"column_{at} int" for at in range(400)) + ")",
+        "INSERT INTO wide (column_7) VALUES (7)",
+    )
+    frame = (
+        spark.read.format("logicalrep").options(dsn=db18.dsn, slot="spark", publication="p", values="variant").load()
+    )
+    first, second, third = frame.selectExpr(
+        "variant_get(after, '$.Cölumn', 'int')",
+        "variant_get(after, '$.select', 'string')",
+        "variant_get(after, '$.column_7', 'int')",
+        "to_json(before)",
+    ).collect()
+    assert tuple(first) == (1, "ä" * 100, None, None)
+    assert tuple(second) == (2, None, None, '{"Cölumn":"1"}')
+    assert third[2] == 7
+
+
+def test_the_last_acknowledgement(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path)
+    run(db18.connection, 1, 5)
+    query = stream.run()
+    assert acknowledge(query, **stream.options) == str(confirmed(db18))
+    db18.execute("INSERT INTO plain VALUES (12345678)")
+    count = stream.frame().count()
+    stream.run()
+    assert stream.frame().count() == count + 1
+
+
+def test_ten_thousand_changes_in_one_transaction_and_a_batch_of_segments(
+    spark: Any, db18: Database, tmp_path: Path
+) -> None:
+    prepare(db18, "spark", "twin")
+    db18.execute("INSERT INTO plain SELECT i, repeat('x', 100) FROM generate_series(1, 10000) AS i")
+    stream = Stream(spark, db18, tmp_path, mode="walsender", segment_bytes="100k", memory_limit="100k")
+    stream.run()
+    assert feed_rows(stream.frame()) == truth(db18, "twin")
+
+
+def test_a_password_is_in_no_plan_and_no_error(spark: Any, db18: Database, tmp_path: Path, capfd: Any) -> None:
+    prepare(db18, "spark")
+    db18.execute("INSERT INTO plain VALUES (1)")
+    secret = "geheim-4711"
+    stream = Stream(spark, db18, tmp_path, password=secret)
+    stream.run()
+    stream.load().explain(True)
+    in_dsn = Stream(spark, db18, tmp_path, dsn=f"{db18.dsn} password={secret}")
+    in_dsn.load().explain(True)
+    with pytest.raises(Exception, match="is a URI with a password") as caught:
+        Stream(spark, db18, tmp_path, dsn=f"postgresql://someone:{secret}@/postgres").load()
+    assert secret not in str(caught.value)
+    with pytest.raises(Exception, match="does not exist") as caught:
+        Stream(spark, db18, tmp_path / "other", password=secret, slot="none").run()
+    assert secret not in str(caught.value)
+    out, error = capfd.readouterr()
+    assert secret not in out
+    assert secret not in error
+
+
+def test_options_are_checked(spark: Any, db18: Database, tmp_path: Path) -> None:
+    for options, reason in (
+        ({"publicaton": "p"}, "did you mean 'publication'"),
+        ({"mode": "push"}, "expected one of peek, walsender"),
+        ({"max_changes_per_batch": "0"}, "expected a number from 1"),
+        ({"poll_interval": "soon"}, "expected a number of seconds"),
+    ):
+        with pytest.raises(Exception, match=reason):
+            Stream(spark, db18, tmp_path, **options).load()
+
+
+def test_an_idle_query_does_next_to_nothing(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18)
+    create_slot(db18.connection, "spark")
+    stream = Stream(spark, db18, tmp_path, poll_interval="0.5")
+    query = stream.start()
+    try:
+        eventually(lambda: query.lastProgress is not None or query.status["message"].startswith("Waiting"), query)
+        db18.execute("INSERT INTO plain VALUES (1)")
+        eventually(lambda: stream.frame().count() == 1, query)
+        before = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        time.sleep(4)
+        after = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+        assert isinstance(before, int)
+        assert isinstance(after, int)
+        assert after - before < 40
+        assert query.lastProgress["batchId"] <= 2
+    finally:
+        query.stop()

@@ -1,0 +1,150 @@
+"""Typed tables: a table's own columns, with the change feed's columns that Spark and Delta know."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.servers import Database
+from tests.spark.streams import Stream
+from tests.spark.workload import prepare, run
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+
+def test_every_kind_of_change(spark: Any, db: Database, tmp_path: Path) -> None:
+    prepare(db, "spark")
+    stream = Stream(spark, db, tmp_path, table="public.plain")
+    assert stream.load().schema.simpleString() == (
+        "struct<id:int,v:string,n:decimal(12,3),t:timestamp,b:boolean,_change_type:string,_commit_version:bigint,"
+        "_commit_timestamp:timestamp,_ordinal:bigint,_unchanged:array<string>>"
+    )
+    db.execute(
+        "INSERT INTO plain VALUES (1, '', 1.5, '2024-02-29 12:00:00.000001+01', true), (2, NULL, NULL, NULL, false)",
+        "INSERT INTO whole VALUES (1)",
+        "UPDATE plain SET v = 'x' WHERE id = 1",
+        "UPDATE plain SET id = 3 WHERE id = 2",
+        "DELETE FROM plain WHERE id = 3",
+        "TRUNCATE plain",
+    )
+    stream.run()
+    rows = stream.frame().orderBy("_commit_version", "_ordinal").collect()
+    moment = rows[0].t
+    assert moment == datetime.datetime(2024, 2, 29, 11, 0, 0, 1)
+    assert [tuple(row)[:6] for row in rows] == [
+        (1, "", Decimal("1.500"), moment, True, "insert"),
+        (2, None, None, None, False, "insert"),
+        (1, "x", Decimal("1.500"), moment, True, "update_postimage"),
+        (2, None, None, None, None, "update_preimage"),
+        (3, None, None, None, False, "update_postimage"),
+        (3, None, None, None, None, "delete"),
+        (None, None, None, None, None, "truncate"),
+    ]
+    assert [row._ordinal for row in rows] == [0, 1, 0, 0, 0, 0, 0]
+    assert all(row._unchanged == [] for row in rows)
+
+
+def test_whole_old_rows_and_unchanged_values(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    db18.execute(
+        "INSERT INTO whole VALUES (1, 'a', repeat('abcdefghij', 2000))",
+        "UPDATE whole SET v = 'b'",
+        "INSERT INTO toasted VALUES (1, repeat('0123456789', 2000), 'a')",
+        "UPDATE toasted SET small = 'b'",
+    )
+    options = {"dsn": db18.dsn, "slot": "spark", "publication": "p"}
+    frame = spark.read.format("logicalrep").options(**options, table="public.whole").load()
+    rows = frame.orderBy("_commit_version", "_change_type").collect()
+    assert [(row.v, len(row.big), row._change_type) for row in rows] == [
+        ("a", 20000, "insert"),
+        ("b", 20000, "update_postimage"),
+        ("a", 20000, "update_preimage"),
+    ]
+    frame = spark.read.format("logicalrep").options(**options, table="public.toasted").load()
+    rows = frame.orderBy("_commit_version").collect()
+    assert [(row.small, row.big is None, row._unchanged) for row in rows] == [("a", False, []), ("b", True, ["big"])]
+
+
+def test_the_typed_rows_of_a_workload_are_the_table(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, table="public.plain", rows_per_record_batch="100")
+    run(db18.connection, 1)
+    stream.run()
+    run(db18.connection, 2)
+    stream.run()
+    table: dict[int, tuple[Any, ...]] = {}
+    frame = stream.frame().selectExpr("*", "_change_type IN ('update_postimage') AS second")
+    for row in frame.orderBy("_commit_version", "_ordinal", "second").collect():
+        if row._change_type in ("delete", "update_preimage"):
+            del table[row.id]
+        else:
+            table[row.id] = (row.v, row.n, row.b)
+    rows = db18.rows("SELECT id, v, n, b FROM plain")
+    assert table == {row[0]: tuple(row[1:]) for row in rows}
+
+
+def test_a_new_column_is_an_error_until_the_option_lets_it_appear(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, table="public.toasted")
+    db18.execute("INSERT INTO toasted VALUES (1)")
+    query_frame = stream.load()
+    db18.execute("ALTER TABLE toasted ADD extra int", "INSERT INTO toasted VALUES (2, NULL, NULL, 7)")
+    writer = query_frame.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    with pytest.raises(Exception, match=r"public\.toasted has the column extra \(integer\)"):
+        query.awaitTermination(60)
+    with pytest.raises(Exception, match=r"has no column extra.*new_columns = null"):
+        stream.run()
+    stream.run(new_columns="null")
+    rows = spark.read.schema("id int, extra int").parquet(str(tmp_path / "out")).orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [(1, None), (2, 7)]
+
+
+def test_a_changed_type_is_an_error(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, table="public.plain")
+    db18.execute("INSERT INTO plain VALUES (1)", "ALTER TABLE plain ALTER n TYPE text")
+    with pytest.raises(Exception, match=r"public\.plain\.n is numeric\(12,3\).*and not string"):
+        stream.run()
+
+
+def test_a_value_that_spark_cannot_hold_is_an_error_that_names_it(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    db18.execute("INSERT INTO plain VALUES (1, 'x', 1, 'infinity')")
+    stream = Stream(spark, db18, tmp_path, table="public.plain")
+    with pytest.raises(Exception, match=r"public\.plain\.t.*: 'infinity'"):
+        stream.run()
+
+
+def test_a_table_that_does_not_exist(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    with pytest.raises(Exception, match=r"table public\.none does not exist"):
+        Stream(spark, db18, tmp_path, table="public.none").load()
+
+
+def test_domains_enums_and_generated_columns(spark: Any, db: Database, tmp_path: Path) -> None:
+    prepare(db, "spark")
+    db.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE DOMAIN price AS numeric(8,2)",
+        "CREATE TABLE kinds (id bigint PRIMARY KEY, m mood, p price, l int[], j jsonb, u uuid, d date, r int4range)",
+        """INSERT INTO kinds VALUES (1, 'glad', 2.5, '{1,NULL}', '{"a": 1}',
+           '00000000-0000-0000-0000-000000000001', '2024-01-02', '[1,3)')""",
+    )
+    frame = spark.read.format("logicalrep").options(dsn=db.dsn, slot="spark", publication="p", table="kinds").load()
+    (row,) = frame.collect()
+    assert tuple(row)[:8] == (
+        1,
+        "glad",
+        row.p,
+        [1, None],
+        '{"a": 1}',
+        "00000000-0000-0000-0000-000000000001",
+        datetime.date(2024, 1, 2),
+        "[1,3)",
+    )
+    assert Decimal(row.p) == Decimal("2.5")

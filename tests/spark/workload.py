@@ -1,0 +1,190 @@
+"""What a database does in a test: everything that a slot can have to say, and the truth to compare a stream with."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from typing import Any
+
+from logicalrep import Lsn
+from logicalrep_pipeline.change_feed import change_rows
+from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slots import Connection, create_slot, newest_protocol
+from tests.server.servers import Database
+
+TABLES = """
+CREATE TABLE plain (id int PRIMARY KEY, v text, n numeric(12,3), t timestamptz, b boolean);
+CREATE TABLE whole (id int, v text, big text);
+ALTER TABLE whole REPLICA IDENTITY FULL;
+CREATE TABLE by_index (a int NOT NULL, b text NOT NULL, c text);
+CREATE UNIQUE INDEX by_index_key ON by_index (a, b);
+ALTER TABLE by_index REPLICA IDENTITY USING INDEX by_index_key;
+CREATE TABLE bare (v text);
+CREATE TABLE toasted (id int PRIMARY KEY, big text, small text);
+ALTER TABLE toasted ALTER big SET STORAGE EXTERNAL;
+CREATE TABLE "Odd ""Näme" ("Cölumn" int PRIMARY KEY, "select" text);
+CREATE PUBLICATION p FOR ALL TABLES;
+"""
+
+
+def prepare(db: Database, *slots: str) -> None:
+    """The tables, the publication, and slots that all start at the same place."""
+    for statement in TABLES.strip().split(";\n"):
+        db.execute(statement.rstrip(";\n"))
+    for slot in slots:
+        create_slot(db.connection, slot)
+
+
+def run(connection: Connection, seed: int, transactions: int = 40) -> None:
+    """So many transactions of all kinds."""
+    chance = random.Random(seed)
+    base = seed * 100_000
+    execute = connection.execute
+    for number in range(transactions):
+        key = base + number * 1000
+        kind = chance.choice(("small", "small", "update", "savepoint", "prepared", "big", "toast", "key", "delete"))
+        if number == transactions // 2:
+            execute("TRUNCATE bare, by_index")
+        if kind == "small":
+            with connection.transaction():
+                execute("INSERT INTO plain VALUES (%s, %s, 1.5, now(), true)", (key, f"it's {key} ☃"))
+                execute("INSERT INTO whole VALUES (%s, '', NULL)", (key,))
+                execute("INSERT INTO by_index VALUES (%s, 'b', 'c')", (key,))
+                execute("INSERT INTO bare VALUES (NULL)")
+                execute('INSERT INTO "Odd ""Näme" VALUES (%s, %s)', (key, "\\ \n\t"))
+        elif kind == "update":
+            execute("UPDATE plain SET v = v || '+', n = n + 1 WHERE id %% 3 = 0 AND id >= %s", (base,))
+            execute("UPDATE whole SET v = 'changed' WHERE id >= %s", (base,))
+            execute("UPDATE by_index SET c = NULL WHERE a >= %s", (base,))
+        elif kind == "key":
+            execute(
+                "UPDATE plain SET id = -id WHERE id = (SELECT min(id) FROM plain WHERE id >= %s)",
+                (base,),
+            )
+            execute("UPDATE by_index SET b = b || 'x' WHERE a >= %s", (base,))
+        elif kind == "delete":
+            execute("DELETE FROM plain WHERE id IN (SELECT id FROM plain WHERE id >= %s ORDER BY id LIMIT 2)", (base,))
+            execute("DELETE FROM whole WHERE id IN (SELECT id FROM whole WHERE id >= %s ORDER BY id LIMIT 1)", (base,))
+        elif kind == "savepoint":
+            with connection.transaction():
+                execute("INSERT INTO plain VALUES (%s, 'kept')", (key,))
+                execute("SAVEPOINT a")
+                execute(
+                    "INSERT INTO plain SELECT i, 'gone' FROM generate_series(%s::int, %s) AS i", (key + 1, key + 300)
+                )
+                execute("ROLLBACK TO a")
+                execute("INSERT INTO plain VALUES (%s, 'kept too')", (key + 1,))
+        elif kind == "prepared":
+            execute("BEGIN")
+            execute("INSERT INTO plain VALUES (%s, 'prepared')", (key,))
+            execute(f"PREPARE TRANSACTION 'g{key}'")
+            execute("INSERT INTO plain VALUES (%s, 'between')", (key + 1,))
+            execute(f"{chance.choice(('COMMIT', 'ROLLBACK'))} PREPARED 'g{key}'")
+        elif kind == "big":
+            execute(
+                "INSERT INTO plain SELECT i, repeat('x', 100), i FROM generate_series(%s::int, %s) AS i",
+                (key, key + 900),
+            )
+        elif kind == "toast":
+            execute(
+                "INSERT INTO toasted VALUES (%s, repeat('0123456789', 2000), 'small') "
+                "ON CONFLICT (id) DO UPDATE SET small = 'x'",
+                (key,),
+            )
+            execute("UPDATE toasted SET small = small || '.' WHERE id >= %s", (base,))
+            execute("INSERT INTO whole VALUES (%s, 'x', repeat('abcdefghij', 2000))", (key + 1,))
+            execute("UPDATE whole SET v = 'y' WHERE id = %s", (key + 1,))
+
+
+def truth(db: Database, slot: str, publication: str = "p") -> list[dict[str, Any]]:
+    """What another slot says was committed since, as rows of the feed, by reading it whole and without Spark."""
+    options = PluginOptions(publication_names=(publication,), proto_version=newest_protocol(db.connection))
+    return [_comparable(row) for row in change_rows(peek(db.connection, slot, options), options.decoder())]
+
+
+def feed_rows(frame: Any) -> list[dict[str, Any]]:
+    """The rows of a feed in order, in the same form."""
+    rows = frame.orderBy("commit_lsn", "ordinal").collect()
+    return [_comparable(row.asDict(recursive=True)) for row in rows]
+
+
+def _comparable(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("op", "schema", "table", "relation_id", "before", "after", "key", "unchanged", "xid", "ordinal", "origin")
+    kept = {name: row[name] for name in names}
+    commit_lsn = row["commit_lsn"]
+    kept["commit_lsn"] = int(Lsn(commit_lsn)) if isinstance(commit_lsn, str) else commit_lsn
+    kept["key"], kept["unchanged"] = list(row["key"]), list(row["unchanged"])
+    return kept
+
+
+def replayed(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The tables that the changes make of empty ones, as sorted rows."""
+    tables: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        table = tables[row["table"]]
+        if row["op"] == "insert":
+            table.append(dict(row["after"]))
+        elif row["op"] == "truncate":
+            table.clear()
+        else:
+            after = row["after"] or {}
+            identity = row["before"] or {name: after[name] for name in row["key"]}
+            found = next(at for at, known in enumerate(table) if identity.items() <= known.items())
+            if row["op"] == "delete":
+                del table[found]
+            else:
+                table[found] = table[found] | after
+    return {name: sorted(rows, key=_in_order) for name, rows in tables.items() if rows}
+
+
+def _in_order(row: dict[str, Any]) -> str:
+    return repr(sorted(row.items()))
+
+
+def tables(db: Database) -> dict[str, list[dict[str, Any]]]:
+    """The tables as they are, every value as text."""
+    found = {}
+    for (name,) in db.rows("SELECT tablename FROM pg_publication_tables WHERE pubname = 'p'"):
+        columns = [
+            column
+            for (column,) in db.connection.execute(
+                "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(quote_ident(%s)) AND attnum > 0 "
+                "AND NOT attisdropped ORDER BY attnum",
+                (name,),
+            )
+        ]
+        quoted = ", ".join(_text(column) for column in columns)
+        rows = db.rows(f"SELECT {quoted} FROM {_quoted(str(name))}")
+        if rows:
+            found[str(name)] = sorted((dict(zip(columns, row, strict=True)) for row in rows), key=_in_order)
+    return found
+
+
+def _text(column: str) -> str:
+    # Booleans are t and f on the wire, and true and false as text.
+    quoted = _quoted(column)
+    return f"CASE pg_typeof({quoted})::text WHEN 'boolean' THEN left({quoted}::text, 1) ELSE {quoted}::text END"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+_TEST_DECODING = re.compile(r"table (\S.*?): (INSERT|UPDATE|DELETE|TRUNCATE):")
+
+
+def test_decoding(db: Database, slot: str) -> list[tuple[int, str, str]]:
+    """What the plugin test_decoding says of the same WAL: the transaction, the table, and the operation."""
+    found: list[tuple[int, str, str]] = []
+    for xid, text in db.connection.execute(
+        "SELECT xid::text::int, data FROM pg_logical_slot_peek_changes(%s, NULL, NULL)", (slot,)
+    ):
+        match = _TEST_DECODING.match(text)
+        if match is not None:
+            found += [(xid, table, match[2].lower()) for table in match[1].split(", ")]
+    return found
+
+
+test_decoding.__test__ = False  # type: ignore[attr-defined]
