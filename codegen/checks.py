@@ -27,10 +27,6 @@ _VARIABLES_TAKEN = {
 _MODULES_TAKEN = {"columnar", "layouts", "versions"} | {
     path.stem for path in (Path(__file__).parent / "runtime").glob("*.py")
 }
-_SESSION_FACTS = ("streaming", "two_phase", "parallel")
-"""The session facts that decoders are told or keep; a new one takes more than a line in the spec."""
-_LAYOUT_FACTS = ("streaming", "parallel")
-"""Those that `parse` is told, so that fields can depend on them."""
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _ADDRESS = re.compile(r"https://[A-Za-z0-9./_-]+", re.ASCII)
 
@@ -70,10 +66,6 @@ def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
             if version.module in modules:
                 findings.add(version.place, f"module {version.module!r} is there twice")
             modules.add(version.module)
-    with_blocks = [protocol for protocol in protocols if protocol.blocks]
-    if protocols and len(with_blocks) != 1 and not findings:
-        found = ", ".join(protocol.name for protocol in with_blocks) or "none"
-        findings.add(protocols[0].place, f"one protocol has 'blocks', that of the messages, but here it is {found}")
 
 
 def _check_protocol(protocol: Protocol, findings: Findings) -> None:
@@ -84,10 +76,6 @@ def _check_protocol(protocol: Protocol, findings: Findings) -> None:
     for version in protocol.versions:
         if version.module in _MODULES_TAKEN or keyword.iskeyword(version.module):
             findings.add(version.place, f"the module's name {version.module!r} is taken")
-    for fact in protocol.session:
-        if fact.name not in _SESSION_FACTS:
-            allowed = ", ".join(_SESSION_FACTS)
-            findings.add(fact.place, f"session fact {fact.name!r} is not one that decoders know; allowed: {allowed}")
 
 
 def _check_names(protocol: Protocol, findings: Findings) -> None:
@@ -295,7 +283,7 @@ def _check_when(
 ) -> None:
     if row.when is None:
         return
-    facts = {fact.name: fact for fact in protocol.session if fact.name in _LAYOUT_FACTS}
+    facts = {fact.name: fact for fact in protocol.session}
     if row.when in facts and "tag" not in names:
         findings.add(row.place, f"{where}: only the fields of a message can depend on {row.when}, not those of a part")
         return

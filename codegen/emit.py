@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen import python_source
 from codegen.columnar import emit_columnar
-from codegen.model import Field, Message, Part, Protocol, parts_used
+from codegen.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
 from codegen.names import class_name
 from codegen.notation import Byte1, Byten, Int, PartName, String
 from codegen.plan import Conditional, Run, Single, Step, Tagged
@@ -24,6 +24,10 @@ _HERE = Path(__file__).parent
 PACKAGE = "logicalrep"
 _NOTICE = "Generated from spec/ by `python -m codegen regen`; do not edit."
 _COPY_NOTICE = "# Copied from codegen/runtime/{name} by `python -m codegen regen`; do not edit.\n"
+_SESSION_FACTS = ("streaming", "two_phase", "parallel")
+"""The session facts that decoders are told or keep; a new one takes more than a line in the spec."""
+_LAYOUT_FACTS = ("streaming", "parallel")
+"""Those that `parse` is told, so that fields can depend on them."""
 _RUFF = [
     "--isolated",
     "--config=line-length=120",
@@ -32,8 +36,9 @@ _RUFF = [
 
 
 def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
-    """Every file of the package by its path below generated/, formatted."""
+    """Every file of the package by its path below generated/, formatted; SpecError for what cannot be generated."""
     protocols = tuple(protocols)
+    _check(protocols)
     texts = {f"{PACKAGE}/py.typed": ""}
     for path in sorted((_HERE / "runtime").glob("*.py")):
         texts[f"{PACKAGE}/{path.name}"] = _COPY_NOTICE.format(name=path.name) + path.read_text(encoding="utf-8")
@@ -51,6 +56,30 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     )
     texts |= {f"{PACKAGE}/{name}": text for name, text in emit_columnar(messages).items()}
     return _formatted(texts)
+
+
+def _check(protocols: tuple[Protocol, ...]) -> None:
+    """SpecError for what a spec may say but the package's hand-written parts do not know."""
+    findings: list[Finding] = []
+    with_blocks = [protocol for protocol in protocols if protocol.blocks]
+    if len(with_blocks) != 1:
+        names = ", ".join(protocol.name for protocol in with_blocks) or "none"
+        text = f"one protocol has 'blocks', that of the messages, but here it is {names}"
+        findings.append(Finding((with_blocks or protocols)[0].place, text))
+    for protocol in protocols:
+        for fact in protocol.session:
+            if fact.name not in _SESSION_FACTS:
+                allowed = ", ".join(_SESSION_FACTS)
+                text = f"session fact {fact.name!r} is not one that decoders know; allowed: {allowed}"
+                findings.append(Finding(fact.place, text))
+        for message in protocol.messages:
+            findings += [
+                Finding(row.place, f"{message.name}.{row.name} depends on {row.when}, which `parse` is not told")
+                for row in message.fields
+                if row.when in _SESSION_FACTS and row.when not in _LAYOUT_FACTS
+            ]
+    if findings:
+        raise SpecError(findings)
 
 
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:

@@ -181,7 +181,7 @@ def _other_types(term: str) -> Iterator[str]:
     """Types in place of a row's: unknown, of another kind or width, with another constant or name, or with none."""
     yield "Float8"
     if constant := re.fullmatch(r"Byte1\('(.)'\)", term):
-        yield "Byte1('@')"
+        yield "Byte1('Z')"
         yield f"Byte1('{constant[1].swapcase()}')"
         yield "Byte1"
     elif integer := re.match(r"Int(\d+)", term):

@@ -184,7 +184,7 @@ def _changes(fields: tuple[Field, ...], index: int) -> Iterator[tuple[str, Chang
     yield "doubled", _doubled
     if index + 1 < len(fields):
         yield "swapped with the next", _swapped
-    for other in ("Int16", "Int64 (XLogRecPtr)", "String", "Byte1('@')", "Byte1('K') | Byte1('N')"):
+    for other in ("Int16", "Int64 (XLogRecPtr)", "String", "Byte1('Z')", "Byte1('K') | Byte1('N')"):
         if str(row.type) != other:
             yield f"type {other}", _replaced(type=parse_type(other))
     if isinstance(row.type, Int) and row.type.name:
