@@ -31,7 +31,8 @@ check: $(READY) ## Find stale generated code, lint, and check types
 	$(BIN)/mypy
 
 test: $(READY) ## Run all tests
-	$(BIN)/pytest -q -n 2 --dist worksteal
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not postgres and not spark"
+	$(BIN)/pytest -q -m "postgres or spark"
 
 test-quick: $(READY) ## Run the tests that need no large captures, no server and no Spark
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not corpus and not postgres and not spark"
