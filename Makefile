@@ -3,14 +3,15 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+SPARK_READY := .venv/spark-ready
 BASE ?= origin/main
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-spark-versions soak demo bench reference spec-diff build clean
+.PHONY: help setup regen check test test-quick test-spark-versions soak demo demo-spark bench reference spec-diff build clean
 
 help: ## List the commands
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
 
 setup: $(READY) ## Make .venv and install everything into it
 
@@ -19,36 +20,43 @@ $(READY): pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+# What runs servers and Spark, or checks code that does: half a gigabyte more.
+$(SPARK_READY): $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,server,spark]'
+	@touch $@
+
 regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen regen
 	$(BIN)/python -m codegen reference --picture Update docs/update.svg
 	$(BIN)/python -m logicalrep_pipeline.values.docs docs/types.md
 
-check: $(READY) ## Find stale generated code, lint, and check types
+check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/python -m codegen check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(READY) ## Run all tests
+test: $(SPARK_READY) ## Run all tests
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not postgres and not spark"
 	$(BIN)/pytest -q -m "postgres or spark"
 
-test-quick: $(READY) ## Run the tests that need no large captures, no server and no Spark
+test-quick: $(SPARK_READY) ## Run the tests that need no large captures, no server and no Spark
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not corpus and not postgres and not spark"
 
 test-spark-versions: ## Run the Spark tests on PySpark 4.0, 4.1 and the newest
 	for version in 4.0 4.1 4.3; do \
 	  $(PYTHON) -m venv build/venv-spark-$$version && \
-	  build/venv-spark-$$version/bin/pip install --quiet --disable-pip-version-check -e '.[dev]' "pyspark==$$version.*" && \
+	  build/venv-spark-$$version/bin/pip install --quiet --disable-pip-version-check -e '.[dev,server,spark]' "pyspark==$$version.*" && \
 	  build/venv-spark-$$version/bin/pytest -q tests/spark || exit 1; \
 	done
 
-soak: $(READY) ## Kill streams and servers in the middle of batches, 20 times a mode
+soak: $(SPARK_READY) ## Kill streams and servers in the middle of batches, 20 times a mode
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q tests/spark/test_kills.py
 
-demo: regen ## Decode a capture of a real server, and stream from PostgreSQL 18 to Spark
+demo: regen ## Decode a capture of a real server and show what it holds
 	$(BIN)/logicalrep decode --summary $(CAPTURE)
+
+demo-spark: $(SPARK_READY) ## Stream a workload from PostgreSQL 18 to Spark and check it against the server
 	$(BIN)/python -m logicalrep_pipeline.spark.demo
 
 bench: $(READY) ## Measure messages per second, and the ratios to other decoders
