@@ -252,3 +252,14 @@ def test_the_summary_counts_messages_transactions_and_tables(
         '  update public.orders: new {"id": "1", "note": {"unchanged": true}}\n'
         '  update public.orders: old {"id": "1", "note": null}, new {"id": {"base64": "AAAAAg=="}, "note": {...\n'
     )
+
+
+def test_what_pg_recvlogical_writes_is_refused_as_it_has_no_frames(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends each message with a newline, which messages may contain: their ends cannot be found again."""
+    path = tmp_path / "capture"
+    path.write_bytes(b"".join(message.build() + b"\n" for message in MESSAGES))
+    assert main(["decode", str(path)]) == 1
+    error = capsys.readouterr().err
+    assert "is this a file of uint64 LSN, uint32 length and message?" in error or "ends within a message" in error
