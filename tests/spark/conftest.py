@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,6 +20,8 @@ else:
         """A local session; it is made once, as Spark takes seconds to start."""
         from logicalrep_pipeline.spark import session
 
+        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+            pytest.skip("there is no Java")
         made = session("local[2]", **{"spark.driver.memory": "1g"})
         made.sparkContext.setLogLevel("OFF")
         yield made
