@@ -7,9 +7,7 @@ import difflib
 import sys
 from pathlib import Path
 
-from codegen import reference
-from codegen.diff import command as diff
-from codegen.docs import command as docs
+from codegen import diff, docs, reference
 from codegen.emit import PACKAGE, emit
 from codegen.loader import load
 from codegen.model import SpecError
@@ -28,14 +26,14 @@ def main(arguments: list[str] | None = None) -> int:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
         command.add_argument("--out", type=Path, default=_ROOT / "generated", help="the folder of the package")
-    for name, add_arguments, run, text in (
-        ("docs", docs.add_arguments, docs.execute, "compare a page of PostgreSQL's documentation with the spec"),
-        ("diff", diff.add_arguments, diff.run, "print what changed in the spec for whoever uses the protocol"),
-        ("reference", reference.add_arguments, reference.run, "write the reference, a static site"),
+    for name, module, text in (
+        ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),
+        ("diff", diff, "print what changed in the spec for whoever uses the protocol"),
+        ("reference", reference, "write the reference, a static site"),
     ):
         command = commands.add_parser(name, help=text, description=text)
-        add_arguments(command)
-        command.set_defaults(run=run)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run)
     options = parser.parse_args(arguments)
     if "run" in options:
         code: int = options.run(options)

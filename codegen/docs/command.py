@@ -33,17 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--spec", type=Path, default=_SPEC, help="the folder of the YAML")
 
 
-def run(arguments: list[str] | None = None) -> int:
-    """The command with its own arguments; exit code 0 agrees, 1 differs, 2 no such page, version or spec."""
-    parser = argparse.ArgumentParser(
-        prog="python -m codegen docs", description="Compare a page of PostgreSQL's documentation with the spec."
-    )
-    add_arguments(parser)
-    return execute(parser.parse_args(arguments))
-
-
-def execute(options: argparse.Namespace) -> int:
-    """The command with arguments that are parsed already."""
+def run(options: argparse.Namespace) -> int:
+    """Exit code: 0 agrees, 1 differs, 2 no such page, version or spec."""
     try:
         page = read_page(options.page)
         if options.print:

@@ -112,7 +112,7 @@ def _decode(options: argparse.Namespace) -> int:
         summary = Summary(session) if options.summary else None
         progress = Progress(capture.size)
         try:
-            for number, (lsn, data) in enumerate(capture, start=1):
+            for number, (lsn, data) in enumerate(_shown(capture, progress), start=1):
                 try:
                     message = decoder.decode(data)
                 except DecodeError as error:
@@ -121,7 +121,6 @@ def _decode(options: argparse.Namespace) -> int:
                     summary.add(lsn, data, message, decoder)
                 else:
                     print(json.dumps(message_json(lsn, message, decoder), ensure_ascii=False))
-                progress.show(capture.position)
         finally:
             progress.clear()
         if summary is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codegen.docs import run
+from codegen.__main__ import main
 from codegen.docs.command import AGREES, DIFFERS, UNREADABLE
 from tests.docs.pages import DOCBOOK, HTML, LOGICALREP, SGML, WALSENDER, draw
 
@@ -19,18 +19,18 @@ def page(tmp_path: Path) -> Path:
 
 
 def test_a_page_that_agrees_exits_with_0(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([str(page), "--version", "4"]) == AGREES
+    assert main(["docs", str(page), "--version", "4"]) == AGREES
     assert capsys.readouterr().out == f"{page}: agrees with logicalrep at version 4 (20 messages, 116 rows)\n"
 
 
 def test_the_newest_version_is_the_default(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([str(page)]) == AGREES
+    assert main(["docs", str(page)]) == AGREES
     assert "at version 4" in capsys.readouterr().out
 
 
 def test_a_page_that_differs_exits_with_1(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page.write_text(page.read_text(encoding="utf-8").replace("Byte1('I')", "Byte1('J')"), encoding="utf-8")
-    assert run([str(page), "--version", "4"]) == DIFFERS
+    assert main(["docs", str(page), "--version", "4"]) == DIFFERS
     out, err = capsys.readouterr()
     (line,) = out.splitlines()
     assert line.startswith(f"{page}:")
@@ -42,7 +42,7 @@ def test_a_page_that_differs_exits_with_1(page: Path, capsys: pytest.CaptureFixt
 def test_a_source_of_both_protocols_is_compared_with_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "protocol.sgml"
     path.write_text(draw(WALSENDER, 1, SGML) + draw(LOGICALREP, 2, SGML), encoding="utf-8")
-    assert run([str(path), "--version", "2"]) == AGREES
+    assert main(["docs", str(path), "--version", "2"]) == AGREES
     assert capsys.readouterr().out == (
         f"{path}: agrees with logicalrep at version 2 (15 messages, 79 rows)\n"
         f"{path}: agrees with walsender at version 1 (4 messages, 21 rows)\n"
@@ -52,7 +52,7 @@ def test_a_source_of_both_protocols_is_compared_with_both(tmp_path: Path, capsys
 def test_a_page_that_is_none_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "page.html"
     path.write_text("<html><body><p>Nothing here.</p></body></html>", encoding="utf-8")
-    assert run([str(path), "--version", "4"]) == UNREADABLE
+    assert main(["docs", str(path), "--version", "4"]) == UNREADABLE
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"{path}: has no table of message fields, neither in HTML nor in DocBook\n")
 
@@ -60,7 +60,7 @@ def test_a_page_that_is_none_exits_with_2(tmp_path: Path, capsys: pytest.Capture
 def test_a_page_of_other_messages_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "page.html"
     path.write_text("<dl><dt>Parse</dt><dd><dl><dt>Byte1('P')</dt><dd>x</dd></dl></dd></dl>", encoding="utf-8")
-    assert run([str(path)]) == UNREADABLE
+    assert main(["docs", str(path)]) == UNREADABLE
     assert capsys.readouterr().err == (
         f"{path}: has none of the messages of the spec "
         "(Logical Replication Message Formats, Streaming Replication Protocol)\n"
@@ -69,19 +69,19 @@ def test_a_page_of_other_messages_exits_with_2(tmp_path: Path, capsys: pytest.Ca
 
 @pytest.mark.parametrize("version", ["0", "5", "-1"])
 def test_an_unknown_version_exits_with_2(page: Path, version: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([str(page), "--version", version]) == UNREADABLE
+    assert main(["docs", str(page), "--version", version]) == UNREADABLE
     assert capsys.readouterr().err == f"the protocol has no version {version}; the newest is 4\n"
 
 
 def test_a_spec_with_mistakes_exits_with_2(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([str(page), "--spec", str(tmp_path)]) == UNREADABLE
+    assert main(["docs", str(page), "--spec", str(tmp_path)]) == UNREADABLE
     assert "types.yaml" in capsys.readouterr().err
 
 
 def test_print_shows_the_rows_of_any_page_with_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "page.sgml"
     path.write_text(draw(WALSENDER, 1, DOCBOOK), encoding="utf-8")
-    assert run([str(path), "--print"]) == AGREES
+    assert main(["docs", str(path), "--print"]) == AGREES
     out = capsys.readouterr().out
     assert out.startswith(f"{path}\n\nline  message ")
     assert sum(" (B)  " in line or " (F)  " in line for line in out.splitlines()) == 21
