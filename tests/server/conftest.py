@@ -28,8 +28,3 @@ else:
     def _servers() -> Iterator[None]:
         yield
         stop_all()
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Known without pyproject.toml too."""
-    config.addinivalue_line("markers", "postgres: runs a PostgreSQL server of its own")

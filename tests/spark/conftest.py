@@ -46,11 +46,7 @@ else:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Known without pyproject.toml too."""
-    config.addinivalue_line("markers", "postgres: runs a PostgreSQL server of its own")
-    config.addinivalue_line("markers", "spark: runs a local Spark")
-    config.addinivalue_line("markers", "soak: takes minutes; make soak")
-    # PySpark leaves sockets and files to the garbage collector, and calls what pandas and Python have deprecated.
+    """PySpark leaves sockets and files to the garbage collector, and calls what pandas and Python have deprecated."""
     config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
     config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:pyspark.*")
