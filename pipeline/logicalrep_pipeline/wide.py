@@ -26,14 +26,14 @@ from logicalrep.layouts import LOGICALREP
 from logicalrep.versions import PARSE, Relation, Type
 from logicalrep_pipeline.relations import Relation as Table
 from logicalrep_pipeline.values import Column, ColumnType, column_type
-from logicalrep_pipeline.wide_columns import Cells, Reader, Rows
+from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
+from logicalrep_pipeline.wide_loading import load
 
 __all__ = ["Rows", "WideTable", "WideTables"]
 
 Ints = NDArray[Any]
 
 _TEXT_OID = 25
-_KEY = ord("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,8 @@ class WideTables:
         types, current = dict(self._types), dict(self._current)
         try:
             versions = self._versions(walked)
-            tables = [self._table(walked, version) for version in versions]
+            in_segments = self.session.streaming or bool((walked.walked.tags == ord("S")).any())
+            tables = self._tables(walked, versions, in_segments)
         except ValueError:
             self._types, self._current = types, current
             self._last.clear()
@@ -218,43 +219,52 @@ class WideTables:
         in_key = [column.key for column in relation.columns]
         return _Version(relation, Reader(columns, in_key, for_spark=self.for_spark))
 
-    def _table(self, batch: WalkedBatch, version: _Version) -> WideTable:
-        rows = np.sort(np.concatenate(version.rows))
+    def _tables(self, batch: WalkedBatch, versions: list[_Version], in_segments: bool) -> list[WideTable]:
         number = {column.name: index for index, column in enumerate(batch.columns)}
-        walked = batch.walked
-        old_kinds = _taken(walked.fixed.get(number["old_kind"]), rows, np.uint8)
-        xids = pa.nulls(len(rows), pa.int64())
-        if number["xid"] in walked.fixed:
-            values = walked.fixed[number["xid"]][rows].view(np.uint32).astype(np.int64)
-            xids = pa.array(values, mask=~_has(batch, number["xid"], rows))
-        return WideTable(
-            relation=version.relation,
-            rows=pa.array(rows),
-            tags=_characters(walked.tags[rows]),
-            xids=xids,
-            old_kinds=_characters(old_kinds),
-            old=self._rows(batch, version, number["old"], rows, old_kinds == _KEY),
-            new=self._rows(batch, version, number["new"], rows, np.zeros(len(rows), bool)),
-        )
+        fixed = batch.walked.fixed
+        old_kinds = fixed.get(number["old_kind"])
+        changes = [np.concatenate(version.rows) for version in versions]
+        parts = []
+        for version, rows in zip(versions, changes, strict=True):
+            parts.append((version.reader, self._find(batch, version, number["old"], rows, old_kinds)))
+            parts.append((version.reader, self._find(batch, version, number["new"], rows, None)))
+        loaded = iter(load(batch.data, parts))
+        tables = []
+        for version, rows in zip(versions, changes, strict=True):
+            xids = pa.nulls(len(rows), pa.int64())
+            if in_segments and number["xid"] in fixed:
+                values = fixed[number["xid"]][rows].view(np.uint32).astype(np.int64)
+                xids = pa.array(values, mask=~has(batch.walked.validity[number["xid"]], rows))
+            table = WideTable(
+                relation=version.relation,
+                rows=pa.array(rows),
+                tags=_characters(batch.walked.tags[rows]),
+                xids=xids,
+                old_kinds=_characters(np.zeros(len(rows), np.uint8) if old_kinds is None else old_kinds[rows]),
+                old=next(loaded),
+                new=next(loaded),
+            )
+            tables.append(table)
+        return tables
 
-    def _rows(self, batch: WalkedBatch, version: _Version, number: int, rows: Ints, is_key: NDArray[np.bool_]) -> Rows:
-        """The old or new rows; those of `is_key` have the key's columns only."""
-        found = batch.walked.cells.get(number)
-        there = np.zeros(len(rows), bool) if found is None else _has(batch, number, rows)
-        if found is None or not there.any():
-            return version.reader.absent(len(rows))
-        widths = found.offsets[rows + 1] - found.offsets[rows]
-        wrong = np.flatnonzero(there & (widths != len(version.reader.columns)))
-        if len(wrong):
+    def _find(self, batch: WalkedBatch, version: _Version, number: int, rows: Ints, kinds: Ints | None) -> Found:
+        """The old or new rows of messages; of each message of the batch its kind, where rows can be a key."""
+        cells = batch.walked.cells.get(number)
+        if cells is None:
+            return version.reader.find_none(len(rows))
+        walk = Walk(
+            Cells(batch.data, cells.kinds, cells.starts, cells.lengths), cells.offsets, batch.walked.validity[number]
+        )
+        found, wrong = version.reader.find(rows, walk, kinds)
+        if wrong is not None:
             raise self._error(
                 batch,
-                int(rows[wrong[0]]),
+                wrong,
                 f"{batch.columns[number].name}.column_count",
                 f"{len(version.reader.columns)} values, as many as {version.relation} has columns",
-                str(int(widths[wrong[0]])),
+                str(cells.offsets[wrong + 1] - cells.offsets[wrong]),
             )
-        cells = Cells(batch.data, found.kinds, found.starts, found.lengths)
-        return version.reader.read(cells, np.where(there, found.offsets[rows], -1), is_key)
+        return found
 
     def _error(self, batch: WalkedBatch, row: int, path: str, expected: str, found: str) -> RowDecodeError:
         from logicalrep.walk import walk
@@ -284,29 +294,14 @@ def _as_sent(its_type: ColumnType) -> ColumnType:
 
 
 def _by_value(values: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
-    """The rows of each value. A pass for each of a few values costs less than to sort."""
-    left = values
-    for _ in range(8):
-        if not len(left):
-            return
-        same = left == left[0]
-        yield int(left[0]), rows[same]
-        left, rows = left[~same], rows[~same]
-    order = np.argsort(left, kind="stable")
-    left, rows = left[order], rows[order]
-    starts = np.flatnonzero(np.diff(left, prepend=-1))
-    for start, stop in zip(starts, [*starts[1:], len(left)], strict=True):
-        yield int(left[start]), rows[start:stop]
-
-
-def _has(batch: WalkedBatch, number: int, rows: Ints) -> NDArray[np.bool_]:
-    """Whether rows have a column."""
-    bits = batch.walked.validity[number]
-    return (bits[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
-
-
-def _taken(values: Ints | None, rows: Ints, dtype: Any) -> Ints:
-    return np.zeros(len(rows), dtype) if values is None else values[rows].view(dtype)
+    """The rows of each value, in their order."""
+    encoded = pa.array(values).dictionary_encode()
+    count, codes = len(encoded.dictionary), encoded.indices.to_numpy()
+    # So few are sorted without comparing them.
+    order = np.argsort(codes.astype(np.int16) if count < 1 << 15 else codes, kind="stable")
+    stops = np.cumsum(np.bincount(codes, minlength=count)).tolist()
+    for value, start, stop in zip(encoded.dictionary.to_pylist(), [0, *stops], stops, strict=False):
+        yield value, rows[order[start:stop]]
 
 
 def _characters(values: Ints) -> pa.Array:

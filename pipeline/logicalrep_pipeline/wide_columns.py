@@ -1,4 +1,4 @@
-"""The columns of a relation's old or new rows, read by compiled loaders where there are any for their types.
+"""What becomes of the columns of one relation's rows, by compiled loaders where there are any for their types.
 
 Which loader that is follows from what `values` says of the type, by the function that loads its text, so a domain over
 a type is read as the type is. What a compiled loader leaves, and every value of other types, goes through the type's
@@ -18,13 +18,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.columnar import default_backend
+from logicalrep.columnar.walked import room
 from logicalrep_pipeline.values import Column, arrow_array_or_text
 from logicalrep_pipeline.values import column_type as type_of
 
-__all__ = ["Cells", "Reader", "Rows"]
+__all__ = ["Cells", "Found", "Loaded", "Reader", "Rows", "Walk", "address", "has"]
 
 _TEXT = ord("t")
 _BINARY = ord("b")
+_KEY = ord("K")
 
 Ints = NDArray[Any]
 
@@ -42,6 +44,44 @@ class Cells:
         """The bytes of one."""
         start = int(self.starts[cell])
         return self.data[start : start + int(self.lengths[cell])].tobytes()
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """The old or new rows of all messages of a batch, as a walk found them."""
+
+    cells: Cells
+    offsets: Ints
+    """For each message the index of its first value; one more than there are messages."""
+    validity: Ints
+    """Which messages have such a row, in bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Which of some messages have a row, in order, and where its values are."""
+
+    cells: Cells
+    count: int
+    """How many messages there are."""
+    rows: Ints
+    """The indices among them of those with a row."""
+    first: Ints
+    """The index of each row's first value."""
+    whole_rows: Ints
+    """The same without the rows that are a key, which have the key's columns only."""
+    whole_first: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The columns of rows, of which some values may be left to their types' own loaders."""
+
+    arrays: Sequence[pa.Array]
+    states: Callable[[int], pa.Buffer]
+    """Of each column, by its index."""
+    left: dict[int, Ints]
+    """By the column's index, the rows whose values are left."""
 
 
 @dataclass(frozen=True)
@@ -83,46 +123,51 @@ class Reader:
 
             self.kernels = wide_kernels
             plan = [_code(wide_kernels, column, type_) for column, type_ in zip(columns, self.types, strict=True)]
-            self.codes = [code for code, _, _ in plan]
-            self.widths = [_WIDTHS.get(_name_of(wide_kernels, code), 8) for code in self.codes]
+            self.widths = np.array([_WIDTHS.get(_name_of(wide_kernels, code), 8) for code, _, _ in plan], np.int64)
             self.table = np.zeros((len(columns), wide_kernels.ENTRIES), np.int64)
-            for line, entries, is_in_key in zip(self.table, plan, in_key, strict=True):
+            for line, entries in zip(self.table, plan, strict=True):
                 line[wide_kernels.CODE], line[wide_kernels.PRECISION], line[wide_kernels.SCALE] = entries
-                line[wide_kernels.IN_KEY] = is_in_key
 
-    def absent(self, count: int) -> Rows:
-        """So many rows that are not there."""
-        return self._rows(
-            [pa.nulls(count, type_) for type_ in self.types], {}, lambda _: pa.py_buffer(bytes(count)), count
-        )
+    def find(self, rows: Ints, walk: Walk, kinds: Ints | None) -> tuple[Found, int | None]:
+        """Where the values of some messages' rows are; `kinds` are None, or each message's kind of row.
 
-    def read(self, cells: Cells, first: Ints, is_key: NDArray[np.bool_]) -> Rows:
-        """Rows as columns.
-
-        `first` is the index of each row's first value, negative where there is no such row; `is_key` says which rows
-        have the key's columns only.
+        A message whose row has another number of values than there are columns is the second result.
         """
-        count = len(first)
-        load = self._load if self.kernels is not None else self._leave_all
-        arrays, states, hard = load(cells, first, is_key)
+        count, width = len(rows), len(self.columns)
+        if self.kernels is not None:
+            any_, whole = (room(2 * count, np.int64).reshape(2, count) for _ in range(2))
+            found, found_whole, wrong = self.kernels.find_rows(
+                address(rows), count, address(walk.offsets), address(walk.validity), width,
+                0 if kinds is None else address(kinds), address(any_), address(whole),
+            )  # fmt: skip
+            row = None if wrong < 0 else int(rows[wrong])
+            return Found(walk.cells, count, *any_[:, :found], *whole[:, :found_whole]), row
+        there = np.flatnonzero(has(walk.validity, rows))
+        wrong = np.flatnonzero(np.diff(walk.offsets)[rows[there]] != width)
+        whole = there if kinds is None else there[kinds[rows[there]] != _KEY]
+        found = Found(walk.cells, count, there, walk.offsets[rows[there]], whole, walk.offsets[rows[whole]])
+        return found, int(rows[there[wrong[0]]]) if len(wrong) else None
+
+    def find_none(self, count: int) -> Found:
+        """So many messages without such a row."""
+        none = np.empty(0, np.int64)
+        return Found(Cells(*(np.empty(0, np.uint8),) * 2, none, none), count, *(none,) * 4)
+
+    def rows(self, found: Found, loaded: Loaded) -> Rows:
+        """Rows as columns, with the values that were left."""
         kept: dict[str, dict[int, str]] = {}
-        if len(hard):
-            rows, of = np.divmod(hard, len(self.columns))
-            for index in np.unique(of).tolist():
-                some = rows[of == index]
-                arrays[index], texts = self._with_hard(arrays[index], some, cells, first[some] + index, index)
-                if texts:
-                    kept[self.columns[index].name] = texts
-        return self._rows(arrays, kept, states, count)
-
-    def _rows(
-        self, arrays: list[pa.Array], kept: dict[str, dict[int, str]], states: Callable[[int], pa.Buffer], count: int
-    ) -> Rows:
+        arrays = list(loaded.arrays)
+        for index, some in loaded.left.items():
+            places = found.first[np.searchsorted(found.rows, some)] + index
+            arrays[index], texts = self._with_left(arrays[index], some, found.cells, places, index)
+            if texts:
+                kept[self.columns[index].name] = texts
         if not arrays:
-            return Rows(pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([]))), kept, states)
-        return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), kept, states)
+            empty = pa.array([{}] * found.count, pa.struct([]))
+            return Rows(pa.RecordBatch.from_struct_array(empty), kept, loaded.states)
+        return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), kept, loaded.states)
 
-    def _with_hard(
+    def _with_left(
         self, array: pa.Array, rows: Ints, cells: Cells, places: Ints, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
         """The array with the values of those rows, each through the loaders of its type."""
@@ -141,80 +186,16 @@ class Reader:
         order[rows] = len(array) + np.arange(len(rows))
         return pa.concat_arrays([array, loaded]).take(pa.array(order)), dict(sorted(kept.items()))
 
-    def _leave_all(
-        self, cells: Cells, first: Ints, is_key: NDArray[np.bool_]
-    ) -> tuple[list[pa.Array], Callable[[int], pa.Buffer], Ints]:
-        """As `_load`, where nothing is compiled: all values are left."""
-        there = (first >= 0)[:, None] & (self.in_key | ~is_key[:, None])
-        states = np.zeros(there.shape, np.int8)
-        states[there] = cells.kinds[(first[:, None] + np.arange(len(self.columns)))[there]]
-        arrays = [pa.nulls(len(first), type_) for type_ in self.types]
-        columns = np.ascontiguousarray(states.T)
-        left = np.flatnonzero((states == _TEXT) | (states == _BINARY))
-        return arrays, lambda index: pa.py_buffer(columns[index]), left
 
-    def _load(
-        self, cells: Cells, first: Ints, is_key: NDArray[np.bool_]
-    ) -> tuple[list[pa.Array], Callable[[int], pa.Buffer], Ints]:
-        """The values that the compiled loaders read, the states, and which are left: row * columns + column."""
-        kernels, count, width = self.kernels, len(first), len(self.columns)
-        # All columns in one block: the states first, then values or offsets, each at a multiple of 64 bytes.
-        stride = -(-count // 64) * 64
-        sizes = [-(-one * (count + 1) // 64) * 64 for one in self.widths]
-        places = [width * stride]
-        for size in sizes:
-            places.append(places[-1] + size)
-        block = pa.allocate_buffer(places.pop())
-        table = self.table.copy()
-        table[:, kernels.STATES] = block.address + stride * np.arange(width)
-        table[:, kernels.VALUES] = places
-        hard = np.frombuffer(pa.allocate_buffer(8 * count * width), np.int64)
-        where = _address(cells.kinds), _address(cells.starts), _address(cells.lengths)
-        whole = np.frombuffer(block, np.uint8)
-        found = kernels.load_rows(
-            cells.data, *where, first, is_key, _address(table), width, block.address,
-            whole.view(np.float32), whole.view(np.float64), _POWERS4, _POWERS8, hard,
-        )  # fmt: skip
-        totals, valued = table[:, kernels.TOTAL].copy(), table[:, kernels.VALUED].tolist()
-        texts, ends = None, np.cumsum(totals).tolist()
-        if width and ends[-1]:
-            if totals.max() > 2**31 - 1:
-                raise ValueError("a column of more than 2 GiB takes smaller batches")
-            texts = pa.allocate_buffer(ends[-1])
-            table[:, kernels.TOTAL] = ends - totals
-            target = np.frombuffer(texts, np.uint8)
-            kernels.copy_rows(cells.data, *where, first, _address(table), width, block.address, target)
-        valid = None
-        if any(some < count for some in valued):
-            kinds = whole[: width * stride].reshape(width, stride)
-            valid = pa.py_buffer(np.packbits((kinds == _TEXT) | (kinds == _BINARY), axis=1, bitorder="little"))
-        arrays = []
-        for index, (code, place, one) in enumerate(zip(self.codes, places, self.widths, strict=True)):
-            if code == kernels.OTHER:
-                arrays.append(pa.nulls(count, self.types[index]))
-                continue
-            buffers = [None if valid is None else valid.slice(index * stride // 8, stride // 8)]
-            if code >= kernels.STRING:
-                size = int(totals[index])
-                buffers += [
-                    block.slice(place, 4 * count + 4),
-                    pa.py_buffer(b"") if texts is None else texts.slice(ends[index] - size, size),
-                ]
-            elif code == kernels.BOOLEAN:
-                buffers.append(pa.py_buffer(np.packbits(whole[place : place + count], bitorder="little")))
-            else:
-                buffers.append(block.slice(place, one * count))
-            arrays.append(pa.Array.from_buffers(self.types[index], count, buffers, count - valued[index]))
-        return arrays, lambda index: block.slice(index * stride, count), hard[:found]
+def has(validity: Ints, rows: Ints) -> NDArray[np.bool_]:
+    """Whether messages have a column, from its bits of all messages."""
+    return (validity[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
 
 
-def _address(array: Ints) -> int:
+def address(array: Ints) -> int:
+    """Where an array's items begin; takes a seventh of the time of its `ctypes`."""
     return pa.py_buffer(array).address  # type: ignore[no-any-return]
 
-
-_POWERS4 = np.float32(10) ** np.arange(11, dtype=np.float32)
-_POWERS8 = 10.0 ** np.arange(23)
-"""The powers of ten that are exact in each precision."""
 
 _WIDTHS = {
     "OTHER": 0,

@@ -1,27 +1,39 @@
-"""Compiled loaders of rows' values: what a server ordinarily writes, read where it lies in a batch, row after row.
+"""Compiled loaders of rows' values: what a server ordinarily writes, read where it lies in a batch, column by column.
 
 Each knows for sure what it reads, exactly as the loaders in `values` do, and leaves all else to those. What to do with
 a column stands in its line of a table of int64: see the names of the entries below.
+
+Where a text can be as long as the next, it is read as two integers of eight characters that end where it ends, and what
+belongs to something else is masked out: a loop over so few characters costs more in branches foreseen wrongly.
+
+All of it is in one file, by whose date numba knows whether what it keeps on disk was compiled of it.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from logicalrep.columnar.memory import (
+    checked,
     compiled,
     copy,
     inlined,
     int16,
     int32,
     int64,
+    intrinsic,
+    ir,
     is_utf8,
     read1,
     read4,
     read8,
+    types,
     uint8,
+    uint16,
     uint32,
     write1,
     write2,
@@ -52,15 +64,39 @@ BINARY = ord("b")
 ) = range(16)
 """What is made of a column: OTHER leaves all of its values; UUID and NUMBER are strings of that form."""
 
-ENTRIES = 8
-CODE, IN_KEY, PRECISION, SCALE, VALUES, STATES, TOTAL, VALUED = range(ENTRIES)
-"""A column's line in the table: one of the codes; whether rows that are a key have it; a decimal's digits, in all and
-after the point; where in the block its values begin, of strings and bytes the offsets; the address of the states; the
-bytes of all strings, and for `copy_rows` where they begin; how many values there are."""
+ENTRIES = 16
+(
+    CODE,
+    PRECISION,
+    SCALE,
+    ROWS,
+    FIRST,
+    COUNT,
+    CHANGES,
+    KINDS,
+    STARTS,
+    LENGTHS,
+    STATES,
+    VALIDITY,
+    VALUES,
+    TOTAL,
+    VALUED,
+    TEXTS,
+) = range(ENTRIES)
+"""A column's line in the table: one of the codes; a decimal's digits, in all and after the point; the addresses of
+which rows have the column and of the indices of their first values, and how many there are; how many rows there are
+with those that do not; the addresses of the kinds, starts and lengths of the first column's values, moved on to this
+one's; the addresses of what `load_rows` writes: the states, the validity in bits, the values or the offsets of texts;
+what it counts: the bytes of all texts, the values; and for `copy_rows` where in all texts those of this line begin."""
 
-_MINUS, _PLUS, _POINT, _BLANK, _ZERO = map(ord, "-+. 0")
+BLOCK = 64
+"""So many rows at a time, whose values are still in the cache for the next column."""
+
+PADDING = 64
+"""How many bytes there are to be around all texts."""
+
+_MINUS, _PLUS, _POINT, _ZERO, _KEY = map(ord, "-+.0K")
 _A, _F, _X, _BACKSLASH, _TRUE, _FALSE = map(ord, "afx\\tf")
-_BLOCK = 16
 _MOST = (1 << 63) - 1
 _DAY = 86_400_000_000
 
@@ -70,225 +106,218 @@ def _leap_days(year: int) -> int:
     return (year - 1) // 4 - (year - 1) // 100 + (year - 1) // 400
 
 
-# Each byte of an integer: the characters 0 and ., the highest bit, and what takes a byte above 9 to that bit.
-_ZEROS, _POINTS = 0x3030303030303030, 0x2E2E2E2E2E2E2E2E
+# Each byte of an integer: the character 0, the highest bit, and what takes a byte above 9 to that bit.
+_ZEROS = 0x3030303030303030
 _HIGH, _TO_HIGH = -0x7F7F7F7F7F7F7F80, 0x7676767676767676
-# What is no digit in `0000-00-` and in `00:00:00`.
-_CALENDAR, _CLOCK = (int.from_bytes(form, "big") for form in (b"0000-00-", b"00:00:00"))
-_CALENDAR_MARKS, _CLOCK_MARKS = 0x00000000FF0000FF, 0x0000FF0000FF0000
-# Days from 1970-01-01 to each year, those of each month in an ordinary year, and those before it.
-_YEARS = np.array([365 * (year - 1970) + _leap_days(year) - _leap_days(1970) for year in range(10_001)])
-_MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
-_MONTHS = np.cumsum(_MONTH_DAYS) - _MONTH_DAYS
+# Which bytes of an integer are those of its last 0 to 8 characters.
+_LAST = np.array([(1 << 8 * size) - 1 for size in range(8)] + [-1])
+_CALENDAR, _CLOCK = (int.from_bytes(form, "big") for form in (b"00-00-00", b"00:00:00"))
+_MARKS = 0x0000FF0000FF0000
+# Days from 1970-01-01 to each year, times 2, and 1 if it is a leap year.
+_YEARS = np.array(
+    [
+        2 * (365 * (year - 1970) + _leap_days(year) - _leap_days(1970)) + _leap_days(year + 1) - _leap_days(year)
+        for year in range(10_000)
+    ]
+)
+_LENGTHS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0]
+# The days before each month, times 32, and its length: first in an ordinary year, then in a leap year.
+_MONTHS = np.array(
+    [
+        32 * (sum(_LENGTHS[:month]) + (leap and month > 2)) + _LENGTHS[month] + (leap and month == 2)
+        for leap in (0, 1)
+        for month in range(16)
+    ]
+)
 _POWERS = np.array([10**exponent for exponent in range(19)])
+_EXACT4 = np.float32(10) ** np.arange(11, dtype=np.float32)
+_EXACT8 = 10.0 ** np.arange(23)
+"""The powers of ten that are exact in each precision."""
 _NO_DAY = -(1 << 40)
+_UUID_MARKS = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
 # In UTC: the beginning of the year 1, and of the year 10000.
 _FIRST_MOMENT, _END_MOMENT = -62_135_596_800_000_000, 253_402_300_800_000_000
 
 
-@compiled
-def load_rows(
-    data: Any, kinds: int, starts: int, lengths: int, first: Any, is_key: Any, table: int, columns: int, block: int,
-    floats4: Any, floats8: Any, powers4: Any, powers8: Any, hard: Any,
-) -> int:  # fmt: skip
-    """Load the values of rows, and note the kind of each as its state: 0 where the row has none.
+@intrinsic
+def _write_float(typing_context: Any, address: Any, index: Any, value: Any) -> Any:
+    """Write an item of an array of numbers of the value's precision."""
 
-    `data` is a batch's bytes; `kinds`, `starts` and `lengths` are the addresses of what a walk found of its values
-    (logicalrep.columnar.walked.Cells); `first` is for each row the index of its first value, negative where there is no
-    such row; `is_key` says which rows are a key. `block` is the address of the block that takes the values, `floats4`
-    and `floats8` the block as arrays. `hard` gets those that are left, each as row * columns + column.
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address, index, value = arguments
+        builder.store(value, builder.gep(builder.inttoptr(address, value.type.as_pointer()), [index]))
+        return context.get_dummy_value()
 
-    Returns how many are left. Their values are 0 or empty here.
+    return types.void(types.int64, types.int64, value), generate
+
+
+_LANES = 32
+
+
+def _load_lanes(context: Any, builder: Any, data_type: Any, data: Any, offset: Any) -> Any:
+    """So many bytes of an array from an offset on, as one vector."""
+    pointer = context.make_array(data_type)(context, builder, data).data
+    place = builder.gep(pointer, [offset])
+    return builder.load(builder.bitcast(place, ir.VectorType(ir.IntType(8), _LANES).as_pointer()), align=1)
+
+
+def _bits(builder: Any, lanes: Any) -> Any:
+    """One bit of an integer for each lane."""
+    return builder.zext(builder.bitcast(lanes, ir.IntType(_LANES)), ir.IntType(64))
+
+
+def _form(least: str, most: str) -> Any:
+    """An intrinsic that says in bits which of 32 characters are within two others.
+
+    Those are given for each place in order, the last ones for all places that follow.
     """
-    count = 0
-    for column in range(columns):
-        line = table + 8 * ENTRIES * column
-        if read8(line, CODE) >= STRING:
-            write4(block + read8(line, VALUES), 0, 0)
-    # A column at a time, so that each loop does one thing; of so many rows that their values are still in the cache.
-    for begin in range(0, len(first), _BLOCK):
-        end = min(begin + _BLOCK, len(first))
-        for column in range(columns):
-            line = table + 8 * ENTRIES * column
-            code = read8(line, CODE)
-            valued = 0
-            states = read8(line, STATES)
-            for row in range(begin, end):
-                kind = 0
-                if first[row] >= 0 and (not is_key[row] or read8(line, IN_KEY)):
-                    kind = read1(kinds, first[row] + column)
-                write1(states, row, kind)
-                valued += _is_valued(kind)
-            write8(line, VALUED, read8(line, VALUED) + valued)
-            place = read8(line, VALUES)
-            out = block + place
-            if code == OTHER:
-                for row in range(begin, end):
-                    if _is_valued(read1(states, row)):
-                        hard[count] = row * columns + column
-                        count += 1
-            elif code >= STRING:
-                total = read8(line, TOTAL)
-                for row in range(begin, end):
-                    kind = read1(states, row)
-                    if _is_valued(kind):
-                        cell = first[row] + column
-                        length = read4(lengths, cell)
-                        if _is_good(data, read8(starts, cell), length, kind, code):
-                            total += (length - 2) >> 1 if code == BYTES and kind == TEXT else length
-                        else:
-                            hard[count] = row * columns + column
-                            count += 1
-                    write4(out, row + 1, total)
-                write8(line, TOTAL, total)
-            elif code in (FLOAT32, FLOAT64):
-                for row in range(begin, end):
-                    kind = read1(states, row)
-                    number = 0
-                    places = 0
-                    if _is_valued(kind):
-                        cell = first[row] + column
-                        most = (1 << 53, 22) if code == FLOAT64 else (1 << 24, 10)
-                        number, places, good = _float(data, read8(starts, cell), read4(lengths, cell), kind, *most)
-                        if not good:
-                            hard[count] = row * columns + column
-                            count += 1
-                    if code == FLOAT64:
-                        floats8[(place >> 3) + row] = floats8.dtype.type(number) / powers8[places]
-                    else:
-                        floats4[(place >> 2) + row] = floats4.dtype.type(number) / powers4[places]
-            elif code in (TIMESTAMP, TIMESTAMPTZ):
-                zone = int(code == TIMESTAMPTZ)
-                for row in range(begin, end):
-                    kind = read1(states, row)
-                    number = 0
-                    if _is_valued(kind):
-                        cell = first[row] + column
-                        number, good = _timestamp(data, read8(starts, cell), read4(lengths, cell), kind, zone)
-                        if not good:
-                            number = 0
-                            hard[count] = row * columns + column
-                            count += 1
-                    write8(out, row, number)
-            elif code == INT32:
-                for row in range(begin, end):
-                    kind = read1(states, row)
-                    number = 0
-                    if _is_valued(kind):
-                        cell = first[row] + column
-                        number, good = _integer(data, read8(starts, cell), read4(lengths, cell), kind, line, INT32)
-                        if not good:
-                            number = 0
-                            hard[count] = row * columns + column
-                            count += 1
-                    write4(out, row, number)
-            else:
-                for row in range(begin, end):
-                    kind = read1(states, row)
-                    number = 0
-                    if _is_valued(kind):
-                        cell = first[row] + column
-                        number, good = _integer(data, read8(starts, cell), read4(lengths, cell), kind, line, code)
-                        if not good:
-                            number = 0
-                            hard[count] = row * columns + column
-                            count += 1
-                    if code == DECIMAL:
-                        write8(out, 2 * row, number)
-                        write8(out, 2 * row + 1, number >> 63)
-                    elif code == DATE:
-                        write4(out, row, number)
-                    elif code == BOOLEAN:
-                        write1(out, row, number)
-                    elif code == INT16:
-                        write2(out, row, number)
-                    else:
-                        write8(out, row, number)
-    return count
+    bounds = [list(bound.ljust(_LANES, bound[-1]).encode()) for bound in (least, most)]
+
+    @intrinsic
+    def fits(typing_context: Any, data: Any, offset: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            lanes = _load_lanes(context, builder, signature.args[0], *arguments)
+            low, high = (ir.Constant(lanes.type, bound) for bound in bounds)
+            within = builder.icmp_unsigned(">=", lanes, low), builder.icmp_unsigned("<=", lanes, high)
+            return _bits(builder, builder.and_(*within))
+
+        return types.int64(data, types.int64), generate
+
+    return checked(fits, _LANES)
+
+
+_are_digits, _are_points, _are_letters = _form("0", "9"), _form(".", "."), _form("a", "f")
+_are_t, _are_b = _form("t", "t"), _form("b", "b")
+_are_of_uuid = _form("0" * 8 + "-0000-0000-0000-0", "f" * 8 + "-ffff-ffff-ffff-f")
+_are_of_timestamp = _form("0000-00-00 00:00:00.0", "9999-19-39 29:59:59.9")
+
+
+@intrinsic
+def _count_bits(typing_context: Any, bits: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate
 
 
 @inlined
-def _is_valued(kind: int) -> bool:
-    return kind in (TEXT, BINARY)
+def _fit(bits: int, size: int) -> bool:
+    """Whether so many characters fit, the first ones."""
+    wanted = (1 << size) - 1
+    return bits & wanted == wanted
 
 
 @inlined
-def _timestamp(data: Any, start: int, length: int, kind: int, zone: int) -> Any:
-    if kind != TEXT or length < 19 + 3 * zone or length > 26 + 3 * zone:
-        return 0, False
-    return _moment(data, start, start + length, zone)
+def _pairs(digits: int) -> Any:
+    """In each byte the number that its digit and the one before it stand for: an integer in network byte order."""
+    return (digits >> 8) * 10 + digits
 
 
 @inlined
-def _integer(data: Any, start: int, length: int, kind: int, line: int, code: int) -> Any:
-    """What becomes an integer, timestamps apart: the integer, and whether it is one for sure."""
-    end = start + length
-    if code == DECIMAL:
-        if kind != TEXT:
-            return 0, False
-        return _decimal(data, start, end, read8(line, PRECISION), read8(line, SCALE))
-    if code == DATE:
-        days = _days(data, start) if kind == TEXT and length == 10 else _NO_DAY
-        return days, days != _NO_DAY
-    if code == BOOLEAN:
-        byte = uint8(data, start) if length == 1 else 255
-        if kind == TEXT:
-            return byte == _TRUE, byte in (_TRUE, _FALSE)
-        return byte == 1, byte <= 1
-    low = -_MOST - 1
-    high = _MOST
-    width = 8
-    if code == INT32:
-        low, high, width = -(1 << 31), (1 << 31) - 1, 4
-    elif code == INT16:
-        low, high, width = -(1 << 15), (1 << 15) - 1, 2
-    elif code == OID:
-        low, high, width = 0, (1 << 32) - 1, 4
-    if kind == BINARY:
-        if length != width:
-            return 0, False
-        if code == INT16:
-            return int16(data, start), True
-        if code == INT32:
-            return int32(data, start), True
-        if code == OID:
-            return uint32(data, start), True
-        return int64(data, start), True
-    negative = length > 0 and uint8(data, start) == _MINUS
-    number = _digits(data, start + negative, end)
-    good = number >= 0
-    if negative:
-        number = -number
-    return number, good and low <= number <= high
+def _eight(digits: int) -> Any:
+    """The number that eight digits stand for."""
+    digits = _pairs(digits) & 0x00FF00FF00FF00FF
+    digits = ((digits >> 16) & 0x0000FFFF0000FFFF) * 100 + (digits & 0x0000FFFF0000FFFF)
+    return (digits >> 32) * 10000 + (digits & 0xFFFFFFFF)
 
 
 @inlined
-def _digits(data: Any, start: int, end: int) -> int:
-    """The number that 1 to 18 digits stand for; -1 if they are none, or more.
+def _beyond_nine(digits: int) -> int:
+    """Not 0 where a byte is no digit."""
+    return (digits | (digits + _TO_HIGH)) & _HIGH
 
-    Up to eight at a time, as the bytes of one integer: what is read beyond the end is shifted out.
-    """
-    if end <= start or end - start > 18:
+
+@inlined
+def _last_digits(data: Any, end: int, size: int) -> Any:
+    """The number that the 0 to 8 digits before `end` stand for; -1 if one is none."""
+    if end < 8:
+        return _few_digits(data, end - size, end)
+    digits = (int64(data, end - 8) ^ _ZEROS) & _LAST[size]
+    return -1 if _beyond_nine(digits) else _eight(digits)
+
+
+@inlined
+def _digits(data: Any, start: int, end: int) -> Any:
+    """The number that 1 to 18 digits stand for; -1 if they are none, or more."""
+    size = end - start
+    if size <= 0 or size > 18:
         return -1
+    if size > 16 or end < 16:
+        return _few_digits(data, start, end)
+    if size <= 8:
+        return _last_digits(data, end, size)
+    last, former = int64(data, end - 8) ^ _ZEROS, (int64(data, end - 16) ^ _ZEROS) & _LAST[size - 8]
+    if _beyond_nine(last) | _beyond_nine(former):
+        return -1
+    return _eight(former) * 100_000_000 + _eight(last)
+
+
+@compiled
+def _few_digits(data: Any, start: int, end: int) -> int:
+    """The same one by one: of 17 or 18 digits, and at the beginning of the data."""
     number = 0
-    while start < end:
-        size = min(end - start, 8)
-        if start + 8 > len(data):
-            digit = uint8(data, start) - _ZERO
-            if digit < 0 or digit > 9:
-                return -1
-            number = 10 * number + digit
-            start += 1
-            continue
-        digits = (int64(data, start) ^ _ZEROS) >> (64 - 8 * size)
-        if (digits | (digits + _TO_HIGH)) & _HIGH:
+    for offset in range(start, end):
+        digit = uint8(data, offset) - _ZERO
+        if digit < 0 or digit > 9:
             return -1
-        digits = ((digits >> 8) & 0x00FF00FF00FF00FF) * 10 + (digits & 0x00FF00FF00FF00FF)
-        digits = ((digits >> 16) & 0x0000FFFF0000FFFF) * 100 + (digits & 0x0000FFFF0000FFFF)
-        digits = (digits >> 32) * 10000 + (digits & 0xFFFFFFFF)
-        number = number * _POWERS[size] + digits
-        start += size
+        number = 10 * number + digit
     return number
+
+
+def _integer(low: int, high: int, width: int, from_binary: Any) -> Any:
+    @inlined
+    def parse(data: Any, start: int, length: int, kind: int, line: int) -> Any:
+        if kind == BINARY:
+            return (from_binary(data, start), True) if length == width else (0, False)
+        negative = length > 0 and uint8(data, start) == _MINUS
+        number = _digits(data, start + negative, start + length)
+        good = number >= 0
+        if negative:
+            number = -number
+        return number, good and low <= number <= high
+
+    return parse
+
+
+_int16 = _integer(-(1 << 15), (1 << 15) - 1, 2, int16)
+_int32 = _integer(-(1 << 31), (1 << 31) - 1, 4, int32)
+_int64 = _integer(-_MOST - 1, _MOST, 8, int64)
+_oid = _integer(0, (1 << 32) - 1, 4, uint32)
+
+
+@inlined
+def _boolean(data: Any, start: int, length: int, kind: int, line: int) -> Any:
+    byte = uint8(data, start) if length == 1 else 255
+    if kind == TEXT:
+        return byte == _TRUE, byte in (_TRUE, _FALSE)
+    return byte == 1, byte <= 1
+
+
+@inlined
+def _decimal(data: Any, start: int, length: int, kind: int, line: int) -> Any:
+    if kind != TEXT:
+        return 0, False
+    end = start + length
+    scale = read8(line, SCALE)
+    negative = length > 0 and uint8(data, start) == _MINUS
+    start += negative
+    point = end - scale - 1
+    if 0 < scale <= 8 and point > start and end - start <= 18 and uint8(data, point) == _POINT:
+        # As the server prints it: all digits that there may be after the point.
+        whole, fraction = _digits(data, start, point), _last_digits(data, end, scale)
+        if whole < 0 or fraction < 0:
+            return 0, False
+        number = whole * _POWERS[scale] + fraction
+    else:
+        number, digits, places = _scaled(data, start, end)
+        missing = scale - places
+        if digits == 0 or missing < 0 or digits + missing > 18:
+            return 0, False
+        number *= _POWERS[missing]
+    precision = read8(line, PRECISION)
+    if precision < 18 and number >= _POWERS[precision]:
+        return 0, False
+    return -number if negative else number, True
 
 
 @inlined
@@ -313,27 +342,6 @@ def _scaled(data: Any, start: int, end: int) -> Any:
 
 
 @inlined
-def _decimal(data: Any, start: int, end: int, precision: int, scale: int) -> Any:
-    negative = start < end and uint8(data, start) == _MINUS
-    start += negative
-    if scale > 0 and end - start > scale + 1 and end - start <= 18 and uint8(data, end - scale - 1) == _POINT:
-        # As the server prints it: all digits that there may be after the point.
-        whole, fraction = _digits(data, start, end - scale - 1), _digits(data, end - scale, end)
-        if whole < 0 or fraction < 0:
-            return 0, False
-        number = whole * _POWERS[scale] + fraction
-    else:
-        number, digits, places = _scaled(data, start, end)
-        missing = scale - places
-        if digits == 0 or missing < 0 or digits + missing > 18:
-            return 0, False
-        number *= _POWERS[missing]
-    if precision < 18 and number >= _POWERS[precision]:
-        return 0, False
-    return -number if negative else number, True
-
-
-@inlined
 def _float(data: Any, start: int, length: int, kind: int, most: int, most_places: int) -> Any:
     """A number of few digits as a whole number and how many of its digits stand after the point.
 
@@ -350,134 +358,125 @@ def _float(data: Any, start: int, length: int, kind: int, most: int, most_places
 
 
 @inlined
-def _days(data: Any, start: int) -> Any:
-    """Days from 1970-01-01 to the `year-month-day` of ten characters there; _NO_DAY if there is none."""
-    calendar = int64(data, start) ^ _CALENDAR
-    day = _digits(data, start + 8, start + 10)
-    if calendar & _CALENDAR_MARKS or (calendar | (calendar + _TO_HIGH)) & _HIGH:
-        return _NO_DAY
-    year = 1000 * (calendar >> 56) + 100 * (calendar >> 48 & 15) + 10 * (calendar >> 40 & 15) + (calendar >> 32 & 15)
-    month = 10 * (calendar >> 16 & 15) + (calendar >> 8 & 15)
-    if year < 1 or month < 1 or month > 12 or day < 1:
+def _days_of(data: Any, start: int) -> Any:
+    """Days from 1970-01-01 to the date that stands there, of which each character is one of `0000-00-00` to 9s.
+
+    _NO_DAY if there is no such day.
+    """
+    pairs = _pairs(int64(data, start + 2) ^ _CALENDAR)
+    year = 100 * (_pairs(uint16(data, start) ^ 0x3030) & 255) + (pairs >> 48 & 255)
+    month, day = pairs >> 24 & 255, pairs & 255
+    if year > 9999 or month > 12:
         return _NO_DAY
     # A division takes as long as all the rest.
     first = _YEARS[year]
-    leap = _YEARS[year + 1] - first - 365
-    if day > _MONTH_DAYS[month] + (leap & (month == 2)):
+    before = _MONTHS[16 * (first & 1) + month]
+    # There is no day in the month 0, and no year 0.
+    if day < 1 or day > before & 31 or year < 1:
         return _NO_DAY
-    return first + _MONTHS[month] + (leap & (month > 2)) + day - 1
+    return (first >> 1) + (before >> 5) + day - 1
 
 
 @inlined
-def _moment(data: Any, start: int, end: int, zone: int) -> Any:
-    """Microseconds since 1970-01-01, and whether it is a timestamp of the years 1 to 9999."""
-    days = _days(data, start)
-    clock = int64(data, start + 11) ^ _CLOCK
-    if (
-        days == _NO_DAY
-        or clock & _CLOCK_MARKS
-        or (clock | (clock + _TO_HIGH)) & _HIGH
-        or uint8(data, start + 10) != _BLANK
-    ):
+def _date(data: Any, start: int, length: int, kind: int, line: int) -> Any:
+    if kind != TEXT or length != 10:
         return 0, False
-    hour = 10 * (clock >> 56) + (clock >> 48 & 15)
-    minute = 10 * (clock >> 32 & 15) + (clock >> 24 & 15)
-    second = 10 * (clock >> 8 & 15) + (clock & 15)
-    if hour > 23 or minute > 59 or second > 59:
-        return 0, False
-    moment = days * _DAY + (hour * 3600 + minute * 60 + second) * 1_000_000
-    if zone:
-        end -= 3
-        sign = uint8(data, end)
-        hours = _digits(data, end + 1, end + 3)
-        if (sign != _PLUS and sign != _MINUS) or hours < 0 or hours > 15:
+    century, calendar = uint16(data, start) ^ 0x3030, int64(data, start + 2) ^ _CALENDAR
+    days = _days_of(data, start)
+    return days, not calendar & _MARKS and not _beyond_nine(calendar) | _beyond_nine(century) and days != _NO_DAY
+
+
+def _moment(zone: int) -> Any:
+    @inlined
+    def parse(data: Any, start: int, length: int, kind: int, line: int) -> Any:
+        """Microseconds since 1970-01-01, and whether it is a timestamp of the years 1 to 9999."""
+        end = start + length - 3 * zone
+        size = end - start
+        # Those at the end of the data are left.
+        if kind != TEXT or size < 19 or size == 20 or size > 26 or start + _LANES > len(data):
             return 0, False
-        shift = hours * 3_600_000_000
-        moment += shift if sign == _MINUS else -shift
-    offset = start + 19
-    if offset < end:
-        fraction = _digits(data, offset + 1, end)
-        if fraction < 0 or uint8(data, offset) != _POINT:
+        clock = _pairs(int64(data, start + 11) ^ _CLOCK)
+        hour, minute, second = clock >> 48 & 255, clock >> 24 & 255, clock & 255
+        days = _days_of(data, start)
+        if not _fit(_are_of_timestamp(data, start), size) or days == _NO_DAY or hour > 23:
             return 0, False
-        moment += fraction * _POWERS[6 - (end - offset - 1)]
-    return moment, _FIRST_MOMENT <= moment < _END_MOMENT
+        moment = days * _DAY + (hour * 3600 + minute * 60 + second) * 1_000_000
+        if zone:
+            sign = uint8(data, end)
+            digits = uint16(data, end + 1) ^ 0x3030
+            hours = _pairs(digits) & 255
+            if (sign != _PLUS and sign != _MINUS) or _beyond_nine(digits) or hours > 15:
+                return 0, False
+            shift = hours * 3_600_000_000
+            moment += shift if sign == _MINUS else -shift
+        if size > 19:
+            places = size - 20
+            moment += _eight((int64(data, end - 8) ^ _ZEROS) & _LAST[places]) * _POWERS[6 - places]
+        return moment, _FIRST_MOMENT <= moment < _END_MOMENT
+
+    return parse
+
+
+_timestamp, _timestamptz = _moment(0), _moment(1)
 
 
 @inlined
-def _is_good(data: Any, start: int, length: int, kind: int, code: int) -> Any:
-    """Whether a string or bytes can be copied as they are, or be made of hexadecimal digits."""
-    end = start + length
+def _is_bytes(data: Any, start: int, length: int, kind: int) -> bool:
     if kind == BINARY:
-        return code == BYTES
-    if code == STRING:
-        return _is_ascii(data, start, end) or is_utf8(data, start, end)
-    if code == NUMBER:
-        return _is_number(data, start, end)
-    if code == UUID:
-        return length == 36 and _is_uuid(data, start)
+        return True
     if length < 2 or length % 2 or uint8(data, start) != _BACKSLASH or uint8(data, start + 1) != _X:
         return False
-    for offset in range(start + 2, end):  # noqa: SIM110 (numba has no all())
+    for offset in range(start + 2, start + length):  # noqa: SIM110 (numba has no all())
         if _hexadecimal(uint8(data, offset)) < 0:
             return False
     return True
 
 
 @inlined
-def _is_ascii(data: Any, start: int, end: int) -> bool:
-    """Whether a text is all ASCII, for sure: not so at the very end of the data."""
-    while start < end:
-        if start + 8 > len(data):
-            return False
-        size = min(end - start, 8)
-        if int64(data, start) & (_HIGH << (64 - 8 * size)):
-            return False
-        start += size
-    return True
+def _is_uuid(data: Any, start: int, length: int, kind: int) -> Any:
+    if kind == BINARY or length != 36 or start + 36 > len(data):
+        return False
+    last = start + 36 - _LANES
+    hexadecimal = _are_digits(data, start) | _are_letters(data, start) | _UUID_MARKS
+    more = _are_digits(data, last) | _are_letters(data, last) | _UUID_MARKS >> 4
+    return _fit(_are_of_uuid(data, start) & hexadecimal, _LANES) and _fit(more, _LANES)
 
 
 @inlined
-def _is_uuid(data: Any, start: int) -> bool:
-    for index in range(36):
-        byte = uint8(data, start + index)
-        if index == 8 or index == 13 or index == 18 or index == 23:
-            if byte != _MINUS:
-                return False
-        elif _hexadecimal(byte) < 0:
-            return False
-    return True
-
-
-@inlined
-def _is_number(data: Any, start: int, end: int) -> bool:
+def _is_number(data: Any, start: int, length: int, kind: int) -> Any:
     """Whether it is a decimal number without zeros in front, which is what it is printed as."""
-    if start < end and uint8(data, start) == _MINUS:
+    end = start + length
+    if kind == BINARY:
+        return False
+    if length > 0 and uint8(data, start) == _MINUS:
         start += 1
-    if start >= end or uint8(data, start) == _POINT or uint8(data, end - 1) == _POINT:
+    size = end - start
+    if size <= 0 or uint8(data, start) == _POINT or uint8(data, end - 1) == _POINT:
         return False
-    if uint8(data, start) == _ZERO and end - start > 1 and uint8(data, start + 1) != _POINT:
+    if uint8(data, start) == _ZERO and size > 1 and uint8(data, start + 1) != _POINT:
         return False
+    if size > _LANES or start + _LANES > len(data):
+        return _is_long_number(data, start, end)
+    points = _are_points(data, start) & ((1 << size) - 1)
+    return points & (points - 1) == 0 and _fit(_are_digits(data, start) | points, size)
+
+
+@compiled
+def _is_long_number(data: Any, start: int, end: int) -> bool:
+    """The same one by one, and at the end of the data."""
     points = 0
-    while start < end:
-        if start + 8 > len(data):
-            byte = uint8(data, start)
-            points += byte == _POINT
-            if byte != _POINT and (byte < _ZERO or byte > _ZERO + 9):
-                return False
-            start += 1
-            continue
-        size = min(end - start, 8)
-        beyond = 64 - 8 * size
-        digits = int64(data, start) ^ _ZEROS
-        others = ((digits | (digits + _TO_HIGH)) & _HIGH) >> beyond
-        # The highest bit of each byte that is a point.
-        point = int64(data, start) ^ _POINTS
-        point = (~(((point & ~_HIGH) + ~_HIGH) | point) & _HIGH) >> beyond
-        if others != point or point & (point - 1):
+    for offset in range(start, end):
+        byte = uint8(data, offset)
+        points += byte == _POINT
+        if byte != _POINT and (byte < _ZERO or byte > _ZERO + 9):
             return False
-        points += point != 0
-        start += size
     return points <= 1
+
+
+@inlined
+def _is_text(data: Any, start: int, length: int, kind: int) -> bool:
+    """Whether it has been sent as text; `copy_rows` looks at its characters."""
+    return kind == TEXT
 
 
 @inlined
@@ -488,24 +487,323 @@ def _hexadecimal(byte: int) -> int:
     return byte - _A + 10 if _A <= byte <= _F else -1
 
 
-@compiled
-def copy_rows(
-    data: Any, kinds: int, starts: int, lengths: int, first: Any, table: int, columns: int, block: int, out: Any
-) -> None:  # fmt: skip
-    """Copy the strings and bytes of each column together, to where `load_rows` says that they end."""
-    for row in range(len(first)):
-        for column in range(columns):
-            line = table + 8 * ENTRIES * column
-            if read8(line, CODE) < STRING:
-                continue
-            ends = block + read8(line, VALUES)
-            length = read4(ends, row + 1) - read4(ends, row)
-            if length > 0:
-                to = read8(line, TOTAL) + read4(ends, row)
-                start = read8(starts, first[row] + column)
-                if read8(line, CODE) == BYTES and read1(kinds, first[row] + column) == TEXT:
-                    for index in range(length):
-                        high = _hexadecimal(uint8(data, start + 2 + 2 * index))
-                        out[to + index] = high << 4 | _hexadecimal(uint8(data, start + 3 + 2 * index))
+@inlined
+def _write16(address: int, index: int, number: int) -> None:
+    write8(address, 2 * index, number)
+    write8(address, 2 * index + 1, number >> 63)
+
+
+@inlined
+def _leave(left: int, count: int, index: int, row: int) -> int:
+    """Note a value that is left: its line's index in the table, and its row."""
+    write8(left, 2 * count, index)
+    write8(left, 2 * count + 1, row)
+    return count + 1
+
+
+def _numbers(parse: Callable[..., Any], write: Any) -> Any:
+    """The loop over a line's rows from `begin` to `end`, for a type whose values become integers of one width.
+
+    It returns how many values are left in all.
+    """
+
+    @inlined
+    def load(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int) -> int:
+        rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
+        starts, lengths, values = read8(line, STARTS), read8(line, LENGTHS), read8(line, VALUES)
+        for place in range(begin, end):
+            row, cell = read8(rows, place), read8(first, place)
+            kind = read1(kinds, cell)
+            write1(states, row, kind)
+            if kind in (TEXT, BINARY):
+                start, length = read8(starts, cell), read4(lengths, cell)
+                number, good = parse(data, start, length, kind, line)
+                if good:
+                    write(values, row, number)
                 else:
-                    copy(out, to, data, start, length, read8(line, TOTAL) + read4(ends, len(first)))
+                    count = _leave(left, count, index, row)
+        return count
+
+    return load
+
+
+def _floats(make: Any, powers: Any, most: int, most_places: int) -> Any:
+    """The same for floating point numbers."""
+
+    @inlined
+    def load(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int) -> int:
+        rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
+        starts, lengths, values = read8(line, STARTS), read8(line, LENGTHS), read8(line, VALUES)
+        for place in range(begin, end):
+            row, cell = read8(rows, place), read8(first, place)
+            kind = read1(kinds, cell)
+            write1(states, row, kind)
+            if kind in (TEXT, BINARY):
+                start, length = read8(starts, cell), read4(lengths, cell)
+                number, places, good = _float(data, start, length, kind, most, most_places)
+                if good:
+                    _write_float(values, row, make(number) / powers[places])
+                else:
+                    count = _leave(left, count, index, row)
+        return count
+
+    return load
+
+
+def _texts(is_good: Callable[..., Any], *, hexadecimal: bool = False) -> Any:
+    """The same for a type whose values are copied: behind where each begins, it writes how long it is."""
+
+    @inlined
+    def load(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int) -> int:
+        rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
+        starts, lengths, offsets = read8(line, STARTS), read8(line, LENGTHS), read8(line, VALUES)
+        for place in range(begin, end):
+            row, cell = read8(rows, place), read8(first, place)
+            kind = read1(kinds, cell)
+            write1(states, row, kind)
+            if kind in (TEXT, BINARY):
+                start, length = read8(starts, cell), read4(lengths, cell)
+                if is_good(data, start, length, kind):
+                    write4(offsets, row + 1, (length - 2) >> 1 if hexadecimal and kind == TEXT else length)
+                else:
+                    count = _leave(left, count, index, row)
+        return count
+
+    return load
+
+
+_load_int16, _load_int32, _load_int64 = _numbers(_int16, write2), _numbers(_int32, write4), _numbers(_int64, write8)
+_load_oid, _load_boolean = _numbers(_oid, write8), _numbers(_boolean, write1)
+_load_float32 = _floats(np.float32, _EXACT4, 1 << 24, 10)
+_load_float64 = _floats(np.float64, _EXACT8, 1 << 53, 22)
+_load_decimal, _load_date = _numbers(_decimal, _write16), _numbers(_date, write4)
+_load_timestamp, _load_timestamptz = _numbers(_timestamp, write8), _numbers(_timestamptz, write8)
+_load_string, _load_uuid, _load_number = _texts(_is_text), _texts(_is_uuid), _texts(_is_number)
+_load_bytes = _texts(_is_bytes, hexadecimal=True)
+
+
+@inlined
+def _load_other(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int) -> int:
+    rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
+    for place in range(begin, end):
+        row = read8(rows, place)
+        kind = read1(kinds, read8(first, place))
+        write1(states, row, kind)
+        if kind in (TEXT, BINARY):
+            count = _leave(left, count, index, row)
+    return count
+
+
+@compiled
+def find_rows(
+    rows: int, count: int, offsets: int, validity: int, columns: int, key_kinds: int, any_: int, whole: int
+) -> tuple[int, int, int]:  # fmt: skip
+    """Find those of some messages that have a row, and the first value of each.
+
+    `rows` is the address of the messages' indices in the batch; `offsets` and `validity` say of each message there
+    where its values begin and whether it has that row; `key_kinds` is 0 or the address of a byte for each message
+    there, K for a row that is a key. To the address `any_` go the indices among `rows` of those with a row, and
+    behind `count` of them their first values; to `whole` those of rows that are no key.
+
+    Returns how many of both there are, and which has another number of values than `columns`, -1 if none.
+    """
+    found = 0
+    found_whole = 0
+    for index in range(count):
+        row = read8(rows, index)
+        if not read1(validity, row >> 3) >> (row & 7) & 1:
+            continue
+        cell = read8(offsets, row)
+        if read8(offsets, row + 1) - cell != columns:
+            return found, found_whole, index
+        write8(any_, found, index)
+        write8(any_, count + found, cell)
+        found += 1
+        if key_kinds == 0 or read1(key_kinds, row) != _KEY:
+            write8(whole, found_whole, index)
+            write8(whole, count + found_whole, cell)
+            found_whole += 1
+    return found, found_whole, -1
+
+
+@compiled
+def load_rows(data: Any, table: int, lines: int, block: Any, address: int, left: int) -> int:
+    """Load the values of rows, and note the kind of each as its state.
+
+    `data` is a batch's bytes; `table` the address of the table, and `lines` the number of its lines. All that is
+    written to lies in `block`, whose address is `address`, and is 0 before, and after where there is no value. `left`
+    is the address of an array that gets the values that are left, for each its line's index and its row.
+
+    Returns how many are left. Their values are 0 or empty here.
+    """
+    count = 0
+    for begin in range(0, _most(table, lines), BLOCK):
+        # A column at a time, so that each loop does one thing.
+        for index in range(lines):
+            line = table + 8 * ENTRIES * index
+            end = min(begin + BLOCK, read8(line, COUNT))
+            if begin >= end:
+                continue
+            code = read8(line, CODE)
+            if code == OTHER:
+                count = _load_other(data, line, index, begin, end, left, count)
+            elif code == INT16:
+                count = _load_int16(data, line, index, begin, end, left, count)
+            elif code == INT32:
+                count = _load_int32(data, line, index, begin, end, left, count)
+            elif code == INT64:
+                count = _load_int64(data, line, index, begin, end, left, count)
+            elif code == OID:
+                count = _load_oid(data, line, index, begin, end, left, count)
+            elif code == BOOLEAN:
+                count = _load_boolean(data, line, index, begin, end, left, count)
+            elif code == FLOAT32:
+                count = _load_float32(data, line, index, begin, end, left, count)
+            elif code == FLOAT64:
+                count = _load_float64(data, line, index, begin, end, left, count)
+            elif code == DECIMAL:
+                count = _load_decimal(data, line, index, begin, end, left, count)
+            elif code == DATE:
+                count = _load_date(data, line, index, begin, end, left, count)
+            elif code == TIMESTAMP:
+                count = _load_timestamp(data, line, index, begin, end, left, count)
+            elif code == TIMESTAMPTZ:
+                count = _load_timestamptz(data, line, index, begin, end, left, count)
+            elif code == STRING:
+                count = _load_string(data, line, index, begin, end, left, count)
+            elif code == UUID:
+                count = _load_uuid(data, line, index, begin, end, left, count)
+            elif code == NUMBER:
+                count = _load_number(data, line, index, begin, end, left, count)
+            elif code == BYTES:
+                count = _load_bytes(data, line, index, begin, end, left, count)
+    for index in range(lines):
+        _finish(table + 8 * ENTRIES * index, block, address)
+    return count
+
+
+@inlined
+def _most(table: int, lines: int) -> int:
+    """The most rows that a line has."""
+    most = 0
+    for index in range(lines):
+        most = max(most, read8(table + 8 * ENTRIES * index, COUNT))
+    return most
+
+
+@inlined
+def _finish(line: int, block: Any, address: int) -> None:
+    """The validity from the states; from the lengths of texts, where each begins."""
+    states, validity = read8(line, STATES) - address, read8(line, VALIDITY)
+    rows = read8(line, CHANGES)
+    valued = 0
+    for row in range(0, rows, _LANES):
+        bits = _are_t(block, states + row) | _are_b(block, states + row)
+        write4(validity, row // _LANES, bits)
+        valued += _count_bits(bits)
+    write8(line, VALUED, valued)
+    if read8(line, CODE) >= STRING:
+        offsets = read8(line, VALUES)
+        total = 0
+        for row in range(rows):
+            total += read4(offsets, row + 1)
+            write4(offsets, row + 1, total)
+        write8(line, TOTAL, total)
+
+
+@compiled
+def copy_rows(data: Any, table: int, lines: int, texts: Any, left: int, count: int) -> int:
+    """Copy the texts and bytes of each line together to where TEXTS says, with PADDING bytes around all.
+
+    Texts that are not UTF-8 are left too: returns how many values are left then.
+    """
+    for begin in range(0, _most(table, lines), BLOCK):
+        for index in range(lines):
+            line = table + 8 * ENTRIES * index
+            if read8(line, CODE) >= STRING:
+                _copy(data, line, begin, min(begin + BLOCK, read8(line, COUNT)), texts)
+    for index in range(lines):
+        line = table + 8 * ENTRIES * index
+        if read8(line, CODE) == STRING:
+            count = _leave_bad(texts, line, index, left, count)
+    return count
+
+
+@inlined
+def _copy(data: Any, line: int, begin: int, end: int, texts: Any) -> None:
+    rows, first, kinds, starts = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STARTS)
+    offsets, target = read8(line, VALUES), read8(line, TEXTS)
+    limit = target + read8(line, TOTAL)
+    is_bytes = read8(line, CODE) == BYTES
+    for place in range(begin, end):
+        row = read8(rows, place)
+        offset = read4(offsets, row)
+        size = read4(offsets, row + 1) - offset
+        if size == 0:
+            continue
+        cell = read8(first, place)
+        start = read8(starts, cell)
+        if is_bytes and read1(kinds, cell) == TEXT:
+            for number in range(size):
+                high = _hexadecimal(uint8(data, start + 2 + 2 * number))
+                texts[target + offset + number] = high << 4 | _hexadecimal(uint8(data, start + 3 + 2 * number))
+        else:
+            copy(texts, target + offset, data, start, size, limit)
+
+
+@intrinsic
+def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
+    """In bits, which of 32 bytes cannot stand in UTF-8 where they do, given the three in front of each.
+
+    Each is held against those by itself, all at the same time.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data, offset = arguments
+        here, before, second, third = (
+            _load_lanes(context, builder, signature.args[0], data, builder.sub(offset, offset.type(distance)))
+            for distance in range(4)
+        )
+
+        def compare(how: str, bytes_: Any, byte: int) -> Any:
+            return builder.icmp_unsigned(how, bytes_, ir.Constant(bytes_.type, [byte] * _LANES))
+
+        def either(*conditions: Any) -> Any:
+            return functools.reduce(builder.or_, conditions)
+
+        continues = builder.and_(compare(">=", here, 0x80), compare("<", here, 0xC0))
+        is_to = either(compare(">=", before, 0xC0), compare(">=", second, 0xE0), compare(">=", third, 0xF0))
+        errors = either(
+            builder.xor(continues, is_to),
+            compare("==", here, 0xC0),
+            compare("==", here, 0xC1),
+            compare(">=", here, 0xF5),
+            builder.and_(compare("==", before, 0xE0), compare("<", here, 0xA0)),
+            builder.and_(compare("==", before, 0xED), compare(">=", here, 0xA0)),
+            builder.and_(compare("==", before, 0xF0), compare("<", here, 0x90)),
+            builder.and_(compare("==", before, 0xF4), compare(">=", here, 0x90)),
+        )
+        return _bits(builder, errors)
+
+    return types.int64(data, types.int64), generate
+
+
+_utf8_errors = checked(_errors, _LANES)
+
+
+@inlined
+def _leave_bad(texts: Any, line: int, index: int, left: int, count: int) -> int:
+    """Leave those of a line's texts that are not UTF-8; how many are left then."""
+    rows, offsets, start, length = read8(line, CHANGES), read8(line, VALUES), read8(line, TEXTS), read8(line, TOTAL)
+    # Where all of them together are UTF-8, each is that does not begin in the middle of a character.
+    end = start + length
+    errors = uint8(texts, end - 1) >= 0xC0 or uint8(texts, end - 2) >= 0xE0 or uint8(texts, end - 3) >= 0xF0
+    for offset in range(start, end, _LANES):
+        errors |= _utf8_errors(texts, offset) != 0
+    for row in range(rows):
+        errors |= uint8(texts, start + read4(offsets, row)) & 0xC0 == 0x80
+    if errors:
+        for row in range(rows):
+            if not is_utf8(texts, start + read4(offsets, row), start + read4(offsets, row + 1)):
+                count = _leave(left, count, index, row)
+    return count

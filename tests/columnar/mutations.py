@@ -1,6 +1,6 @@
 """Messages of real servers with bytes changed: most are no messages any more, some are others.
 
-Run as a program it decodes them one by one under numba's bounds checking: see test_columnar_mutations.py.
+Run as a program it decodes them one by one under numba's bounds checking, and makes wide tables of some: see test_columnar_mutations.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from logicalrep import DecodeError
 from logicalrep.columnar import Session, decode_batch
+from logicalrep_pipeline.wide import WideTables
 from tests.codecs.captured import SELECTION, capture_files, read
 from tests.columnar.expected import session_of
 
@@ -55,15 +57,37 @@ def decode_one_by_one(count: int) -> int:
     refused = 0
     for session, messages in mutated_batches(count, 50):
         for data in messages:
-            offsets = pa.array([0, len(data)], pa.int32()).buffers()[1]
-            alone = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(bytes(data))])
-            batch, session = decode_batch(alone, session, errors="column", backend="numba")
+            batch, session = decode_batch(_alone(data), session, errors="column", backend="numba")
             refused += batch["tag"].null_count
     return refused
+
+
+def load_one_by_one() -> int:
+    """Make wide tables of whole captures, each message with its values mutated in a buffer of its own; how many."""
+    chance = random.Random(2)
+    loaded = 0
+    for path in capture_files(SELECTION):
+        capture = read(path)
+        wide = WideTables(session_of(capture), backend="numba")
+        for data in capture.messages[:150]:
+            wide.decode(_alone(data))
+            if data[:1] in (b"I", b"U", b"D"):
+                end = len(data) - chance.randrange(12)
+                changed = data[: end - 1] + bytes((chance.choice(b"09-+.:fx\\ \xff"),)) + data[end:]
+                try:
+                    loaded += len(wide.decode(_alone(changed)))
+                except DecodeError:
+                    continue
+    return loaded
+
+
+def _alone(data: bytes) -> pa.Array:
+    offsets = pa.array([0, len(data)], pa.int32()).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, pa.py_buffer(bytes(data))])
 
 
 if __name__ == "__main__":
     import numba
 
     assert numba.config.BOUNDSCHECK, "set NUMBA_BOUNDSCHECK=1"
-    print(decode_one_by_one(int(sys.argv[1])))
+    print(decode_one_by_one(int(sys.argv[1])), load_one_by_one())

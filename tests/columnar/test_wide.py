@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import random
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -263,6 +264,43 @@ def test_timestamps(type_oid: int) -> None:
     zones = ["", "+00", "-15", "+16", "+05:30", "+01:12:12", "00", "+1", " BC"]
     texts = [f"{day} {clock}{zone}" for day in days for clock in clocks for zone in zones]
     _check_texts(type_oid, -1, [text.encode() for text in [*texts, "infinity", "-infinity", "2024-02-29T00:00:00"]])
+
+
+def test_texts_that_are_utf8_or_are_not() -> None:
+    # What is no text by itself may be one with the next, as which they are copied together.
+    split = [b"\xc3", b"\xa9", b"ab\xe2\x82", b"\xac", b"\xf0\x9f\x99", b"\x82", b"\xe2", b"\x82\xac"]
+    wrong = [
+        b"\xc0\x80",
+        b"\xc1\xbf",
+        b"\xe0\x9f\xbf",
+        b"\xed\xa0\x80",
+        b"\xf0\x8f\xbf\xbf",
+        b"\xf4\x90\x80\x80",
+        b"\xf5",
+    ]
+    right = [
+        "\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff".encode(),
+        "größe 🙂 ".encode() * 20,
+        b"plain" * 40,
+    ]
+    chance = random.Random(1)
+    characters = ["a", "é", "€", "🙂", "\u07ff", "\U0010ffff"]
+    for number in range(300):
+        texts = ["".join(chance.choices(characters, k=chance.randrange(40))).encode() for _ in range(20)]
+        if number % 3:
+            damaged = bytearray(chance.choice(texts) + b".")
+            damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
+            texts.insert(chance.randrange(20), bytes(damaged))
+        _check_both([relation(("c", 25, -1)), *map(insert, texts)], SESSION)
+    # Cut off at the end of what is looked at together.
+    for end in (b"\xc3", b"\xe2", b"\xe2\x82", b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x99"):
+        _check_both([relation(("c", 25, -1)), insert(b"x" * (32 - len(end)) + end)], SESSION)
+    for text in [*split, *wrong, *right]:
+        for texts in ([text], [b"", text, b"x"], [b"x" * 31, text, *right]):
+            _check_both([relation(("c", 25, -1)), *map(insert, texts)], SESSION)
+    _check_both(
+        [relation(("c", 25, -1), ("d", 25, -1)), *(insert(one, other) for one in split for other in split)], SESSION
+    )
 
 
 def _check_texts(type_oid: int, modifier: int, texts: list[bytes]) -> None:

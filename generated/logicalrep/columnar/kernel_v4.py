@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest 8ea95aa9c4811e80.
+# Made for runtime files of digest d455895ae477ff0c.
 
 from __future__ import annotations
 

@@ -140,29 +140,27 @@ def _copy_block(width: int) -> Any:
 _copy16 = _copy_block(16)
 _copy32 = _copy_block(32)
 
-_load_uint8 = _load(1, False)
-_load_uint16 = _load(2, False)
-_load_uint32 = _load(4, False)
-_load_int8 = _load(1, True)
-_load_int16 = _load(2, True)
-_load_int32 = _load(4, True)
-_load_int64 = _load(8, True)
+
+def checked(load: Any, width: int) -> Any:
+    """An intrinsic that reads so many bytes of an array from an offset on, held to the array where all is checked."""
+    if not numba.config.BOUNDSCHECK:
+        return load
+
+    @inlined
+    def load_within(data: Any, offset: int) -> Any:
+        if offset < 0 or offset + width > len(data):
+            raise IndexError("a kernel reads outside of a message")
+        return load(data, offset)
+
+    return load_within
+
+
+uint8, int8 = checked(_load(1, False), 1), checked(_load(1, True), 1)
+uint16, int16 = checked(_load(2, False), 2), checked(_load(2, True), 2)
+uint32, int32 = checked(_load(4, False), 4), checked(_load(4, True), 4)
+int64 = checked(_load(8, True), 8)
 
 if numba.config.BOUNDSCHECK:
-
-    def _checked(load: Any, width: int) -> Any:
-        @inlined
-        def checked(data: Any, offset: int) -> Any:
-            if offset < 0 or offset + width > len(data):
-                raise IndexError("a kernel reads outside of a message")
-            return load(data, offset)
-
-        return checked
-
-    uint8, int8 = _checked(_load_uint8, 1), _checked(_load_int8, 1)
-    uint16, int16 = _checked(_load_uint16, 2), _checked(_load_int16, 2)
-    uint32, int32 = _checked(_load_uint32, 4), _checked(_load_int32, 4)
-    int64 = _checked(_load_int64, 8)
 
     @inlined
     def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
@@ -172,8 +170,6 @@ if numba.config.BOUNDSCHECK:
             target[to + index] = source[start + index]
 
 else:
-    uint8, uint16, uint32 = _load_uint8, _load_uint16, _load_uint32
-    int8, int16, int32, int64 = _load_int8, _load_int16, _load_int32, _load_int64
 
     @inlined
     def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
