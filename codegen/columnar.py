@@ -248,7 +248,7 @@ def emit_columnar(protocol: Protocol) -> dict[str, str]:
     }
     kernels = [_Kernel(protocol, version.number) for version in protocol.versions]
     # numba's cache looks at the time of a kernel's own file; the digest makes that file change with what it is made of.
-    runtime = [(_RUNTIME / name).read_bytes() for name in ("memory.py", "rows.py", "walked.py")]
+    runtime = [(_RUNTIME / name).read_bytes() for name in ("memory.py", "rows.py", "utf8.py", "walked.py")]
     digest = hashlib.sha256(b"".join(runtime)).hexdigest()[:16]
     for kernel in kernels:
         texts[f"columnar/kernel_v{kernel.version}.py"] = _render(

@@ -11,13 +11,13 @@ All of it is in one file, by whose date numba knows whether what it keeps on dis
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from logicalrep.columnar.memory import (
+    LANES,
     checked,
     compiled,
     copy,
@@ -27,7 +27,8 @@ from logicalrep.columnar.memory import (
     int64,
     intrinsic,
     ir,
-    is_utf8,
+    lane_bits,
+    load_lanes,
     read1,
     read4,
     read8,
@@ -40,6 +41,7 @@ from logicalrep.columnar.memory import (
     write4,
     write8,
 )
+from logicalrep.columnar.utf8 import are_utf8, is_utf8
 
 TEXT = ord("t")
 BINARY = ord("b")
@@ -91,9 +93,6 @@ what it counts: the bytes of all texts, the values; and for `copy_rows` where in
 
 BLOCK = 64
 """So many rows at a time, whose values are still in the cache for the next column."""
-
-PADDING = 64
-"""How many bytes there are to be around all texts."""
 
 _MINUS, _PLUS, _POINT, _ZERO, _KEY = map(ord, "-+.0K")
 _A, _F, _X, _BACKSLASH, _TRUE, _FALSE = map(ord, "afx\\tf")
@@ -151,39 +150,24 @@ def _write_float(typing_context: Any, address: Any, index: Any, value: Any) -> A
     return types.void(types.int64, types.int64, value), generate
 
 
-_LANES = 32
-
-
-def _load_lanes(context: Any, builder: Any, data_type: Any, data: Any, offset: Any) -> Any:
-    """So many bytes of an array from an offset on, as one vector."""
-    pointer = context.make_array(data_type)(context, builder, data).data
-    place = builder.gep(pointer, [offset])
-    return builder.load(builder.bitcast(place, ir.VectorType(ir.IntType(8), _LANES).as_pointer()), align=1)
-
-
-def _bits(builder: Any, lanes: Any) -> Any:
-    """One bit of an integer for each lane."""
-    return builder.zext(builder.bitcast(lanes, ir.IntType(_LANES)), ir.IntType(64))
-
-
 def _form(least: str, most: str) -> Any:
     """An intrinsic that says in bits which of 32 characters are within two others.
 
     Those are given for each place in order, the last ones for all places that follow.
     """
-    bounds = [list(bound.ljust(_LANES, bound[-1]).encode()) for bound in (least, most)]
+    bounds = [list(bound.ljust(LANES, bound[-1]).encode()) for bound in (least, most)]
 
     @intrinsic
     def fits(typing_context: Any, data: Any, offset: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            lanes = _load_lanes(context, builder, signature.args[0], *arguments)
+            lanes = load_lanes(context, builder, signature.args[0], *arguments)
             low, high = (ir.Constant(lanes.type, bound) for bound in bounds)
             within = builder.icmp_unsigned(">=", lanes, low), builder.icmp_unsigned("<=", lanes, high)
-            return _bits(builder, builder.and_(*within))
+            return lane_bits(builder, builder.and_(*within))
 
         return types.int64(data, types.int64), generate
 
-    return checked(fits, _LANES)
+    return checked(fits, LANES)
 
 
 _are_digits, _are_points, _are_letters = _form("0", "9"), _form(".", "."), _form("a", "f")
@@ -393,7 +377,7 @@ def _moment(zone: int) -> Any:
         end = start + length - 3 * zone
         size = end - start
         # Those at the end of the data are left.
-        if kind != TEXT or size < 19 or size == 20 or size > 26 or start + _LANES > len(data):
+        if kind != TEXT or size < 19 or size == 20 or size > 26 or start + LANES > len(data):
             return 0, False
         clock = _pairs(int64(data, start + 11) ^ _CLOCK)
         hour, minute, second = clock >> 48 & 255, clock >> 24 & 255, clock & 255
@@ -436,10 +420,10 @@ def _is_bytes(data: Any, start: int, length: int, kind: int) -> bool:
 def _is_uuid(data: Any, start: int, length: int, kind: int) -> Any:
     if kind == BINARY or length != 36 or start + 36 > len(data):
         return False
-    last = start + 36 - _LANES
+    last = start + 36 - LANES
     hexadecimal = _are_digits(data, start) | _are_letters(data, start) | _UUID_MARKS
     more = _are_digits(data, last) | _are_letters(data, last) | _UUID_MARKS >> 4
-    return _fit(_are_of_uuid(data, start) & hexadecimal, _LANES) and _fit(more, _LANES)
+    return _fit(_are_of_uuid(data, start) & hexadecimal, LANES) and _fit(more, LANES)
 
 
 @inlined
@@ -455,7 +439,7 @@ def _is_number(data: Any, start: int, length: int, kind: int) -> Any:
         return False
     if uint8(data, start) == _ZERO and size > 1 and uint8(data, start + 1) != _POINT:
         return False
-    if size > _LANES or start + _LANES > len(data):
+    if size > LANES or start + LANES > len(data):
         return _is_long_number(data, start, end)
     points = _are_points(data, start) & ((1 << size) - 1)
     return points & (points - 1) == 0 and _fit(_are_digits(data, start) | points, size)
@@ -697,9 +681,9 @@ def _finish(line: int, block: Any, address: int) -> None:
     states, validity = read8(line, STATES) - address, read8(line, VALIDITY)
     rows = read8(line, CHANGES)
     valued = 0
-    for row in range(0, rows, _LANES):
+    for row in range(0, rows, LANES):
         bits = _are_t(block, states + row) | _are_b(block, states + row)
-        write4(validity, row // _LANES, bits)
+        write4(validity, row // LANES, bits)
         valued += _count_bits(bits)
     write8(line, VALUED, valued)
     if read8(line, CODE) >= STRING:
@@ -751,58 +735,11 @@ def _copy(data: Any, line: int, begin: int, end: int, texts: Any) -> None:
             copy(texts, target + offset, data, start, size, limit)
 
 
-@intrinsic
-def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
-    """In bits, which of 32 bytes cannot stand in UTF-8 where they do, given the three in front of each.
-
-    Each is held against those by itself, all at the same time.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data, offset = arguments
-        here, before, second, third = (
-            _load_lanes(context, builder, signature.args[0], data, builder.sub(offset, offset.type(distance)))
-            for distance in range(4)
-        )
-
-        def compare(how: str, bytes_: Any, byte: int) -> Any:
-            return builder.icmp_unsigned(how, bytes_, ir.Constant(bytes_.type, [byte] * _LANES))
-
-        def either(*conditions: Any) -> Any:
-            return functools.reduce(builder.or_, conditions)
-
-        continues = builder.and_(compare(">=", here, 0x80), compare("<", here, 0xC0))
-        is_to = either(compare(">=", before, 0xC0), compare(">=", second, 0xE0), compare(">=", third, 0xF0))
-        errors = either(
-            builder.xor(continues, is_to),
-            compare("==", here, 0xC0),
-            compare("==", here, 0xC1),
-            compare(">=", here, 0xF5),
-            builder.and_(compare("==", before, 0xE0), compare("<", here, 0xA0)),
-            builder.and_(compare("==", before, 0xED), compare(">=", here, 0xA0)),
-            builder.and_(compare("==", before, 0xF0), compare("<", here, 0x90)),
-            builder.and_(compare("==", before, 0xF4), compare(">=", here, 0x90)),
-        )
-        return _bits(builder, errors)
-
-    return types.int64(data, types.int64), generate
-
-
-_utf8_errors = checked(_errors, _LANES)
-
-
 @inlined
 def _leave_bad(texts: Any, line: int, index: int, left: int, count: int) -> int:
     """Leave those of a line's texts that are not UTF-8; how many are left then."""
     rows, offsets, start, length = read8(line, CHANGES), read8(line, VALUES), read8(line, TEXTS), read8(line, TOTAL)
-    # Where all of them together are UTF-8, each is that does not begin in the middle of a character.
-    end = start + length
-    errors = uint8(texts, end - 1) >= 0xC0 or uint8(texts, end - 2) >= 0xE0 or uint8(texts, end - 3) >= 0xF0
-    for offset in range(start, end, _LANES):
-        errors |= _utf8_errors(texts, offset) != 0
-    for row in range(rows):
-        errors |= uint8(texts, start + read4(offsets, row)) & 0xC0 == 0x80
-    if errors:
+    if not are_utf8(texts, start, length, offsets, rows):
         for row in range(rows):
             if not is_utf8(texts, start + read4(offsets, row), start + read4(offsets, row + 1)):
                 count = _leave(left, count, index, row)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.walked import room
+from logicalrep.columnar.walked import PADDING, room
 from logicalrep_pipeline.wide_columns import Found, Ints, Loaded, Reader, Rows, address
 
 __all__ = ["Part", "load"]
@@ -66,10 +66,10 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     totals = table[:, kernels.TOTAL]
     if totals.max(initial=0) > 2**31 - 1:
         raise ValueError("a column of more than 2 GiB takes smaller batches")
-    table[:, kernels.TEXTS] = kernels.PADDING + np.cumsum(totals) - totals
-    texts = pa.allocate_buffer(int(totals.sum()) + 2 * kernels.PADDING)
+    table[:, kernels.TEXTS] = PADDING + np.cumsum(totals) - totals
+    texts = pa.allocate_buffer(int(totals.sum()) + 2 * PADDING)
     characters = np.frombuffer(texts, np.uint8)
-    characters[: kernels.PADDING] = characters[-kernels.PADDING :] = 0
+    characters[:PADDING] = characters[-PADDING:] = 0
     count = kernels.copy_rows(data, *to, characters, address(left), count)
 
     of_lines = _by_line(left[:count])

@@ -6,7 +6,7 @@ import codecs
 import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -165,6 +165,13 @@ def walk_batch(
     return WalkedBatch(data, offsets, walked, batch.plan.columns, batch.after(walked))
 
 
+@lru_cache(64)
+def _bits_of(session: Session) -> int:
+    """The facts that hold, as bits."""
+    return sum(bit_of(FACTS, fact) for fact in FACTS if getattr(session, fact))
+
+
+@cache
 def _walker(backend: Backend | None) -> Any:
     backend = default_backend() if backend is None else backend
     if backend not in ("numba", "numpy"):
@@ -225,9 +232,10 @@ class _Batch:
 
     def after(self, walked: Walked) -> Session:
         """The session's state after the batch."""
+        if walked.facts & ~UTF8 == _bits_of(self.session):
+            return self.session
         facts: dict[str, Any] = {fact: bool(walked.facts & bit_of(FACTS, fact)) for fact in FACTS}
-        changed = any(getattr(self.session, fact) != holds for fact, holds in facts.items())
-        return replace(self.session, **facts) if changed else self.session
+        return replace(self.session, **facts)
 
     def walk(self, make: Callable[[Walked], tuple[list[pa.Array], set[int]]]) -> tuple[Walked, list[pa.Array]]:
         """Walk until no row is refused that was not known to be; what `make` makes of the last walk.
@@ -236,7 +244,7 @@ class _Batch:
             RowDecodeError: a row is refused, and rows are not to be marked.
         """
         refused: set[int] = set()
-        facts = sum(bit_of(FACTS, fact) for fact in FACTS if getattr(self.session, fact))
+        facts = _bits_of(self.session)
         if self.session.encoding == "utf-8":
             facts |= UTF8
         while True:

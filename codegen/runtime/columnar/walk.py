@@ -42,7 +42,7 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
     Raises:
         ValueError: an offset lies outside of the data or before the one in front of it.
     """
-    kernel = importlib.import_module(plan.kernel)
+    kernel = _kernel(plan)
     count = len(offsets) - 1
     offsets = np.ascontiguousarray(offsets)
     where = _address(offsets), count
@@ -62,6 +62,11 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
     return arrays.walked(row, facts, result == REFUSED)
 
 
+@lru_cache(16)
+def _kernel(plan: Plan) -> Any:
+    return importlib.import_module(plan.kernel)
+
+
 def _address(array: Ints) -> int:
     # Takes a seventh of the time of array.ctypes.
     return pa.py_buffer(array).address  # type: ignore[no-any-return]
@@ -78,17 +83,21 @@ class _Layout:
         self.columns = [(number, plan.columns[number]) for number in sorted(numbers)]
         self.table = np.zeros(COLUMN_ENTRIES * len(plan.columns), np.int64)
         self.in_block = np.zeros(len(self.table), np.int64)
-        self.places: dict[int, tuple[int, int]] = {}
+        # Of each column the slice of its bitmap; of those of fixed width that of their values, and their dtype.
+        self.bitmaps: list[tuple[int, slice]] = []
+        self.fixed: list[tuple[int, slice, Any]] = []
         place = 0
         for number, column in self.columns:
             entry = COLUMN_ENTRIES * number
-            self.places[number] = place, place + bitmap
+            self.bitmaps.append((number, slice(place, place + (count + 7) // 8)))
             self.in_block[entry + VALIDITY] = 1
             self.table[entry + VALIDITY] = place
             place += bitmap
             if column.is_fixed:
                 self.in_block[entry + ADDRESS] = 1
                 self.table[entry + ADDRESS] = place
+                values = slice(place, place + column.width * count)
+                self.fixed.append((number, values, np.dtype(f"i{column.width}")))
                 place += column.width * stride
         self.size = place
         self.cells = [
@@ -138,15 +147,16 @@ class _Arrays:
         result = Walked(count, self.rows[:count], self.rows[self.count : self.count + count], facts, stopped)
         filled = self.table[COUNT : len(self.layout.table) : COLUMN_ENTRIES].tolist()
         sizes = self.table[SIZE : len(self.layout.table) : COLUMN_ENTRIES].tolist()
-        for number, column in self.layout.columns:
-            bits, values = self.layout.places[number]
-            result.validity[number] = self.block[bits : bits + (count + 7) // 8]
-            if column.is_fixed:
-                found = self.block[values : values + column.width * count]
-                result.fixed[number] = found.view(f"i{column.width}")
-            elif column.kind != "cells":
-                rows, starts, lengths = self.spans[number][: 3 * filled[number]].reshape(-1, 3).T.copy()
-                result.spans[number] = Spans(rows, starts, lengths)
+        for number, bits in self.layout.bitmaps:
+            result.validity[number] = self.block[bits]
+        for number, values, dtype in self.layout.fixed:
+            result.fixed[number] = self.block[values].view(dtype)
+        if count < self.count:
+            result.validity = {number: bits[: (count + 7) // 8] for number, bits in result.validity.items()}
+            result.fixed = {number: values[:count] for number, values in result.fixed.items()}
+        for number in self.layout.spans:
+            rows, starts, lengths = self.spans[number][: 3 * filled[number]].reshape(-1, 3).T.copy()
+            result.spans[number] = Spans(rows, starts, lengths)
         for number, scratch in self.cells:
             if number in result.validity:
                 result.cells[number] = scratch.cells(count, filled[number], sizes[number])
@@ -166,9 +176,10 @@ class _Scratch:
     def prepare(self, count: int, capacity: int) -> None:
         if len(self.offsets) <= count:
             self.offsets = np.empty(2 * count + 1, np.int64)
+            self._enter()
         if len(self.starts) < capacity:
             self._resize(max(capacity, _FEWEST_CELLS), 0)
-        self._enter()
+            self._enter()
 
     def grow(self, filled: int) -> None:
         """Make twice the room, and keep what is there."""
@@ -228,7 +239,7 @@ def items(plan: Plan, column: Column, data: Ints, spans: Spans) -> dict[str, Int
             texts += 1
     ints = {width: room(numbers[width] * total, f"i{width}") for width in _WIDTHS}
     found = room(2 * texts * total, np.int64)
-    kernel = importlib.import_module(plan.kernel)
+    kernel = _kernel(plan)
     expand = getattr(kernel, f"{column.name}_items")
     places = [_address(array) for array in (*ints.values(), found)]
     expand(data, _address(spans.starts), _address(spans.lengths), len(spans.starts), total, *places)

@@ -105,34 +105,32 @@ class Maker:
         taken = None
         if self.style.marks and (walked.status & REFUSED_BIT).any():
             taken = pa.py_buffer(np.packbits(walked.status == 0, bitorder="little"))
-        schema = schema_of(self.plan.version, self.style)
-        arrays = [_characters(walked.tags, taken)]
-        for number, column in enumerate(self.plan.columns):
-            if number in walked.validity:
-                arrays.append(self._array(number, column, schema.field(number + 1).type))
-            else:
-                arrays.append(nulls(count, schema.field(number + 1).type))
+        arrays = list(_nothing(count, self.plan.version, self.style))
+        arrays[0] = _characters(walked.tags, taken)
+        for number, column, type_, make in _recipe(self.plan, self.style, tuple(walked.validity)):
+            arrays[number + 1] = make(self, column, number, type_, pa.py_buffer(walked.validity[number]))
         return arrays
 
-    def _array(self, number: int, column: Column, type_: pa.DataType) -> pa.Array:
-        walked, count = self.walked, self.walked.count
-        validity = pa.py_buffer(walked.validity[number])
-        if column.kind == "char":
-            return _characters(walked.fixed[number], validity)
-        if column.is_fixed:
-            return self._fixed(column, walked.fixed[number], type_, validity)
-        if column.kind == "cells":
-            cells = walked.cells[number]
-            child = self._cells(column, cells, type_.value_type)
-            return _array_of(
-                type_, count, [validity, pa.py_buffer(cells.offsets.astype(self.index_type, copy=False))], child
-            )
-        spans = walked.spans[number]
-        if column.kind in ("ints", "items"):
-            dense: Ints = np.zeros(len(spans.lengths) + 1, self.index_type)
-            np.cumsum(spans.lengths, out=dense[1:])
-            child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
-            return _array_of(type_, count, [validity, _spread(dense, spans.rows, count)], child)
+    def _char(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+        return _characters(self.walked.fixed[number], validity)
+
+    def _number(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+        return self._fixed(column, self.walked.fixed[number], type_, validity)
+
+    def _rows(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+        cells = self.walked.cells[number]
+        offsets = pa.py_buffer(cells.offsets.astype(self.index_type, copy=False))
+        return _array_of(type_, self.walked.count, [validity, offsets], self._cells(column, cells, type_.value_type))
+
+    def _list(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+        spans, count = self.walked.spans[number], self.walked.count
+        dense: Ints = np.zeros(len(spans.lengths) + 1, self.index_type)
+        np.cumsum(spans.lengths, out=dense[1:])
+        child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
+        return _array_of(type_, count, [validity, _spread(dense, spans.rows, count)], child)
+
+    def _text(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+        spans, count = self.walked.spans[number], self.walked.count
         dense, values = self._bytes(column, spans)
         return _array_of(type_, count, [validity, _spread(dense, spans.rows, count), values])
 
@@ -203,9 +201,32 @@ def _characters(values: Ints, validity: Any) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), count, [validity, _counting(count), pa.py_buffer(values)])
 
 
+_Make = Callable[[Maker, Column, int, pa.DataType, Any], pa.Array]
+_MAKES: dict[str, _Make] = {
+    "char": Maker._char,
+    "bool": Maker._number,
+    "int": Maker._number,
+    "text": Maker._text,
+    "bytes": Maker._text,
+    "ints": Maker._list,
+    "items": Maker._list,
+    "cells": Maker._rows,
+}
+
+
+@lru_cache(64)
+def _recipe(plan: Plan, style: Style, numbers: tuple[int, ...]) -> list[tuple[int, Column, pa.DataType, _Make]]:
+    """How to make the columns of those numbers: nearly all batches have the same ones."""
+    schema = schema_of(plan.version, style)
+    return [
+        (number, plan.columns[number], schema.field(number + 1).type, _MAKES[plan.columns[number].kind])
+        for number in numbers
+    ]
+
+
 def _shared(make: Callable[..., Any]) -> Callable[..., Any]:
     """Keep what is the same for every batch of a size."""
-    kept = lru_cache(512)(make)
+    kept = lru_cache(16)(make)
 
     def get(count: int, *arguments: Any) -> Any:
         return (kept if count <= _SHARED else make)(count, *arguments)
@@ -219,6 +240,7 @@ def _counting(count: int) -> Any:
 
 
 @_shared
-def nulls(count: int, type_: pa.DataType) -> pa.Array:
-    """As many nulls."""
-    return pa.nulls(count, type_)
+def _nothing(count: int, version: int, style: Style) -> list[pa.Array]:
+    """The tag's place, and a version's columns where there is nothing."""
+    fields = list(schema_of(version, style))[1 : len(PLANS[version].columns) + 1]
+    return [pa.nulls(0), *(pa.nulls(count, field.type) for field in fields)]

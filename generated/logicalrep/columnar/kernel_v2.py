@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest d455895ae477ff0c.
+# Made for runtime files of digest efa8d86fcc1c6aff.
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from logicalrep.columnar.memory import (
     int16,
     int32,
     int64,
-    is_utf8,
     read1,
     read8,
     uint8,
@@ -31,6 +30,7 @@ from logicalrep.columnar.memory import (
     write8,
 )
 from logicalrep.columnar.rows import COUNT, put1, put4, put8, put_cells, put_span
+from logicalrep.columnar.utf8 import is_utf8
 from logicalrep.columnar.walked import FULL, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UTF8
 
 STREAMING = 1

@@ -155,6 +155,21 @@ def checked(load: Any, width: int) -> Any:
     return load_within
 
 
+LANES = 32
+"""How many bytes are looked at together."""
+
+
+def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
+    """For intrinsics: the LANES bytes of an array from an offset on, as one vector."""
+    pointer = _address(context, builder, array_type, array, offset)
+    return builder.load(builder.bitcast(pointer, ir.VectorType(ir.IntType(8), LANES).as_pointer()), align=1)
+
+
+def lane_bits(builder: Any, lanes: Any) -> Any:
+    """For intrinsics: an integer with one bit for each lane, the first one's lowest."""
+    return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(64))
+
+
 uint8, int8 = checked(_load(1, False), 1), checked(_load(1, True), 1)
 uint16, int16 = checked(_load(2, False), 2), checked(_load(2, True), 2)
 uint32, int32 = checked(_load(4, False), 4), checked(_load(4, True), 4)
@@ -195,45 +210,3 @@ def find_zero(data: Any, start: int, end: int) -> int:
             return offset
         offset += 1
     return -1
-
-
-@compiled
-def is_utf8(data: Any, start: int, end: int) -> bool:
-    """Whether bytes are UTF-8 as Python has it: shortest forms, no surrogates, up to U+10FFFF."""
-    offset = start
-    while offset < end:
-        if end - offset >= 8 and int64(data, offset) & -0x7F7F7F7F7F7F7F80 == 0:
-            offset += 8
-            continue
-        first = uint8(data, offset)
-        offset += 1
-        if first < 0x80:
-            continue
-        low = 0x80
-        high = 0xBF
-        if 0xC2 <= first <= 0xDF:
-            more = 1
-        elif 0xE0 <= first <= 0xEF:
-            more = 2
-            if first == 0xE0:
-                low = 0xA0
-            elif first == 0xED:
-                high = 0x9F
-        elif 0xF0 <= first <= 0xF4:
-            more = 3
-            if first == 0xF0:
-                low = 0x90
-            elif first == 0xF4:
-                high = 0x8F
-        else:
-            return False
-        if end - offset < more:
-            return False
-        for _ in range(more):
-            byte = uint8(data, offset)
-            if byte < low or byte > high:
-                return False
-            low = 0x80
-            high = 0xBF
-            offset += 1
-    return True

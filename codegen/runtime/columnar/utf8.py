@@ -1,0 +1,119 @@
+"""Whether texts are UTF-8: one, or many that lie together, which takes a fraction of the time."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from logicalrep.columnar.memory import (
+    LANES,
+    checked,
+    compiled,
+    int64,
+    intrinsic,
+    ir,
+    lane_bits,
+    load_lanes,
+    read4,
+    types,
+    uint8,
+)
+
+
+@compiled
+def is_utf8(data: Any, start: int, end: int) -> bool:
+    """Whether bytes are UTF-8 as Python has it: shortest forms, no surrogates, up to U+10FFFF."""
+    offset = start
+    while offset < end:
+        if end - offset >= 8 and int64(data, offset) & -0x7F7F7F7F7F7F7F80 == 0:
+            offset += 8
+            continue
+        first = uint8(data, offset)
+        offset += 1
+        if first < 0x80:
+            continue
+        low = 0x80
+        high = 0xBF
+        if 0xC2 <= first <= 0xDF:
+            more = 1
+        elif 0xE0 <= first <= 0xEF:
+            more = 2
+            if first == 0xE0:
+                low = 0xA0
+            elif first == 0xED:
+                high = 0x9F
+        elif 0xF0 <= first <= 0xF4:
+            more = 3
+            if first == 0xF0:
+                low = 0x90
+            elif first == 0xF4:
+                high = 0x8F
+        else:
+            return False
+        if end - offset < more:
+            return False
+        for _ in range(more):
+            byte = uint8(data, offset)
+            if byte < low or byte > high:
+                return False
+            low = 0x80
+            high = 0xBF
+            offset += 1
+    return True
+
+
+@intrinsic
+def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
+    """In bits, which of 32 bytes cannot stand in UTF-8 where they do, given the three in front of each.
+
+    Each is held against those by itself, all at the same time.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data, offset = arguments
+        here, before, second, third = (
+            load_lanes(context, builder, signature.args[0], data, builder.sub(offset, offset.type(distance)))
+            for distance in range(4)
+        )
+
+        def compare(how: str, bytes_: Any, byte: int) -> Any:
+            return builder.icmp_unsigned(how, bytes_, ir.Constant(bytes_.type, [byte] * LANES))
+
+        def either(*conditions: Any) -> Any:
+            return functools.reduce(builder.or_, conditions)
+
+        continues = builder.and_(compare(">=", here, 0x80), compare("<", here, 0xC0))
+        is_to = either(compare(">=", before, 0xC0), compare(">=", second, 0xE0), compare(">=", third, 0xF0))
+        errors = either(
+            builder.xor(continues, is_to),
+            compare("==", here, 0xC0),
+            compare("==", here, 0xC1),
+            compare(">=", here, 0xF5),
+            builder.and_(compare("==", before, 0xE0), compare("<", here, 0xA0)),
+            builder.and_(compare("==", before, 0xED), compare(">=", here, 0xA0)),
+            builder.and_(compare("==", before, 0xF0), compare("<", here, 0x90)),
+            builder.and_(compare("==", before, 0xF4), compare(">=", here, 0x90)),
+        )
+        return lane_bits(builder, errors)
+
+    return types.int64(data, types.int64), generate
+
+
+_errors_at = checked(_errors, LANES)
+
+
+@compiled
+def are_utf8(texts: Any, start: int, length: int, ends: int, count: int) -> bool:
+    """Whether each of some texts is UTF-8, for sure if it says so; if not, `is_utf8` knows of which.
+
+    They lie together from `start` on in `texts`, which has PADDING bytes more on either side; `ends` is the address of
+    integers of 32 bits, 0 and then where each ends.
+    """
+    # Where all of them together are UTF-8, each is that does not begin in the middle of a character.
+    end = start + length
+    errors = uint8(texts, end - 1) >= 0xC0 or uint8(texts, end - 2) >= 0xE0 or uint8(texts, end - 3) >= 0xF0
+    for offset in range(start, end, LANES):
+        errors |= _errors_at(texts, offset) != 0
+    for index in range(count):
+        errors |= uint8(texts, start + read4(ends, index)) & 0xC0 == 0x80
+    return not errors
