@@ -12,17 +12,26 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from logicalrep import Decoder, Lsn, versions, walsender
+from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.encodings import python_codec
+
+if TYPE_CHECKING:
+    from logicalrep_pipeline.blocks import Block
+
+_T = TypeVar("_T")
 
 _FRAME = Struct(">QI")
 _LONGEST_MESSAGE = 1 << 30
+_PIECE = 1 << 20
+_DAMAGED = (OSError, EOFError, zlib.error)
 _NEWEST = max(versions.PARSE)
 
 
@@ -102,10 +111,18 @@ class Capture:
     def __iter__(self) -> Iterator[tuple[Lsn, bytes]]:
         return self._json_messages() if self._is_json else self._framed_messages()
 
+    def blocks(self) -> Iterator[Block]:
+        """The same messages as arrays, for who reads them in columns; needs `logicalrep[arrow]`."""
+        from logicalrep_pipeline.blocks import blocks_of, split
+
+        if self._is_json:
+            return blocks_of(self._json_messages())
+        return self._pieces(lambda data: split(data, _FRAME.size, _LONGEST_MESSAGE))
+
     def _peek(self) -> bytes:
         try:
             return self._stream.peek(1)[:1]
-        except (OSError, EOFError) as error:
+        except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged: {error}") from None
 
     def _lines(self) -> Iterator[bytes]:
@@ -115,7 +132,7 @@ class Capture:
     def _line(self) -> bytes:
         try:
             return self._stream.readline()
-        except (OSError, EOFError) as error:
+        except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged: {error}") from None
 
     def _read_header(self) -> Session:
@@ -172,25 +189,49 @@ class Capture:
                 yield envelope.start_lsn, envelope.payload
 
     def _framed_messages(self) -> Iterator[tuple[Lsn, bytes]]:
-        offset = 0
-        while frame := self._read(_FRAME.size, offset):
-            if len(frame) < _FRAME.size:
-                raise CaptureError(f"{self._path}: ends within a frame, at byte {offset}")
-            lsn, length = _FRAME.unpack(frame)
-            if length > _LONGEST_MESSAGE:
-                raise CaptureError(
-                    f"{self._path}: a message of {length} bytes at byte {offset} is longer than any; "
-                    "is this a file of uint64 LSN, uint32 length and message?"
-                )
-            offset += _FRAME.size
-            data = self._read(length, offset)
-            if len(data) < length:
-                raise CaptureError(f"{self._path}: ends within a message, at byte {offset}")
-            offset += length
-            yield Lsn(lsn), data
+        for messages in self._pieces(_split):
+            yield from messages
 
-    def _read(self, size: int, offset: int) -> bytes:
+    def _pieces(self, split: Callable[[bytes], tuple[int, _T]]) -> Iterator[_T]:
+        """What `split` makes of the frames that begin a piece of the file; it says how many bytes those have."""
+        left, offset = b"", 0
+        while piece := self._read(len(left), offset):
+            data = left + piece
+            size, made = split(data)
+            yield made
+            left = data[size:]
+            offset += size
+            if len(left) >= _FRAME.size:
+                _, length = _FRAME.unpack_from(left)
+                if length > _LONGEST_MESSAGE:
+                    raise CaptureError(
+                        f"{self._path}: a message of {length} bytes at byte {offset} is longer than any; "
+                        "is this a file of uint64 LSN, uint32 length and message?"
+                    )
+        if len(left) >= _FRAME.size:
+            raise CaptureError(f"{self._path}: ends within a message, at byte {offset + _FRAME.size}")
+        if left:
+            raise CaptureError(f"{self._path}: ends within a frame, at byte {offset}")
+
+    def _read(self, left: int, offset: int) -> bytes:
         try:
-            return self._stream.read(size)
-        except (OSError, EOFError) as error:
+            if left > _PIECE:
+                # A long message: so much more that it is not put together again too often, if there is so much.
+                return self._stream.read(left)
+            return self._stream.read1(_PIECE)
+        except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged at byte {offset}: {error}") from None
+
+
+def _split(data: bytes) -> tuple[int, list[tuple[Lsn, bytes]]]:
+    """The bytes of the whole frames that data begin with, and their messages."""
+    messages = []
+    start, size = 0, len(data)
+    while size - start >= _FRAME.size:
+        lsn, length = _FRAME.unpack_from(data, start)
+        end = start + _FRAME.size + length
+        if length > _LONGEST_MESSAGE or end > size:
+            break
+        messages.append((lsn_of(lsn), data[end - length : end]))
+        start = end
+    return start, messages

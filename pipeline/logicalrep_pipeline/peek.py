@@ -9,8 +9,9 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, islice
 from struct import Struct
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg import pq, sql
@@ -20,11 +21,16 @@ from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import Connection, when_free
 
+if TYPE_CHECKING:
+    from logicalrep_pipeline.blocks import Block
+
 # A row of COPY in binary format: the number of fields, then the length of each and its bytes: an LSN, and a message.
 _ROW = Struct(">hiQi")
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = len(_SIGNATURE) + 8
 _TRAILER = b"\xff\xff"
+_LONGEST = 1 << 30
+_ROWS = 4096
 
 
 def peek(
@@ -59,12 +65,7 @@ def peek_rows(
     patience: float = 30,
 ) -> Iterator[tuple[int, bytes]]:
     """As `peek`, with the LSN as a plain integer, which is faster."""
-    assert options.streaming == "off"
-    statement = sql.SQL("COPY (SELECT lsn, data FROM {}) TO STDOUT (FORMAT binary)").format(
-        peek_call(slot, options, upto_lsn, upto_messages)
-    )
-    text = statement.as_bytes(connection)
-    blocks = when_free(lambda: _started(connection, text), connection, slot, patience=patience)
+    blocks = _copy(connection, slot, options, upto_lsn, upto_messages, patience)
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
     for block in blocks:
@@ -77,6 +78,27 @@ def peek_rows(
         offset = 0
 
 
+def peek_blocks(
+    connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None, patience: float = 30
+) -> Iterator[Block]:
+    """As `peek`, as arrays without a Python object for each message; needs `logicalrep[arrow]`."""
+    from logicalrep_pipeline.blocks import split
+
+    copied = _copy(connection, slot, options, upto_lsn, None, patience)
+    data, left = bytearray(next(copied)[_HEADER:]), bytearray()
+    while not left:
+        # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
+        for row in islice(copied, _ROWS):
+            data += row
+        if not data:
+            break
+        size, block = split(data, _ROW.size, _LONGEST)
+        yield block
+        data, left = bytearray(), data[size:]
+    if left != _TRAILER:
+        raise psycopg.DataError("the server did not send rows of an LSN and a message each")
+
+
 def peek_call(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_messages: int | None) -> sql.Composed:
     """The call of the server's function, to stand after FROM."""
     arguments: list[sql.Composable] = [
@@ -86,6 +108,22 @@ def peek_call(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_mess
     ]
     arguments += [sql.Literal(text) for text in chain.from_iterable(options.items().items())]
     return sql.SQL("pg_logical_slot_peek_binary_changes({})").format(sql.SQL(", ").join(arguments))
+
+
+def _copy(
+    connection: Connection,
+    slot: str,
+    options: PluginOptions,
+    upto_lsn: Lsn | None,
+    upto_messages: int | None,
+    patience: float,
+) -> Iterator[memoryview | bytes]:
+    assert options.streaming == "off"
+    statement = sql.SQL("COPY (SELECT lsn, data FROM {}) TO STDOUT (FORMAT binary)").format(
+        peek_call(slot, options, upto_lsn, upto_messages)
+    )
+    text = statement.as_bytes(connection)
+    return when_free(lambda: _started(connection, text), connection, slot, patience=patience)
 
 
 def _started(connection: Connection, statement: bytes) -> Iterator[memoryview | bytes]:

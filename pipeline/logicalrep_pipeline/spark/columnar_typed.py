@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from logicalrep import Lsn, v1
 from logicalrep.columnar import Session
+from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.changes import UNCHANGED
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.spark.runs import D, I, Run, Runs, T, preamble
@@ -47,34 +48,33 @@ class ColumnarTyped:
         """An empty transaction that describes all tables, for who reads on row by row."""
         return preamble(self._wide.relations.values())
 
-    def batches(self, lsns: Sequence[int], messages: Sequence[bytes]) -> Iterator[Any]:
-        """The rows of a chunk; raises UnsupportedError after those that come before the message in question."""
-        tags = np.frombuffer(b"".join([data[:1] for data in messages]), dtype=np.uint8)
-        stop = self._runs.supported(tags)
+    def batches(self, block: Block) -> Iterator[Any]:
+        """The rows of a block; raises UnsupportedError after those that come before the message in question."""
+        stop = self._runs.supported(block.tags)
         if stop:
-            yield from self._chunk(messages[:stop], tags[:stop])
-        if stop < len(messages):
-            self._runs.refuse(stop, int(tags[stop]))
+            yield from self._chunk(block[:stop])
+        if stop < len(block):
+            self._runs.refuse(stop, int(block.tags[stop]))
 
-    def _chunk(self, messages: Sequence[bytes], tags: Any) -> Iterator[Any]:
-        run = self._runs.next(messages, tags)
-        tables = self._wide.decode(pa.array(messages, pa.binary()))
+    def _chunk(self, block: Block) -> Iterator[Any]:
+        run = self._runs.next(block)
+        tables = self._wide.decode(block.messages)
         # A Truncate is a row of nulls, between those of the changes before and after it.
         position = 0
         ours = [table for table in tables if str(table.relation) == self._check.table]
-        for at in [*self._truncates(messages, tags, run), len(tags)]:
+        for at in [*self._truncates(block, run), len(block)]:
             for table in ours:
                 yield from self._rows(table, run, position, at)
-            if at < len(tags):
+            if at < len(block):
                 yield self._batch([pa.nulls(1, field.type) for field in self._own()], [_TRUNCATE], [at], run, None)
             position = at
 
     def _own(self) -> list[Any]:
         return [self._schema.field(name) for name in self._check.names]
 
-    def _truncates(self, messages: Sequence[bytes], tags: Any, run: Run) -> Iterator[int]:
-        for at in np.flatnonzero((tags == T) & run.in_range).tolist():
-            message = v1.parse(messages[at])
+    def _truncates(self, block: Block, run: Run) -> Iterator[int]:
+        for at in np.flatnonzero((block.tags == T) & run.in_range).tolist():
+            message = v1.parse(block.data(at))
             assert isinstance(message, v1.Truncate)
             for number, oid in enumerate(message.relation_ids):
                 relation = self._wide.relations.get(oid)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -24,6 +25,15 @@ EPOCH = 946_684_800_000_000
 def signed(lsn: int) -> int:
     """An LSN as Spark's bigint, which has the same 64 bits."""
     return lsn if lsn < 1 << 63 else lsn - (1 << 64)
+
+
+@contextmanager
+def refuse_texts() -> Iterator[None]:
+    """What Arrow says of a text that is none, in our words."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"a value is no text in the session's encoding, UTF8: {error}") from None
 
 
 Reads = Callable[[str, str], bool]
@@ -159,11 +169,9 @@ class FeedBuilder:
         arrays: dict[str, Any] = {
             name: pa.array(column, field(name).type) for name, column in zip(_PLAIN, columns, strict=True)
         }
-        try:
+        with refuse_texts():
             arrays["before"] = self._before.finish(field("before").type)
             arrays["after"] = self._after.finish(field("after").type)
-        except ValueError as error:
-            raise ValueError(f"a value is no text in the session's encoding, UTF8: {error}") from None
         arrays["key"] = self._key.finish(field("key").type)
         arrays["unchanged"] = self._unchanged.finish(field("unchanged").type)
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)

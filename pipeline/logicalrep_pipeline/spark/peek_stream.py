@@ -17,10 +17,11 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep import Lsn
-from logicalrep_pipeline.peek import peek_rows
+from logicalrep_pipeline.peek import peek_blocks
 from logicalrep_pipeline.slots import (
     Connection,
     LostPositionError,
+    Slot,
     advance_slot,
     create_slot,
     find_slot,
@@ -33,7 +34,7 @@ from logicalrep_pipeline.spark.driver import Driver, is_transient, log, log_to_s
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.planning import Planner
 from logicalrep_pipeline.spark.reading import record_batches
-from logicalrep_pipeline.spark.statistics import Statistics
+from logicalrep_pipeline.spark.statistics import Statistics, progress
 
 
 @dataclass
@@ -57,7 +58,7 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         self._position: Lsn | None = None
         self._acknowledged = Lsn(0)
         self._target: Lsn | None = None
-        self._head: Lsn | None = None
+        self._seen: Slot | None = None
         # The head of the WAL up to which nothing was found, and when to look again.
         self._nothing_up_to: Lsn | None = None
         self._look_again = 0.0
@@ -76,6 +77,9 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
             # Spark has committed all that lies before.
             self._position = lsn_of_offset(start)
             self._acknowledge(self._position)
+        elif self._position is None:
+            # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
+            self._run(self._ensure_slot)
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
             time.sleep(min(pause, 1))
@@ -93,9 +97,9 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         """What the options max_changes_per_batch and max_bytes_per_batch allow."""
         return read_limit(self._options)
 
-    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
-        """How far the server has written its WAL, for Spark's progress report."""
-        return None if self._head is None else offset_of_lsn(self._head)
+    def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
+        """How far the server is, for Spark's progress report."""
+        return None if self._seen is None or self._position is None else progress(self._seen, self._position)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the WAL ends now: the query reads up to there."""
@@ -127,10 +131,12 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
             self._driver = Driver(self._options)
         return self._driver.run(action)
 
+    def _ensure_slot(self, connection: Connection) -> None:
+        if find_slot(connection, self._slot) is None and self._options.create_slot:
+            create_slot(connection, self._slot)
+
     def _initial(self, connection: Connection) -> Lsn:
-        slot = find_slot(connection, self._slot)
-        if slot is None and self._options.create_slot:
-            slot = create_slot(connection, self._slot)
+        self._ensure_slot(connection)
         slot = the_slot(connection, self._slot)
         assert slot.confirmed_flush_lsn is not None
         self._position = slot.confirmed_flush_lsn
@@ -142,14 +148,15 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
             self._acknowledged = lsn
 
     def _next_end(self, connection: Connection, limits: Limits) -> Lsn:
-        head = self._head = wal_head(connection)
+        seen = self._seen = the_slot(connection, self._slot)
+        head = seen.head
         if self._target is not None:
             head = min(head, self._target)
         position = self._position
         if position is not None and head <= position:
-            if self._head < position and self._target is None:
+            if seen.head < position and self._target is None:
                 raise LostPositionError(
-                    f"the checkpoint is at {position}, but the server's WAL ends at {self._head}: it was restored from "
+                    f"the checkpoint is at {position}, but the server's WAL ends at {seen.head}: it was restored from "
                     "a backup, or is another server; copy the tables anew and start with a new checkpoint"
                 )
             return position
@@ -205,8 +212,8 @@ def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end
                 if start is not None:
                     check_not_past(connection, options.the_slot, start)
                 plugin = options.plugin_options(newest_protocol(connection))
-                messages = statistics.count(peek_rows(connection, options.the_slot, plugin, end))
-                for batch in record_batches(messages, plugin.decoder(), options, schema, start=start, end=end):
+                blocks = statistics.count(peek_blocks(connection, options.the_slot, plugin, end))
+                for batch in record_batches(blocks, plugin.decoder(), options, schema, start=start, end=end):
                     seen += batch.num_rows
                     statistics.see(batch)
                     if seen > given:

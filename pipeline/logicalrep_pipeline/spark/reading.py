@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterable, Iterator
-from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import StructType
 
 from logicalrep import Decoder, Lsn
+from logicalrep.columnar import Session, default_backend
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.change_feed import events as assembled
 from logicalrep_pipeline.positions import Position
+from logicalrep_pipeline.spark.chunks import Chunks
 from logicalrep_pipeline.spark.feed import Builder, FeedBuilder, batches
 from logicalrep_pipeline.spark.options import SourceOptions
+from logicalrep_pipeline.spark.runs import UnsupportedError
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.typed import TypedBuilder
 from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
@@ -25,11 +27,9 @@ if TYPE_CHECKING:
     from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
     from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
 
-_CHUNK_BYTES = 16 << 20
-
 
 def record_batches(
-    messages: Iterable[tuple[int, bytes]],
+    blocks: Iterator[Block],
     decoder: Decoder,
     options: SourceOptions,
     schema: StructType,
@@ -44,10 +44,10 @@ def record_batches(
     a transaction, as captures may: such a one is left out.
     """
     has_columns = options.table is not None or (options.values == "map" and not options.relations)
-    if has_columns and decoder.encoding == "utf-8" and has_columnar():
-        yield from in_columns(iter(messages), decoder, options, schema, start, end, may_end_early=may_end_early)
+    if has_columns and decoder.encoding == "utf-8" and default_backend() == "numba":
+        yield from in_columns(blocks, decoder, options, schema, start, end, may_end_early=may_end_early)
     else:
-        yield from row_by_row(messages, decoder, options, schema, start, end)
+        yield from row_by_row(chain.from_iterable(blocks), decoder, options, schema, start, end)
 
 
 def row_by_row(
@@ -68,7 +68,7 @@ def row_by_row(
 
 
 def in_columns(
-    messages: Iterator[tuple[int, bytes]],
+    blocks: Iterator[Block],
     decoder: Decoder,
     options: SourceOptions,
     schema: StructType,
@@ -78,26 +78,24 @@ def in_columns(
     may_end_early: bool = True,
 ) -> Iterator[Any]:
     """As `record_batches`, in columns."""
-    from logicalrep_pipeline.spark.runs import UnsupportedError
-
     feed = _columnar(decoder, options, schema, start, end)
-    chunks = _Chunks(messages, options.rows_per_record_batch, options.memory_limit if may_end_early else None)
-    for lsns, data in chunks:
+    chunks = Chunks(blocks, options.rows_per_record_batch, options.memory_limit if may_end_early else None)
+    for chunk in chunks:
         try:
-            yield from feed.batches(lsns, data)
+            yield from feed.batches(chunk)
         except UnsupportedError as place:
-            chunks.put_back(lsns[place.index :], data[place.index :])
+            chunks.put_back(chunk[place.index :])
             break
-    rest = list(islice(chunks.rest(), 1))
-    if rest:
-        left = chain(feed.preamble(), rest, chunks.rest())
+    messages = chain.from_iterable(chunks.rest())
+    first = next(messages, None)
+    if first is not None:
+        left = chain(feed.preamble(), (first,), messages)
         yield from row_by_row(left, decoder, options, schema, start, end)
 
 
 def _columnar(
     decoder: Decoder, options: SourceOptions, schema: StructType, start: Lsn | None, end: Lsn | None
 ) -> ColumnarFeed | ColumnarTyped:
-    from logicalrep.columnar import Session
     from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
     from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
 
@@ -108,71 +106,6 @@ def _columnar(
     if options.table is None:
         return ColumnarFeed(arrow, options.reads, session, start=start, end=end)
     return ColumnarTyped(schema, arrow, options.table, session, new_columns=options.new_columns, start=start, end=end)
-
-
-class _Chunks:
-    """The LSNs and the bytes of so many messages at a time, of fewer where they are large.
-
-    With a limit, chunks end at the end of a transaction, and they stop before one that takes more bytes than that, and
-    before one that does not end: these have to be read row by row, as nothing of them may be seen before their end.
-    """
-
-    def __init__(self, messages: Iterator[tuple[int, bytes]], count: int, limit: int | None) -> None:
-        self._messages = messages
-        self._count = count
-        self._limit = limit
-        self._left: Iterator[tuple[int, bytes]] = iter(())
-
-    def put_back(self, lsns: list[int], data: list[bytes]) -> None:
-        """Messages of a chunk that were not read after all; they come first in `rest`."""
-        self._left = chain(list(zip(lsns, data, strict=True)), self._left)
-
-    def rest(self) -> Iterator[tuple[int, bytes]]:
-        """What no chunk had."""
-        return chain(self._left, self._messages)
-
-    def __iter__(self) -> Iterator[tuple[list[int], list[bytes]]]:
-        lsns: list[int] = []
-        data: list[bytes] = []
-        size, count = 0, self._count
-        for lsn, message in self._messages:
-            lsns.append(lsn)
-            data.append(message)
-            size += len(message)
-            if len(data) < count and size <= _CHUNK_BYTES:
-                continue
-            whole = len(data) if self._limit is None else _end_of_transactions(data)
-            if whole:
-                self._left = zip(lsns[whole:], data[whole:], strict=True)
-                yield lsns[:whole], data[:whole]
-                lsns, data = [], []
-                for lsn, message in self._left:
-                    lsns.append(lsn)
-                    data.append(message)
-                size, count = sum(map(len, data)), self._count
-            elif self._limit is not None and size > self._limit:
-                break
-            else:
-                # The transaction is larger than a chunk: look again when there is twice as much.
-                count = max(count, 2 * len(data))
-        whole = len(data) if self._limit is None else _end_of_transactions(data)
-        self._left = zip(lsns[whole:], data[whole:], strict=True)
-        if whole:
-            yield lsns[:whole], data[:whole]
-
-
-def _end_of_transactions(data: list[bytes]) -> int:
-    """How many of the messages there are up to the last Commit."""
-    for index in range(len(data) - 1, -1, -1):
-        if data[index][:1] == b"C":
-            return index + 1
-    return 0
-
-
-@cache
-def has_columnar() -> bool:
-    """Whether the columnar decoder can be used, which needs numpy; with numba it is fast."""
-    return importlib.util.find_spec("numpy") is not None
 
 
 def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf-8") -> Builder:

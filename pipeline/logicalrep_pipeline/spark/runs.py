@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,13 +11,25 @@ import pyarrow as pa
 
 from logicalrep import Lsn, TimestampTz, TransactionId, v1
 from logicalrep.columnar import Session, decode_batch
+from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation
 
 B, C, I, U, D, T, M, R, Y, O = b"BCIUDTMRYO"  # noqa: E741
-KNOWN = np.zeros(256, dtype=bool)
+
+
+def of_tags(tags: bytes) -> Any:
+    """A table by tag of whether it is one of these: to look up is faster than np.isin."""
+    table = np.zeros(256, dtype=bool)
+    table[list(tags)] = True
+    return table
+
+
+KNOWN = of_tags(b"BCIUDTMRYO")
 """By its tag, whether a message can be read in columns; those of streamed and prepared transactions cannot."""
-KNOWN[list(b"BCIUDTMRYO")] = True
+ROW_CHANGE = of_tags(b"IUD")
+_COUNTED = of_tags(b"IUDM")
+_WITHIN = of_tags(b"BIUDTRYO")
 _EVERYTHING = (1 << 64) - 1
 
 
@@ -70,24 +82,25 @@ class Runs:
             raise TransactionError(chr(tag), None, TransactionId(self._open[0][2]), "comes within a transaction")
         raise UnsupportedError(index)
 
-    def next(self, messages: Sequence[bytes], tags: Any) -> Run:
+    def next(self, block: Block) -> Run:
         """The transactions of the next chunk."""
+        tags = block.tags
         begins, commits = np.flatnonzero(tags == B), np.flatnonzero(tags == C)
         self._check(tags)
         opened, opened_origin, carried = self._open or ((-1, 0, 0), None, 0)
         transaction_of = np.cumsum(tags == B)
         origins = {} if opened_origin is None else {0: opened_origin}
         for at in np.flatnonzero(tags == O).tolist():
-            origin = v1.parse(messages[at])
+            origin = v1.parse(block.data(at))
             assert isinstance(origin, v1.Origin)
             origins[int(transaction_of[at])] = origin.name
-        counts = np.isin(tags, (I, U, D, M)).astype(np.int64)
+        counts = _COUNTED[tags].astype(np.int64)
         for at in np.flatnonzero(tags == T).tolist():
-            truncate = v1.parse(messages[at])
+            truncate = v1.parse(block.data(at))
             assert isinstance(truncate, v1.Truncate)
             counts[at] = len(truncate.relation_ids)
         before = np.cumsum(counts) - counts
-        columns = self._columns([messages[at] for at in begins.tolist()], opened)
+        columns = self._columns(block.messages.take(pa.array(begins)), opened)
         final = columns[0][transaction_of].view(np.uint64)
         run = Run(
             transaction_of,
@@ -109,8 +122,8 @@ class Runs:
             self._open = (first, second, third), origins.get(number), changes
         return run
 
-    def _columns(self, begins: list[bytes], opened: tuple[int, int, int]) -> list[Any]:
-        decoded, _ = decode_batch(pa.array(begins, pa.binary()), self._session, for_spark=True)
+    def _columns(self, begins: Any, opened: tuple[int, int, int]) -> list[Any]:
+        decoded, _ = decode_batch(begins, self._session, for_spark=True)
         columns = []
         for name, first in zip(("final_lsn", "commit_timestamp", "xid"), opened, strict=True):
             array = decoded.column(decoded.schema.get_field_index(name)).cast(pa.int64())
@@ -122,7 +135,7 @@ class Runs:
         """Begins and Commits must take turns, and all but messages must lie between."""
         depth = np.cumsum((tags == B).astype(np.int8), dtype=np.int64) - np.cumsum(tags == C)
         depth += self._open is not None
-        inside = np.isin(tags, (B, I, U, D, T, R, Y, O))
+        inside = _WITHIN[tags]
         if (depth[inside] != 1).any() or (depth[tags == C] != 0).any():
             raise TransactionError("message", None, None, "transactions do not begin and end in turn")
 

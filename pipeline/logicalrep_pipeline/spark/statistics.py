@@ -1,13 +1,14 @@
-"""What a batch was, for one line of the log."""
+"""What a batch was, for one line of the log, and how far the server is, for Spark's progress report."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from logicalrep import Lsn
-from logicalrep_pipeline.slots import Connection, find_slot
+from logicalrep_pipeline.blocks import Block
+from logicalrep_pipeline.slots import Connection, Slot, find_slot
 from logicalrep_pipeline.spark.driver import log
 
 
@@ -27,11 +28,11 @@ class Statistics:
         self.last_commit: float | None = None
         """When the last transaction committed, in seconds since 1970."""
 
-    def count(self, messages: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    def count(self, blocks: Iterable[Block]) -> Iterator[Block]:
         """The same messages."""
-        for lsn, data in messages:
-            self.bytes += len(data)
-            yield lsn, data
+        for block in blocks:
+            self.bytes += block.size
+            yield block
 
     def see(self, batch: Any) -> None:
         """Count the rows of a record batch."""
@@ -60,3 +61,12 @@ class Statistics:
             behind,
             slot.retained_bytes,
         )
+
+
+def progress(slot: Slot, position: Lsn) -> dict[str, str | int]:
+    """What stands as `latestOffset` in Spark's progress report: Spark shows it, and reads nothing out of it."""
+    return {
+        "lsn": str(slot.head),
+        "behind_bytes": max(slot.head - position, 0),
+        "retained_bytes": slot.retained_bytes,
+    }

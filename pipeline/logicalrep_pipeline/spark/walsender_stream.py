@@ -19,6 +19,7 @@ from logicalrep import Lsn
 from logicalrep_pipeline.slots import (
     Connection,
     LostPositionError,
+    Slot,
     create_slot,
     find_slot,
     newest_protocol,
@@ -30,7 +31,7 @@ from logicalrep_pipeline.spark.driver import Driver, log_to_standard_error
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
-from logicalrep_pipeline.spark.statistics import Statistics
+from logicalrep_pipeline.spark.statistics import Statistics, progress
 
 
 @dataclass
@@ -64,6 +65,9 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> dict[str, str]:
         """The end of the next batch; the start where nothing has come. Spark 4.0 and 4.1 give no arguments."""
+        if start is None and self._position is None:
+            # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
+            self._run(self._ensure_slot)
         receiver = self._started()
         if start is not None:
             self._position = lsn_of_offset(start)
@@ -83,9 +87,13 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         """What the options max_changes_per_batch and max_bytes_per_batch allow."""
         return read_limit(self._options)
 
-    def reportLatestOffset(self) -> dict[str, str] | None:  # noqa: N802
-        """How far the server has written its WAL, for Spark's progress report."""
-        return None if self._driver is None else offset_of_lsn(self._run(wal_head))
+    def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
+        """How far the server is, for Spark's progress report."""
+        position = self._position
+        if position is None:
+            return None
+        slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
+        return progress(slot, position)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the WAL ends now: the query reads up to there."""
@@ -136,9 +144,12 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
             self._receiver = Receiver(self._options, self._options.plugin_options(version), self._schema)
         return self._receiver
 
-    def _initial(self, connection: Connection) -> Lsn:
+    def _ensure_slot(self, connection: Connection) -> None:
         if find_slot(connection, self._options.the_slot) is None and self._options.create_slot:
             create_slot(connection, self._options.the_slot, two_phase=self._options.two_phase)
+
+    def _initial(self, connection: Connection) -> Lsn:
+        self._ensure_slot(connection)
         confirmed = the_slot(connection, self._options.the_slot).confirmed_flush_lsn
         assert confirmed is not None
         return confirmed

@@ -1,0 +1,133 @@
+"""Messages as arrays, without a Python object for each: the form in which they are read in columns.
+
+Whatever brings messages in frames, a capture file or COPY, is split here by one compiled pass. Needs
+`logicalrep[arrow]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from struct import Struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.columnar import default_backend
+
+_POSITION = Struct(">Qi")
+_MESSAGES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Messages in order."""
+
+    lsns: NDArray[np.int64]
+    """Their LSNs; one above 2^63 is negative, with the same bits."""
+    messages: pa.Array
+    """Their bytes, as binary."""
+    tags: NDArray[np.uint8]
+    """The first byte of each; 0 where there is none."""
+
+    @classmethod
+    def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> Block:
+        """A block of these messages."""
+        _, offsets, data = messages.buffers()
+        places = np.frombuffer(offsets, np.int32)[messages.offset : messages.offset + len(messages) + 1]
+        if data is None or not data.size:
+            return cls(lsns, messages, np.zeros(len(messages), np.uint8))
+        tags = np.frombuffer(data, np.uint8).take(places[:-1], mode="clip")
+        tags[places[:-1] == places[1:]] = 0
+        return cls(lsns, messages, tags)
+
+    def __len__(self) -> int:
+        return len(self.lsns)
+
+    def __getitem__(self, part: slice) -> Block:
+        return Block(self.lsns[part], self.messages[part], self.tags[part])
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        return zip(self.lsns.view(np.uint64).tolist(), self.messages.to_pylist(), strict=True)
+
+    def data(self, index: int) -> bytes:
+        """The bytes of one message."""
+        return self.messages[index].as_py()  # type: ignore[no-any-return]
+
+    @property
+    def size(self) -> int:
+        """How many bytes the messages have."""
+        return int(self.ends[-1]) if len(self) else 0
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """For each message how many bytes all have up to its end."""
+        offsets = np.frombuffer(self.messages.buffers()[1], np.int32)
+        offsets = offsets[self.messages.offset : self.messages.offset + len(self) + 1]
+        ends: NDArray[np.int64] = offsets[1:].astype(np.int64) - offsets[0]
+        return ends
+
+
+def joined(blocks: list[Block]) -> Block:
+    """The messages of several blocks."""
+    if len(blocks) == 1:
+        return blocks[0]
+    return Block(
+        np.concatenate([block.lsns for block in blocks]),
+        pa.concat_arrays([block.messages for block in blocks]),
+        np.concatenate([block.tags for block in blocks]),
+    )
+
+
+def blocks_of(messages: Iterable[tuple[int, bytes]]) -> Iterator[Block]:
+    """Blocks of messages that come one by one."""
+    iterator = iter(messages)
+    while part := list(islice(iterator, _MESSAGES)):
+        lsns = np.array([lsn for lsn, _ in part], np.uint64).view(np.int64)
+        yield Block.of(lsns, pa.array([data for _, data in part], pa.binary()))
+
+
+def split(data: bytes | bytearray, header: int, longest: int) -> tuple[int, Block]:
+    """The bytes of the whole frames that data begin with, and their messages.
+
+    A frame is a header of so many bytes, which ends with the LSN (8 bytes) and the length (4) of the message, and the
+    message. It goes up to a frame that is not all there, or whose length is negative or above `longest`.
+    """
+    source = np.frombuffer(data, np.uint8)
+    if len(source) >= 1 << 31:
+        raise ValueError("a message of 2 GiB and more cannot be read in columns")
+    kernel = _kernel()
+    if kernel is None:
+        return _split_slowly(data, header, longest)
+    most = len(source) // header
+    lsns, offsets, target = np.empty(most, np.int64), np.zeros(most + 1, np.int32), pa.allocate_buffer(len(source))
+    count, size = kernel(source, header, longest, lsns, offsets, np.frombuffer(target, np.uint8))
+    array = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), target], null_count=0)
+    return size, Block.of(lsns[:count], array)
+
+
+def _split_slowly(data: bytes | bytearray, header: int, longest: int) -> tuple[int, Block]:
+    lsns, messages = [], []
+    start, size = 0, len(data)
+    while size - start >= header:
+        lsn, length = _POSITION.unpack_from(data, start + header - _POSITION.size)
+        end = start + header + length
+        if not 0 <= length <= longest or end > size:
+            break
+        lsns.append(lsn)
+        messages.append(bytes(data[end - length : end]))
+        start = end
+    return start, Block.of(np.array(lsns, np.uint64).view(np.int64), pa.array(messages, pa.binary()))
+
+
+@cache
+def _kernel() -> Any:
+    if default_backend() == "numpy":
+        return None
+    from logicalrep_pipeline.block_kernel import split_frames
+
+    return split_frames

@@ -1,0 +1,101 @@
+"""Messages as arrays are the messages one by one, from every format and where files are damaged."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+import numpy as np
+import pytest
+
+from logicalrep_pipeline import blocks
+from logicalrep_pipeline.blocks import blocks_of, joined, split
+from logicalrep_pipeline.captures import Capture, CaptureError
+
+CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v*.jsonl.gz"))
+FRAME = Struct(">QI")
+
+
+@pytest.fixture(params=["numba", "numpy"])
+def _backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks._kernel.cache_clear()
+    monkeypatch.setattr(blocks, "default_backend", lambda: request.param)
+
+
+def framed(messages: list[tuple[int, bytes]]) -> bytes:
+    return b"".join(FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
+
+
+def found(path: Path, *, as_blocks: bool) -> tuple[list[tuple[int, bytes]], str | None]:
+    """The messages that come before an error, and the error."""
+    messages: list[tuple[int, bytes]] = []
+    try:
+        with Capture.open(path) as capture:
+            for item in capture.blocks() if as_blocks else ([message] for message in capture):
+                messages += item
+    except CaptureError as error:
+        return messages, str(error)
+    return messages, None
+
+
+@pytest.mark.usefixtures("_backend")
+def test_a_capture_in_blocks_is_the_capture(tmp_path: Path) -> None:
+    for path in CAPTURES:
+        expected, error = found(path, as_blocks=False)
+        assert error is None
+        assert found(path, as_blocks=True) == (expected, None)
+        for name, data in (("a.bin", framed(expected)), ("a.bin.gz", gzip.compress(framed(expected)))):
+            (tmp_path / name).write_bytes(data)
+            for as_blocks in (False, True):
+                assert found(tmp_path / name, as_blocks=as_blocks) == (expected, None)
+
+
+@pytest.mark.usefixtures("_backend")
+def test_messages_longer_than_a_piece(tmp_path: Path) -> None:
+    messages = [(1, b"I" * 10), (2, b"U" * (5 << 20)), (1 << 63, b""), ((1 << 64) - 1, b"D" * (3 << 20)), (5, b"C")]
+    for name, data in (("a.bin", framed(messages)), ("a.bin.gz", gzip.compress(framed(messages), 1))):
+        (tmp_path / name).write_bytes(data)
+        for as_blocks in (False, True):
+            assert found(tmp_path / name, as_blocks=as_blocks) == (messages, None)
+
+
+@pytest.mark.usefixtures("_backend")
+@pytest.mark.parametrize("seed", range(30))
+def test_damage_gives_one_error_either_way(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    data = bytearray(framed([(number, chance.randbytes(chance.randrange(200))) for number in range(500)]))
+    if seed % 3:
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+    del data[chance.randrange(len(data)) :]
+    path = tmp_path / "a.bin"
+    packed = bytearray(gzip.compress(data, mtime=0)[: -(seed % 2) * 9 or None])
+    if seed % 5 == 0:
+        packed[chance.randrange(10, len(packed))] ^= 0xFF
+    path.write_bytes(packed)
+    one_by_one = found(path, as_blocks=False)
+    assert found(path, as_blocks=True) == one_by_one
+
+
+@pytest.mark.usefixtures("_backend")
+@pytest.mark.parametrize("length", [0x40000000, 0x40000001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
+def test_a_length_is_not_believed(length: int) -> None:
+    """Nothing of that size is made, and a frame that is not all there is left."""
+    size, block = split(FRAME.pack(7, 1) + b"B" + FRAME.pack(8, length), FRAME.size, 1 << 30)
+    assert size == FRAME.size + 1
+    assert list(block) == [(7, b"B")]
+
+
+def test_parts_of_blocks() -> None:
+    messages: list[tuple[Any, bytes]] = [(number, bytes([number]) * (number % 3)) for number in range(50)]
+    (block,) = blocks_of(messages)
+    parts = [block[:7], block[7:7], block[7:20][3:], block[20:]]
+    expected = messages[:7] + messages[10:]
+    again = joined(parts)
+    assert list(again) == expected
+    assert again.tags.tolist() == [number if number % 3 else 0 for number, _ in expected]
+    assert block[20:].ends.tolist() == np.cumsum([len(data) for _, data in messages[20:]]).tolist()
+    assert block[20:].size == sum(len(data) for _, data in messages[20:])
+    assert block[5:].data(2) == messages[7][1]

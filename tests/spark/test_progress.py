@@ -1,0 +1,39 @@
+"""What Spark's progress report says of the source."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep import Lsn
+from logicalrep_pipeline.slots import the_slot
+from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
+from tests.server.servers import Database
+from tests.spark.streams import Stream
+from tests.spark.workload import prepare
+
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.spark,
+    pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark before 4.2 asks a source for offsets alone"),
+]
+
+
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_how_far_the_server_is(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, mode=mode, max_changes_per_batch="1")
+    db18.execute(*(f"INSERT INTO plain VALUES ({number})" for number in range(3)))
+    retained = the_slot(db18.connection, "spark").retained_bytes
+    sources = [progress["sources"][0] for progress in stream.run().recentProgress if progress["numInputRows"]]
+    assert len(sources) == 3
+    for source in sources:
+        latest, end = (json.loads(source[name]) for name in ("latestOffset", "endOffset"))
+        assert latest.keys() == {"lsn", "behind_bytes", "retained_bytes"}
+        assert latest["behind_bytes"] == Lsn(latest["lsn"]) - Lsn(end["lsn"])
+        assert 0 < latest["retained_bytes"] <= retained + 10_000
+    behind = [json.loads(source["latestOffset"])["behind_bytes"] for source in sources]
+    assert behind[0] > behind[1] > behind[2]
