@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.slots import create_slot
+from bench.spark_memory import resident
+from logicalrep_pipeline.slots import create_slot, the_slot
 from tests.server.servers import Database
 from tests.spark.streams import Stream, eventually
 
@@ -55,33 +56,39 @@ def test_ten_thousand_tables(spark: Any, db18: Database, tmp_path: Path) -> None
     }
 
 
-def test_a_slow_sink_bounds_the_spool(spark: Any, db18: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_a_slow_sink_bounds_memory_spool_and_wal(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "spark")
-    stream = Stream(
-        spark,
-        db18,
-        tmp_path,
-        mode="walsender",
-        spool_bytes="2m",
-        segment_bytes="256k",
-        max_changes_per_batch="20000",
-    )
-    seen: list[int] = []
+    options = {"spool_bytes": "2m", "segment_bytes": "256k", "max_changes_per_batch": "20000"}
+    stream = Stream(spark, db18, tmp_path, mode=mode, **options)
     counted: list[int] = []
+    commits: list[int] = []
+    confirmed: list[int] = []
+    spooled: list[int] = []
+    memory: list[int] = []
 
     def sink(batch: Any, number: int) -> None:
-        counted.append(batch.count())
-        seen.append(sum(path.stat().st_size for path in (tmp_path / "spool").rglob("*.arrow")))
-        time.sleep(0.5)
+        count, commit = batch.selectExpr("count(*)", "max(commit_lsn)").first()
+        if count:
+            confirmed.append(the_slot(db18.connection, "spark").confirmed_flush_lsn or 0)
+            commits.append(commit)
+            spooled.append(sum(path.stat().st_size for path in (tmp_path / "spool").rglob("*.arrow")))
+            sizes = resident()
+            memory.append(sizes["planner"] + sizes["workers"])
+            time.sleep(0.5)
+            counted.append(count)
 
     writer = stream.load().writeStream.foreachBatch(sink)
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     try:
-        for start in range(0, 200_000, 2000):
+        for start in range(0, 300_000, 2000):
             db18.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({start}, {start + 1999}) AS i")
-        eventually(lambda: sum(counted) >= 200_000, query, seconds=200)
+        eventually(lambda: sum(counted) >= 300_000, query, seconds=200)
     finally:
         query.stop()
-    assert sum(counted) == 200_000
-    assert max(seen) < 8 << 20
+    assert sum(counted) == 300_000
+    assert max(spooled) < 8 << 20
+    # The server keeps no WAL of what came before the last batch.
+    assert all(position > commit for position, commit in zip(confirmed[2:], commits, strict=False))
+    assert max(memory) - memory[2] < 200 << 20

