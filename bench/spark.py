@@ -1,19 +1,23 @@
-"""What the Spark source costs, beside what bounds it: `python -m bench.spark [CAPTURE]`.
+"""What the Spark source costs, beside what bounds it: `python -m bench.spark [--rounds N] [CAPTURE]`.
 
-From a slot: messages a second to a noop sink and to Parquet, by mode and master, beside the server's own ceiling for
-the same query without Spark. From captures: the feed and a typed table, beside an identity mapInArrow over the same
-messages and a decode row by row in mapInArrow. Every figure is the median of interleaved rounds.
+From a slot: by mode, rows of a record batch, sink and master, beside what the server gives without Spark. From
+captures: the feed and a typed table, beside an identity mapInArrow over the same messages, and the feed's rows as one
+would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas. Medians of interleaved rounds, after
+one that does not count; the same as JSON in build/bench-spark.json.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import json
 import shutil
-import statistics
-import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from struct import Struct
@@ -22,12 +26,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from logicalrep import v1
+from bench.measure import Contender, rates
+from bench.peers import pypgoutput
+from bench.spark_rows import by_parse, by_pypgoutput, identity
+from logicalrep import walsender
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.change_feed import events
 from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.peek import peek_rows
+from logicalrep_pipeline.peek import peek_blocks
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.server import LocalServer, find_installation
@@ -35,108 +42,186 @@ from logicalrep_pipeline.slots import create_slot, newest_protocol
 from logicalrep_pipeline.spark import feed_schema, session
 from logicalrep_pipeline.spark.typed import relation_schema
 from logicalrep_pipeline.transactions import Transaction
+from logicalrep_pipeline.walsender import Walsender
 
-ROUNDS = 3
-ROWS = 300_000
-FILES = 4
+_ROOT = Path(__file__).parents[1]
+_CAPTURE = _ROOT.parent / "shared" / "perf" / "v1.bin.gz"
+_JSON = _ROOT / "build" / "bench-spark.json"
 _FRAME = Struct(">QI")
-_ROW_BY_ROW = "table int, new array<string>"
-_DEFAULT = Path(__file__).parent.parent.parent / "shared" / "perf" / "v1.bin.gz"
+_MASTERS = ("local[1]", "local[2]")
+_ROWS = 300_000
+_FILES = 4
+_FEW = 50_000
+"""Messages of a file for those who read them one by one."""
+
+_PEEK, _WALSENDER = "peek without Spark", "walsender without Spark"
+_IDENTITY, _FEED, _TYPED = "identity mapInArrow", "captures to the feed", "captures to a typed table"
+_PARSE, _PYPGOUTPUT = "parse in mapInArrow", "pypgoutput in mapInPandas"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A line of the table."""
+
+    master: str
+    name: str
+    messages_per_second: float
+    ratio: float | None = None
+    to: str = ""
+    """What the ratio is to."""
+    target: float | None = None
+
+
+# Of which two the ratio is to be at least what.
+_TARGETS = {
+    ("mode=peek to noop", _PEEK): 0.65,
+    (_FEED, _IDENTITY): 0.75,
+    (_TYPED, _IDENTITY): 0.9,
+    (_FEED, _PARSE): 4.0,
+    (_FEED, _PYPGOUTPUT): 20.0,
+}
+_BETWEEN_MASTERS = 1.4
 
 
 def main() -> None:
-    """Print the table."""
-    capture = Path(sys.argv[1]) if len(sys.argv) > 1 else _DEFAULT
-    with tempfile.TemporaryDirectory(prefix="logicalrep-bench-") as folder:
-        from_slot(Path(folder))
-        if capture.is_file():
-            from_captures(capture, Path(folder))
+    """Measure everything, print the table, write the JSON."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("capture", nargs="?", type=Path, default=_CAPTURE)
+    arguments = parser.parse_args()
+    table: list[Measured] = []
+    with tempfile.TemporaryDirectory(prefix="logicalrep-bench-") as name, _a_slot() as slot:
+        folder = Path(name)
+        captures = Captures(arguments.capture, folder) if arguments.capture.is_file() else None
+        for master in _MASTERS:
+            spark = session(master, **{"spark.driver.memory": "2g"})
+            spark.sparkContext.setLogLevel("OFF")
+            contenders = slot.contenders(spark, folder) + (captures.contenders(spark) if captures else [])
+            found = rates(contenders, arguments.rounds)
+            table += _lines(master, found)
+            spark.stop()
+    table += _between_masters(table)
+    _JSON.parent.mkdir(exist_ok=True)
+    _JSON.write_text(json.dumps([dataclasses.asdict(line) for line in table], indent=1) + "\n", encoding="utf-8")
+    print(f"\nWritten to {_JSON}")
 
 
-def from_slot(folder: Path) -> None:
-    """A backlog of ROWS inserts in transactions of 1 and of 1000 rows, read again and again."""
-    server = LocalServer(find_installation(18), logical_decoding_work_mem="64MB", fsync="off")
-    with server, ConnectionSettings(server.dsn).connect() as connection:
+class Slot:
+    """A backlog of inserts in transactions of 1000 rows, read again and again."""
+
+    def __init__(self, server: LocalServer, connection: Any) -> None:
+        self._dsn = server.dsn
+        self._connection = connection
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, a text, n numeric(12,2), at timestamptz)")
         connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
         create_slot(connection, "ceiling")
-        for start in range(0, ROWS, 1000):
+        for start in range(0, _ROWS, 1000):
             connection.execute(
                 "INSERT INTO t SELECT i, 'some text of a row ' || i, i * 0.01, now() "
                 "FROM generate_series(%s::bigint, %s) AS i",
                 (start, start + 999),
             )
-        options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(connection))
-        messages = sum(1 for _ in peek_rows(connection, "ceiling", options))
-        connection.execute("SELECT pg_copy_logical_replication_slot('ceiling', 'copy')")
-        print(f"\nFrom a slot: {messages:,} messages\n", flush=True)
+        self._options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(connection))
+        self._messages = sum(map(len, peek_blocks(connection, "ceiling", self._options)))
 
-        def ceiling() -> None:
-            for _ in peek_rows(connection, "ceiling", options):
-                pass
+    def contenders(self, spark: Any, folder: Path) -> list[Contender]:
+        """The source, and the server without it."""
 
-        for master in ("local[1]", "local[2]"):
-            spark = session(master, **{"spark.driver.memory": "2g"})
-            spark.sparkContext.setLogLevel("OFF")
+        def stream(mode: str, sink: str, rows: int | None = None) -> Contender:
+            size = "" if rows is None else f", batches of {rows:,}"
+            name = f"mode={mode} to {sink}{size}"
+            return Contender(name, self._messages, lambda: self._stream(spark, folder, mode, sink, rows))
 
-            def stream(mode: str, sink: str, spark: Any = spark) -> None:
-                # A copy of the slot, so that each run finds the same.
-                connection.execute("SELECT pg_drop_replication_slot('copy')")
-                connection.execute("SELECT pg_copy_logical_replication_slot('ceiling', 'copy')")
-                run = Path(tempfile.mkdtemp(dir=folder))
-                frame = spark.readStream.format("logicalrep")
-                frame = frame.options(dsn=server.dsn, slot="copy", publication="p", mode=mode, spool=str(run / "spool"))
-                writer = frame.load().writeStream.format(sink).option("checkpointLocation", str(run / "checkpoint"))
-                if sink == "parquet":
-                    writer = writer.option("path", str(run / "out"))
-                writer.trigger(availableNow=True).start().awaitTermination()
-                _free(connection)
-                shutil.rmtree(run, ignore_errors=True)
+        return [
+            Contender(_PEEK, self._messages, self._peek),
+            *(stream("peek", "noop", rows) for rows in (None, 1000, 100_000)),
+            stream("peek", "parquet"),
+            Contender(_WALSENDER, self._messages, self._receive),
+            stream("walsender", "noop"),
+            stream("walsender", "parquet"),
+        ]
 
-            measured = _rounds(
-                {
-                    "peek without Spark": ceiling,
-                    "mode=peek to noop": lambda: stream("peek", "noop"),
-                    "mode=peek to Parquet": lambda: stream("peek", "parquet"),
-                    "mode=walsender to noop": lambda: stream("walsender", "noop"),
-                }
-            )
-            _print(master, messages, measured, "peek without Spark")
-            spark.stop()
+    def _peek(self) -> None:
+        for _ in peek_blocks(self._connection, "ceiling", self._options):
+            pass
 
-
-def from_captures(capture: Path, folder: Path) -> None:
-    """Copies of a capture, each read by a task."""
-    with Capture.open(capture) as opened:
-        messages = [(int(lsn), data) for lsn, data in opened]
-    relation = _largest_table(capture)
-    files = folder / "captures"
-    files.mkdir()
-    for number in range(FILES):
-        with (files / f"{number}.bin").open("wb") as file:
-            file.writelines(_FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
-        table = pa.table({"data": pa.array([data for _, data in messages], pa.binary())})
-        (folder / "parquet").mkdir(exist_ok=True)
-        pa.parquet.write_table(table, folder / "parquet" / f"{number}.parquet")
-    total = len(messages) * FILES
-    print(f"\nFrom {FILES} captures: {total:,} messages\n", flush=True)
-    for master in ("local[1]", "local[2]"):
-        spark = session(master, **{"spark.driver.memory": "2g"})
-        spark.sparkContext.setLogLevel("OFF")
-        raw = spark.read.schema("data binary").parquet(str(folder / "parquet"))
-        source = spark.read.format("logicalrep")
-        feed = source.schema(feed_schema()).load(str(files))
-        typed = source.schema(relation_schema(relation)).option("table", str(relation)).load(str(files))
-        measured = _rounds(
-            {
-                "identity mapInArrow": lambda raw=raw: _noop(raw.mapInArrow(_identity, "data binary")),
-                "captures to the feed": lambda feed=feed: _noop(feed),
-                "captures to a typed table": lambda typed=typed: _noop(typed),
-                "row by row in mapInArrow": lambda raw=raw: _noop(raw.mapInArrow(_row_by_row, _ROW_BY_ROW)),
-            }
+    def _copy_of_the_slot(self) -> None:
+        """So that each finds the same."""
+        self._connection.execute(
+            "SELECT pg_drop_replication_slot('copy') FROM pg_replication_slots WHERE slot_name = 'copy'"
         )
-        _print(master, total, measured, "identity mapInArrow")
-        spark.stop()
+        self._connection.execute("SELECT pg_copy_logical_replication_slot('ceiling', 'copy')")
+
+    def _receive(self) -> None:
+        self._copy_of_the_slot()
+        left = self._messages
+        with Walsender(ConnectionSettings(self._dsn), "copy", self._options) as sender:
+            while left:
+                left -= isinstance(sender.receive(10), walsender.XLogData)
+        self._wait_until_free()
+
+    def _stream(self, spark: Any, folder: Path, mode: str, sink: str, rows: int | None) -> None:
+        self._copy_of_the_slot()
+        run = Path(tempfile.mkdtemp(dir=folder))
+        frame = spark.readStream.format("logicalrep").options(
+            dsn=self._dsn, slot="copy", publication="p", mode=mode, spool=str(run / "spool")
+        )
+        if rows is not None:
+            frame = frame.option("rows_per_record_batch", rows)
+        writer = frame.load().writeStream.format(sink).option("checkpointLocation", str(run / "checkpoint"))
+        if sink == "parquet":
+            writer = writer.option("path", str(run / "out"))
+        writer.trigger(availableNow=True).start().awaitTermination()
+        self._wait_until_free()
+        shutil.rmtree(run, ignore_errors=True)
+
+    def _wait_until_free(self) -> None:
+        query = "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = 'copy' AND active"
+        while self._connection.execute(query).fetchone() is not None:
+            time.sleep(0.01)
+
+
+@contextmanager
+def _a_slot() -> Iterator[Slot]:
+    server = LocalServer(find_installation(18), logical_decoding_work_mem="64MB", fsync="off")
+    with server, ConnectionSettings(server.dsn).connect() as connection:
+        yield Slot(server, connection)
+
+
+class Captures:
+    """Copies of a capture, each read by a task, and their messages in Parquet."""
+
+    def __init__(self, capture: Path, folder: Path) -> None:
+        self._relation = _largest_table(capture)
+        self._files, self._all, self._few = folder / "captures", folder / "all", folder / "few"
+        for made in (self._files, self._all, self._few):
+            made.mkdir()
+        with Capture.open(capture) as opened:
+            messages = [(int(lsn), data) for lsn, data in opened]
+        self._count = len(messages)
+        table = pa.table({"data": pa.array([data for _, data in messages], pa.binary())})
+        for number in range(_FILES):
+            with (self._files / f"{number}.bin").open("wb") as file:
+                file.writelines(_FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
+            pa.parquet.write_table(table, self._all / f"{number}.parquet")
+            pa.parquet.write_table(table[:_FEW], self._few / f"{number}.parquet")
+
+    def contenders(self, spark: Any) -> list[Contender]:
+        """The source, and what bounds it from above and from below."""
+        raw, few = (spark.read.schema("data binary").parquet(str(folder)) for folder in (self._all, self._few))
+        source = spark.read.format("logicalrep")
+        feed = source.schema(feed_schema()).load(str(self._files))
+        typed = source.schema(relation_schema(self._relation)).option("table", str(self._relation))
+        total, some = _FILES * self._count, _FILES * min(_FEW, self._count)
+        contenders = [
+            Contender(_IDENTITY, total, _to_noop(raw.mapInArrow(identity, "data binary"))),
+            Contender(_FEED, total, _to_noop(feed)),
+            Contender(_TYPED, total, _to_noop(typed.load(str(self._files)))),
+            Contender(_PARSE, some, _to_noop(few.mapInArrow(by_parse, feed_schema()))),
+        ]
+        if pypgoutput():
+            contenders.append(Contender(_PYPGOUTPUT, some, _to_noop(few.mapInPandas(by_pypgoutput, feed_schema()))))
+        return contenders
 
 
 def _largest_table(capture: Path) -> Relation:
@@ -150,53 +235,51 @@ def _largest_table(capture: Path) -> Relation:
     return changes.most_common(1)[0][0]
 
 
-def _identity(batches: Iterator[Any]) -> Iterator[Any]:
-    yield from batches
+def _to_noop(frame: Any) -> Callable[[], None]:
+    return lambda: frame.write.format("noop").mode("overwrite").save()
 
 
-def _row_by_row(batches: Iterator[Any]) -> Iterator[Any]:
-    for batch in batches:
-        tables, rows = [], []
-        for data in batch.column(0).to_pylist():
-            message = v1.parse(data)
-            if message.tag in "IU":
-                tables.append(message.relation_id)
-                rows.append([None if value is None else value.decode() for value in message.new.values])
-        yield pa.RecordBatch.from_arrays(
-            [pa.array(tables, pa.int32()), pa.array(rows, pa.list_(pa.string()))], names=["table", "new"]
+def _lines(master: str, found: dict[str, float]) -> list[Measured]:
+    """A line for each that was measured, with its ratio to what bounds it; and one for each other target."""
+    lines = []
+    for name, rate in found.items():
+        bound = _bound(name)
+        ratio = rate / found[bound] if bound else None
+        lines.append(Measured(master, name, rate, ratio, bound, _TARGETS.get((name, bound))))
+        for (of, to), target in _TARGETS.items():
+            if of == name and to != bound and to in found:
+                lines.append(Measured(master, name, rate, rate / found[to], to, target))
+    for line in lines:
+        _print(line)
+    return lines
+
+
+def _bound(name: str) -> str:
+    if name.startswith("mode=peek"):
+        return _PEEK
+    if name.startswith("mode=walsender"):
+        return _WALSENDER
+    return _IDENTITY if name in (_FEED, _TYPED, _PARSE, _PYPGOUTPUT) else ""
+
+
+def _between_masters(table: list[Measured]) -> list[Measured]:
+    """How much two cores help with captures."""
+    lines = []
+    for name in (_FEED, _TYPED):
+        one, two = (
+            next((line.messages_per_second for line in table if (line.master, line.name) == (master, name)), None)
+            for master in _MASTERS
         )
+        if one is not None and two is not None:
+            lines.append(Measured(_MASTERS[1], name, two, two / one, _MASTERS[0], _BETWEEN_MASTERS))
+            _print(lines[-1])
+    return lines
 
 
-def _noop(frame: Any) -> None:
-    frame.write.format("noop").mode("overwrite").save()
-
-
-def _free(connection: Any) -> None:
-    """Wait until the slot is let go of."""
-    query = "SELECT active FROM pg_replication_slots WHERE slot_name = 'copy'"
-    while connection.execute(query).fetchone()[0]:
-        connection.execute(
-            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = 'copy' AND active"
-        )
-        time.sleep(0.1)
-
-
-def _rounds(cases: dict[str, Callable[[], None]]) -> dict[str, float]:
-    """The median seconds of each case, after a round that does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for number in range(ROUNDS + 1):
-        for name, case in cases.items():
-            began = time.perf_counter()
-            case()
-            if number:
-                seconds[name].append(time.perf_counter() - began)
-    return {name: statistics.median(values) for name, values in seconds.items()}
-
-
-def _print(master: str, messages: int, measured: dict[str, float], bound: str) -> None:
-    for name, seconds in measured.items():
-        ratio = measured[bound] / seconds
-        print(f"{master}  {name:26} {messages / seconds:12,.0f} messages/s  {ratio:6.2f} of {bound}", flush=True)
+def _print(line: Measured) -> None:
+    ratio = "" if line.ratio is None else f"{line.ratio:7.2f} of {line.to}"
+    target = "" if line.target is None else f" (target {line.target:g})"
+    print(f"{line.master}  {line.name:36}{line.messages_per_second:12,.0f} messages/s{ratio}{target}", flush=True)
 
 
 if __name__ == "__main__":
