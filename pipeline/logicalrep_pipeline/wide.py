@@ -21,12 +21,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep import Oid
-from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, walk_batch
+from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, default_backend, walk_batch
+from logicalrep.columnar.walked import room
 from logicalrep.layouts import LOGICALREP
 from logicalrep.versions import PARSE, Relation, Type
 from logicalrep_pipeline.relations import Relation as Table
 from logicalrep_pipeline.values import Column, ColumnType, column_type
-from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
+from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, address, has
 from logicalrep_pipeline.wide_loading import load
 
 __all__ = ["Rows", "WideTable", "WideTables"]
@@ -188,7 +189,7 @@ class WideTables:
 
     def _assign(self, batch: WalkedBatch, changes: Ints, oids: Ints, touched: dict[int, _Version]) -> None:
         """Give changes to the versions of their relations that are current."""
-        for oid, rows in _by_value(oids[changes], changes):
+        for oid, rows in _by_table(oids, changes):
             version = self._current.get(oid)
             if version is None:
                 raise self._error(
@@ -293,15 +294,31 @@ def _as_sent(its_type: ColumnType) -> ColumnType:
     )
 
 
-def _by_value(values: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
-    """The rows of each value, in their order."""
-    encoded = pa.array(values).dictionary_encode()
-    count, codes = len(encoded.dictionary), encoded.indices.to_numpy()
-    # So few are sorted without comparing them.
-    order = np.argsort(codes.astype(np.int16) if count < 1 << 15 else codes, kind="stable")
-    stops = np.cumsum(np.bincount(codes, minlength=count)).tolist()
-    for value, start, stop in zip(encoded.dictionary.to_pylist(), [0, *stops], stops, strict=False):
-        yield value, rows[order[start:stop]]
+def _by_table(oids: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
+    """The OID of each table that has some of the rows, and its rows in order; `oids` are those of all messages."""
+    if default_backend() == "numba":
+        from logicalrep_pipeline.wide_kernels import GROUPS, group_rows
+
+        count = len(rows)
+        codes, places, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
+        found, counts = room(GROUPS // 2, np.uint32), room(GROUPS // 2, np.uint32)
+        arrays = oids, codes, places, found, counts, grouped
+        tables = group_rows(address(rows), count, *(address(array) for array in arrays))
+        if tables >= 0:
+            return _parts(found[:tables].tolist(), counts[:tables].tolist(), grouped)
+    values = oids[rows]
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)])
+    sizes = np.diff(starts, append=len(ordered)).tolist()
+    return _parts(ordered[starts].tolist(), sizes, rows[order])
+
+
+def _parts(values: list[int], sizes: list[int], rows: Ints) -> Iterator[tuple[int, Ints]]:
+    stop = 0
+    for value, size in zip(values, sizes, strict=True):
+        yield value, rows[stop : stop + size]
+        stop += size
 
 
 def _characters(values: Ints) -> pa.Array:

@@ -30,6 +30,7 @@ from logicalrep.columnar.memory import (
     lane_bits,
     load_lanes,
     read1,
+    read2,
     read4,
     read8,
     types,
@@ -576,6 +577,57 @@ def _load_other(data: Any, line: int, index: int, begin: int, end: int, left: in
         if kind in (TEXT, BINARY):
             count = _leave(left, count, index, row)
     return count
+
+
+GROUPS = 1 << 12
+"""The places of the table that `group_rows` works with; half of them are used at most."""
+
+
+@compiled
+def group_rows(
+    rows: int, count: int, oids: int, codes: int, places: int, found: int, counts: int, grouped: int
+) -> int:  # fmt: skip
+    """Bring messages of the same table together, in their order otherwise.
+
+    `rows` is the address of the messages' indices in the batch, `oids` that of the OID of each message there. `codes`
+    takes the number of each one's table, counted from 0, and `places` is room for GROUPS of such, of 16 bits; `found`
+    takes the tables' OIDs and `counts` how many messages each has, of 32 bits; `grouped` takes the indices.
+
+    Returns how many tables there are; -1 if they are too many.
+    """
+    for place in range(GROUPS):
+        write2(places, place, 0)
+    tables = 0
+    for index in range(count):
+        oid = read4(oids, read8(rows, index))
+        place = (oid * 0x9E3779B1 >> 8) & (GROUPS - 1)
+        while True:
+            code = read2(places, place)
+            if code == 0:
+                if tables == GROUPS // 2:
+                    return -1
+                write4(found, tables, oid)
+                write4(counts, tables, 0)
+                tables += 1
+                code = tables
+                write2(places, place, code)
+                break
+            if read4(found, code - 1) == oid:
+                break
+            place = (place + 1) & (GROUPS - 1)
+        write2(codes, index, code - 1)
+        write4(counts, code - 1, read4(counts, code - 1) + 1)
+    # From here on `places` is where the next index of each table goes, of 32 bits: there is room for half as many.
+    start = 0
+    for table in range(tables):
+        write4(places, table, start)
+        start += read4(counts, table)
+    for index in range(count):
+        table = read2(codes, index)
+        place = read4(places, table)
+        write8(grouped, place, read8(rows, index))
+        write4(places, table, place + 1)
+    return tables
 
 
 @compiled

@@ -14,7 +14,7 @@ import pytest
 from logicalrep import DecodeError, Oid, TransactionId, v1, v2
 from logicalrep.columnar import Session
 from logicalrep.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
-from logicalrep_pipeline import wide_columns
+from logicalrep_pipeline import wide, wide_columns
 from logicalrep_pipeline.wide import WideTable, WideTables
 from tests.codecs.captured import SELECTION, Capture, capture_files, read
 from tests.columnar.expected import parsed, session_of
@@ -205,6 +205,19 @@ def test_strings_are_as_they_were_sent() -> None:
     assert {str(field.type) for field in table.new.values.schema} == {"string"}
 
 
+@pytest.mark.parametrize("tables", [3, 2000, 2100])
+def test_many_tables_at_once(tables: int) -> None:
+    oids = [(number * 2654435761) % (1 << 32) for number in range(tables)]
+    described = [relation(("id", 23, -1), oid=oid, name=f"t{oid}") for oid in oids]
+    rows = [insert(str(number).encode(), oid=oids[number * 11 % tables]) for number in range(5000)]
+    found = _check_both([*described, *rows], SESSION)
+    assert len(found) == tables
+    for table in found:
+        expected = [number for number in range(5000) if oids[number * 11 % tables] == table.relation.relation_id]
+        assert table.new.values["id"].to_pylist() == expected
+        assert table.rows.to_pylist() == [tables + number for number in expected]
+
+
 def test_relations_without_columns_and_batches_without_rows() -> None:
     (table,) = decode(relation(), insert(), insert())
     assert (table.new.values.num_rows, table.new.values.num_columns, table.rows.to_pylist()) == (2, 0, [1, 2])
@@ -318,6 +331,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
     compiled = WideTables(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wide_columns, "default_backend", lambda: "numpy")
+        patch.setattr(wide, "default_backend", lambda: "numpy")
         by_type = WideTables(session, **options).decode(array)
     assert len(compiled) == len(by_type)
     for one, other in zip(compiled, by_type, strict=True):
@@ -345,6 +359,7 @@ def test_captures_by_the_types_alone(path: Path) -> None:
     capture = read(path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(wide_columns, "default_backend", lambda: "numpy")
+        patch.setattr(wide, "default_backend", lambda: "numpy")
         tables = WideTables(session_of(capture), backend="numpy", typed=False).decode(
             pa.array(capture.messages, pa.binary())
         )
