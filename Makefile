@@ -61,9 +61,10 @@ demo: regen $(SPARK_READY) ## Decode a capture; stream a PostgreSQL 18 to Spark 
 	@echo
 	$(BIN)/python -m logicalrep_pipeline.spark.demo
 
-bench: $(READY) ## Measure messages per second, and the ratios to other decoders
+bench: $(SPARK_READY) ## Measure the decoders and the Spark source beside others and what bounds them: 7 minutes
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.spark
 
 reference: $(READY) ## Write the reference, a static site, to build/reference
 	$(BIN)/python -m codegen reference
