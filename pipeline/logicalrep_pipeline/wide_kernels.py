@@ -478,16 +478,8 @@ def _write16(address: int, index: int, number: int) -> None:
     write8(address, 2 * index + 1, number >> 63)
 
 
-@inlined
-def _leave(left: int, count: int, index: int, row: int) -> int:
-    """Note a value that is left: its line's index in the table, and its row."""
-    write8(left, 2 * count, index)
-    write8(left, 2 * count + 1, row)
-    return count + 1
-
-
-def _numbers(parse: Callable[..., Any], write: Any) -> Any:
-    """The loop over a line's rows from `begin` to `end`, for a type whose values become integers of one width.
+def _loop(take: Callable[..., Any]) -> Any:
+    """The loop over a line's rows from `begin` to `end`; `take` says whether it has written a row's value.
 
     It returns how many values are left in all.
     """
@@ -500,61 +492,59 @@ def _numbers(parse: Callable[..., Any], write: Any) -> Any:
             row, cell = read8(rows, place), read8(first, place)
             kind = read1(kinds, cell)
             write1(states, row, kind)
-            if kind in (TEXT, BINARY):
-                start, length = read8(starts, cell), read4(lengths, cell)
-                number, good = parse(data, start, length, kind, line)
-                if good:
-                    write(values, row, number)
-                else:
-                    count = _leave(left, count, index, row)
+            if kind in (TEXT, BINARY) and not take(
+                data, read8(starts, cell), read4(lengths, cell), kind, line, values, row
+            ):
+                write8(left, 2 * count, index)
+                write8(left, 2 * count + 1, row)
+                count += 1
         return count
 
     return load
+
+
+def _numbers(parse: Callable[..., Any], write: Any) -> Any:
+    """For a type whose values become integers of one width."""
+
+    @inlined
+    def take(data: Any, start: int, length: int, kind: int, line: int, values: int, row: int) -> Any:
+        number, good = parse(data, start, length, kind, line)
+        if good:
+            write(values, row, number)
+        return good
+
+    return _loop(take)
 
 
 def _floats(make: Any, powers: Any, most: int, most_places: int) -> Any:
-    """The same for floating point numbers."""
+    """For floating point numbers."""
 
     @inlined
-    def load(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int) -> int:
-        rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
-        starts, lengths, values = read8(line, STARTS), read8(line, LENGTHS), read8(line, VALUES)
-        for place in range(begin, end):
-            row, cell = read8(rows, place), read8(first, place)
-            kind = read1(kinds, cell)
-            write1(states, row, kind)
-            if kind in (TEXT, BINARY):
-                start, length = read8(starts, cell), read4(lengths, cell)
-                number, places, good = _float(data, start, length, kind, most, most_places)
-                if good:
-                    _write_float(values, row, make(number) / powers[places])
-                else:
-                    count = _leave(left, count, index, row)
-        return count
+    def take(data: Any, start: int, length: int, kind: int, line: int, values: int, row: int) -> Any:
+        number, places, good = _float(data, start, length, kind, most, most_places)
+        if good:
+            _write_float(values, row, make(number) / powers[places])
+        return good
 
-    return load
+    return _loop(take)
 
 
 def _texts(is_good: Callable[..., Any], *, hexadecimal: bool = False) -> Any:
-    """The same for a type whose values are copied: behind where each begins, it writes how long it is."""
+    """For a type whose values are copied later: behind where each is to begin it writes how long it is."""
 
     @inlined
-    def load(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int) -> int:
-        rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
-        starts, lengths, offsets = read8(line, STARTS), read8(line, LENGTHS), read8(line, VALUES)
-        for place in range(begin, end):
-            row, cell = read8(rows, place), read8(first, place)
-            kind = read1(kinds, cell)
-            write1(states, row, kind)
-            if kind in (TEXT, BINARY):
-                start, length = read8(starts, cell), read4(lengths, cell)
-                if is_good(data, start, length, kind):
-                    write4(offsets, row + 1, (length - 2) >> 1 if hexadecimal and kind == TEXT else length)
-                else:
-                    count = _leave(left, count, index, row)
-        return count
+    def take(data: Any, start: int, length: int, kind: int, line: int, values: int, row: int) -> Any:
+        good = is_good(data, start, length, kind)
+        if good:
+            write4(values, row + 1, (length - 2) >> 1 if hexadecimal and kind == TEXT else length)
+        return good
 
-    return load
+    return _loop(take)
+
+
+@inlined
+def _none(data: Any, start: int, length: int, kind: int, line: int, values: int, row: int) -> Any:
+    return False
 
 
 _load_int16, _load_int32, _load_int64 = _numbers(_int16, write2), _numbers(_int32, write4), _numbers(_int64, write8)
@@ -565,18 +555,7 @@ _load_decimal, _load_date = _numbers(_decimal, _write16), _numbers(_date, write4
 _load_timestamp, _load_timestamptz = _numbers(_timestamp, write8), _numbers(_timestamptz, write8)
 _load_string, _load_uuid, _load_number = _texts(_is_text), _texts(_is_uuid), _texts(_is_number)
 _load_bytes = _texts(_is_bytes, hexadecimal=True)
-
-
-@inlined
-def _load_other(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int) -> int:
-    rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
-    for place in range(begin, end):
-        row = read8(rows, place)
-        kind = read1(kinds, read8(first, place))
-        write1(states, row, kind)
-        if kind in (TEXT, BINARY):
-            count = _leave(left, count, index, row)
-    return count
+_load_other = _loop(_none)
 
 
 GROUPS = 1 << 12
@@ -794,5 +773,7 @@ def _leave_bad(texts: Any, line: int, index: int, left: int, count: int) -> int:
     if not are_utf8(texts, start, length, offsets, rows):
         for row in range(rows):
             if not is_utf8(texts, start + read4(offsets, row), start + read4(offsets, row + 1)):
-                count = _leave(left, count, index, row)
+                write8(left, 2 * count, index)
+                write8(left, 2 * count + 1, row)
+                count += 1
     return count
