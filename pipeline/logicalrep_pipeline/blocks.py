@@ -6,11 +6,10 @@ Whatever brings messages in frames, a capture file or COPY, is split here by one
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
-from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.columnar import default_backend
+from logicalrep_pipeline.frames import LONGEST_MESSAGE, split_frames
 
-_POSITION = Struct(">Qi")
 _MESSAGES = 10_000
 
 
@@ -87,41 +86,28 @@ def blocks_of(messages: Iterable[tuple[int, bytes]]) -> Iterator[Block]:
     """Blocks of messages that come one by one."""
     iterator = iter(messages)
     while part := list(islice(iterator, _MESSAGES)):
-        lsns = np.array([lsn for lsn, _ in part], np.uint64).view(np.int64)
-        yield Block.of(lsns, pa.array([data for _, data in part], pa.binary()))
+        yield _block_of(part)
 
 
-def split(data: bytes | bytearray, header: int, longest: int) -> tuple[int, Block]:
-    """The bytes of the whole frames that data begin with, and their messages.
+def _block_of(messages: Sequence[tuple[int, bytes]]) -> Block:
+    lsns = np.array([lsn for lsn, _ in messages], np.uint64).view(np.int64)
+    return Block.of(lsns, pa.array([data for _, data in messages], pa.binary()))
 
-    A frame is a header of so many bytes, which ends with the LSN (8 bytes) and the length (4) of the message, and the
-    message. It goes up to a frame that is not all there, or whose length is negative or above `longest`.
-    """
+
+def split(data: bytes | bytearray, header: int) -> tuple[int, Block]:
+    """As `frames.split_frames`, with the messages as a block."""
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
         raise ValueError("a message of 2 GiB and more cannot be read in columns")
     kernel = _kernel()
     if kernel is None:
-        return _split_slowly(data, header, longest)
+        size, messages = split_frames(data, header)
+        return size, _block_of(messages)
     most = len(source) // header
     lsns, offsets, target = np.empty(most, np.int64), np.zeros(most + 1, np.int32), pa.allocate_buffer(len(source))
-    count, size = kernel(source, header, longest, lsns, offsets, np.frombuffer(target, np.uint8))
+    count, size = kernel(source, header, LONGEST_MESSAGE, lsns, offsets, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), target], null_count=0)
     return size, Block.of(lsns[:count], array)
-
-
-def _split_slowly(data: bytes | bytearray, header: int, longest: int) -> tuple[int, Block]:
-    lsns, messages = [], []
-    start, size = 0, len(data)
-    while size - start >= header:
-        lsn, length = _POSITION.unpack_from(data, start + header - _POSITION.size)
-        end = start + header + length
-        if not 0 <= length <= longest or end > size:
-            break
-        lsns.append(lsn)
-        messages.append(bytes(data[end - length : end]))
-        start = end
-    return start, Block.of(np.array(lsns, np.uint64).view(np.int64), pa.array(messages, pa.binary()))
 
 
 @cache

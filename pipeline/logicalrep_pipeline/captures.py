@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from logicalrep import Decoder, Lsn, versions, walsender
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.encodings import python_codec
+from logicalrep_pipeline.frames import LONGEST_MESSAGE, split_frames
 
 if TYPE_CHECKING:
     from logicalrep_pipeline.blocks import Block
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 _FRAME = Struct(">QI")
-_LONGEST_MESSAGE = 1 << 30
 _PIECE = 1 << 20
 _DAMAGED = (OSError, EOFError, zlib.error)
 _NEWEST = max(versions.PARSE)
@@ -117,7 +117,7 @@ class Capture:
 
         if self._is_json:
             return blocks_of(self._json_messages())
-        return self._pieces(lambda data: split(data, _FRAME.size, _LONGEST_MESSAGE))
+        return self._pieces(lambda data: split(data, _FRAME.size))
 
     def _peek(self) -> bytes:
         try:
@@ -189,8 +189,9 @@ class Capture:
                 yield envelope.start_lsn, envelope.payload
 
     def _framed_messages(self) -> Iterator[tuple[Lsn, bytes]]:
-        for messages in self._pieces(_split):
-            yield from messages
+        for messages in self._pieces(lambda data: split_frames(data, _FRAME.size)):
+            for lsn, data in messages:
+                yield lsn_of(lsn), data
 
     def _pieces(self, split: Callable[[bytes], tuple[int, _T]]) -> Iterator[_T]:
         """What `split` makes of the frames that begin a piece of the file; it says how many bytes those have."""
@@ -203,7 +204,7 @@ class Capture:
             offset += size
             if len(left) >= _FRAME.size:
                 _, length = _FRAME.unpack_from(left)
-                if length > _LONGEST_MESSAGE:
+                if length > LONGEST_MESSAGE:
                     raise CaptureError(
                         f"{self._path}: a message of {length} bytes at byte {offset} is longer than any; "
                         "is this a file of uint64 LSN, uint32 length and message?"
@@ -221,17 +222,3 @@ class Capture:
             return self._stream.read1(_PIECE)
         except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged at byte {offset}: {error}") from None
-
-
-def _split(data: bytes) -> tuple[int, list[tuple[Lsn, bytes]]]:
-    """The bytes of the whole frames that data begin with, and their messages."""
-    messages = []
-    start, size = 0, len(data)
-    while size - start >= _FRAME.size:
-        lsn, length = _FRAME.unpack_from(data, start)
-        end = start + _FRAME.size + length
-        if length > _LONGEST_MESSAGE or end > size:
-            break
-        messages.append((lsn_of(lsn), data[end - length : end]))
-        start = end
-    return start, messages

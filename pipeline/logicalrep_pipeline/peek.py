@@ -29,7 +29,6 @@ _ROW = Struct(">hiQi")
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = len(_SIGNATURE) + 8
 _TRAILER = b"\xff\xff"
-_LONGEST = 1 << 30
 _ROWS = 4096
 
 
@@ -52,19 +51,6 @@ def peek(
         upto_messages: stop at the end of the transaction that reaches this number of messages.
         patience: how long to wait for another process to let go of the slot, in seconds.
     """
-    for lsn, data in peek_rows(connection, slot, options, upto_lsn, upto_messages, patience):
-        yield lsn_of(lsn), data
-
-
-def peek_rows(
-    connection: Connection,
-    slot: str,
-    options: PluginOptions,
-    upto_lsn: Lsn | None = None,
-    upto_messages: int | None = None,
-    patience: float = 30,
-) -> Iterator[tuple[int, bytes]]:
-    """As `peek`, with the LSN as a plain integer, which is faster."""
     blocks = _copy(connection, slot, options, upto_lsn, upto_messages, patience)
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
@@ -74,7 +60,7 @@ def peek_rows(
             _, _, lsn, length = unpack(block, offset)
             start = offset + row_size
             offset = start + length
-            yield lsn, bytes(block[start:offset])
+            yield lsn_of(lsn), bytes(block[start:offset])
         offset = 0
 
 
@@ -92,7 +78,7 @@ def peek_blocks(
             data += row
         if not data:
             break
-        size, block = split(data, _ROW.size, _LONGEST)
+        size, block = split(data, _ROW.size)
         yield block
         data, left = bytearray(), data[size:]
     if left != _TRAILER:

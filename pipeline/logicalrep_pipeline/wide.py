@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from logicalrep import Oid
 from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, default_backend, walk_batch
-from logicalrep.columnar.walked import room
+from logicalrep.columnar.walked import address, room
 from logicalrep.layouts import LOGICALREP
 from logicalrep.versions import PARSE, Relation, Type
 from logicalrep_pipeline.relations import Relation as Table
 from logicalrep_pipeline.values import Column, ColumnType, column_type
-from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, address, has
+from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
 from logicalrep_pipeline.wide_loading import load
 
 __all__ = ["Rows", "WideTable", "WideTables"]
@@ -134,7 +134,7 @@ class WideTables:
 
     def _versions(self, batch: WalkedBatch) -> list[_Version]:
         """The relations with changes in the batch, each with the rows of its changes."""
-        number = {column.name: index for index, column in enumerate(batch.columns)}
+        number = batch.numbers
         tags = batch.walked.tags
         described = np.flatnonzero((tags == ord("R")) | (tags == ord("Y")))
         is_change = (tags == ord("I")) | (tags == ord("U")) | (tags == ord("D"))
@@ -221,7 +221,7 @@ class WideTables:
         return _Version(relation, Reader(columns, in_key, for_spark=self.for_spark))
 
     def _tables(self, batch: WalkedBatch, versions: list[_Version], in_segments: bool) -> list[WideTable]:
-        number = {column.name: index for index, column in enumerate(batch.columns)}
+        number = batch.numbers
         fixed = batch.walked.fixed
         old_kinds = fixed.get(number["old_kind"])
         changes = [np.concatenate(version.rows) for version in versions]

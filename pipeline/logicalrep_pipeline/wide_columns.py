@@ -18,11 +18,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.columnar import default_backend
-from logicalrep.columnar.walked import room
+from logicalrep.columnar.walked import address, room
 from logicalrep_pipeline.values import Column, arrow_array_or_text
 from logicalrep_pipeline.values import column_type as type_of
 
-__all__ = ["Cells", "Found", "Loaded", "Reader", "Rows", "Walk", "address", "has"]
+__all__ = ["Cells", "Found", "Loaded", "Reader", "Rows", "Walk", "has"]
 
 _TEXT = ord("t")
 _BINARY = ord("b")
@@ -190,11 +190,6 @@ class Reader:
 def has(validity: Ints, rows: Ints) -> NDArray[np.bool_]:
     """Whether messages have a column, from its bits of all messages."""
     return (validity[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
-
-
-def address(array: Ints) -> int:
-    """Where an array's items begin; takes a seventh of the time of its `ctypes`."""
-    return pa.py_buffer(array).address  # type: ignore[no-any-return]
 
 
 _WIDTHS = {

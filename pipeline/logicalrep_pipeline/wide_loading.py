@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.walked import PADDING, room
-from logicalrep_pipeline.wide_columns import Found, Ints, Loaded, Reader, Rows, address
+from logicalrep.columnar.walked import PADDING, address, room
+from logicalrep_pipeline.wide_columns import Found, Ints, Loaded, Reader, Rows
 
 __all__ = ["Part", "load"]
 
@@ -74,19 +74,18 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
 
     of_lines = _by_line(left[:count])
     loaded = []
-    line = 0
     lines = zip(
         *(table[:, entry].tolist() for entry in (kernels.CODE, kernels.TEXTS, kernels.TOTAL, kernels.VALUED)),
         widths.tolist(), *places.tolist(), strides.tolist(), strict=True,
     )  # fmt: skip
+    numbered = enumerate(lines)
     for reader, found in parts:
         arrays, states, rest = [], [], {}
         for index, type_ in enumerate(reader.types):
-            code, start, total, valued, width, state, validity, values, stride = next(lines)
+            line, (code, start, total, valued, width, state, validity, values, stride) = next(numbered)
             states.append(block.slice(state, found.count))
             if line in of_lines:
                 rest[index] = of_lines[line]
-            line += 1
             buffers = [block.slice(validity, stride // 8) if valued < found.count else None]
             if code == kernels.OTHER:
                 arrays.append(pa.nulls(found.count, type_))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import codecs
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Literal
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.columnar.arrow import Maker, Style, Values, schema_of
-from logicalrep.columnar.plan import Column, bit_of
+from logicalrep.columnar.plan import Column, Plan, bit_of
 from logicalrep.columnar.plans import FACTS, PLANS
 from logicalrep.columnar.texts import are_valid
 from logicalrep.columnar.walked import REFUSED_BIT, UTF8, Ints, Spans, Walked
@@ -147,6 +147,8 @@ class WalkedBatch:
     """What is where. The places of rows' values are good until the thread's next batch."""
     columns: tuple[Column, ...]
     """What the columns' numbers in `walked` stand for."""
+    numbers: Mapping[str, int]
+    """The columns' numbers by their names."""
     session: Session
     """The session's state after the last message."""
 
@@ -163,7 +165,12 @@ def walk_batch(
     data, offsets = _buffers(array)
     batch = _Batch(session, Style("binary", False, False, False), array, data, offsets, _walker(backend))
     walked, _ = batch.walk(lambda _: ([], set()))
-    return WalkedBatch(data, offsets, walked, batch.plan.columns, batch.after(walked))
+    return WalkedBatch(data, offsets, walked, batch.plan.columns, _numbers(batch.plan), batch.after(walked))
+
+
+@cache
+def _numbers(plan: Plan) -> Mapping[str, int]:
+    return {column.name: number for number, column in enumerate(plan.columns)}
 
 
 @lru_cache(64)

@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest efa8d86fcc1c6aff.
+# Made for runtime files of digest 958659ea90f02ca1.
 
 from __future__ import annotations
 

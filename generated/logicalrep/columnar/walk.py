@@ -23,7 +23,7 @@ from logicalrep.columnar.rows import (
     gather8,
     scan,
 )
-from logicalrep.columnar.walked import FULL, REFUSED, REFUSED_BIT, Cells, Ints, Spans, Walked, room, zeros
+from logicalrep.columnar.walked import FULL, REFUSED, REFUSED_BIT, Cells, Ints, Spans, Walked, address, room, zeros
 
 _ALIGNED = 64
 _WIDTHS = (1, 2, 4, 8)
@@ -46,15 +46,15 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
     kernel = _kernel(plan)
     count = len(offsets) - 1
     offsets = np.ascontiguousarray(offsets)
-    where = _address(offsets), count
+    where = address(offsets), count
     tag_counts = np.zeros(256, np.int64)
-    wrong = scan(data, *where, _address(tag_counts))
+    wrong = scan(data, *where, address(tag_counts))
     if wrong >= 0:
         raise ValueError(f"the offsets of message {wrong} do not lie within the batch's data")
     present = bytes(np.flatnonzero(tag_counts))
     arrays = _Arrays(plan, present, count, tag_counts, int(offsets[-1] - offsets[0]))
     arrays.rows[count:][refused] = REFUSED_BIT
-    places = *where, _address(arrays.rows), _address(arrays.rows) + count
+    places = *where, address(arrays.rows), address(arrays.rows) + count
     row, result = 0, FULL
     while result == FULL:
         row, facts, result = kernel.walk(data, *places, row, facts, stops, arrays.address)
@@ -66,11 +66,6 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
 @lru_cache(16)
 def _kernel(plan: Plan) -> Any:
     return importlib.import_module(plan.kernel)
-
-
-def _address(array: Ints) -> int:
-    # Takes a seventh of the time of array.ctypes.
-    return pa.py_buffer(array).address  # type: ignore[no-any-return]
 
 
 class _Layout:
@@ -123,18 +118,18 @@ class _Arrays:
         self.count = count
         self.rows = zeros(2 * count, np.uint8)
         self.block = zeros(layout.size, np.uint8)
-        columns = layout.table + layout.in_block * _address(self.block)
+        columns = layout.table + layout.in_block * address(self.block)
         self.spans: dict[int, Ints] = {}
         for number in layout.spans:
             expected = int(tag_counts[layout.span_tags[number]].sum())
             self.spans[number] = found = np.empty(3 * expected, np.int64)
-            columns[COLUMN_ENTRIES * number + ADDRESS] = _address(found)
+            columns[COLUMN_ENTRIES * number + ADDRESS] = address(found)
         self.cells = [
             (number, _scratch(index, count, size // _BYTES_PER_CELL if is_present else 0))
             for index, (number, is_present) in enumerate(layout.cells)
         ]
         self.table = np.concatenate([columns, *(scratch.entries for _, scratch in self.cells)])
-        self.address = _address(self.table)
+        self.address = address(self.table)
 
     def grow(self) -> None:
         """Make twice the room for rows' values: the kernel does not say for which."""
@@ -195,7 +190,7 @@ class _Scratch:
             setattr(self, name, new)
 
     def _enter(self) -> None:
-        addresses = [_address(array) for array in (self.offsets, self.kinds, self.starts, self.lengths)]
+        addresses = [address(array) for array in (self.offsets, self.kinds, self.starts, self.lengths)]
         self.entries[:] = (*addresses, len(self.starts))
 
     def cells(self, count: int, filled: int, size: int) -> Cells:
@@ -224,7 +219,7 @@ def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any
     gather = gather8 if index_type == np.int64 else gather4
     lengths = lengths.astype(np.uint32, copy=False)
     target = np.frombuffer(values, np.uint8)
-    gather(data, _address(starts), _address(lengths), len(starts), _address(offsets), target)
+    gather(data, address(starts), address(lengths), len(starts), address(offsets), target)
     return offsets, values
 
 
@@ -242,8 +237,8 @@ def items(plan: Plan, column: Column, data: Ints, spans: Spans) -> dict[str, Int
     found = room(2 * texts * total, np.int64)
     kernel = _kernel(plan)
     expand = getattr(kernel, f"{column.name}_items")
-    places = [_address(array) for array in (*ints.values(), found)]
-    expand(data, _address(spans.starts), _address(spans.lengths), len(spans.starts), total, *places)
+    places = [address(array) for array in (*ints.values(), found)]
+    expand(data, address(spans.starts), address(spans.lengths), len(spans.starts), total, *places)
     result: dict[str, Ints | Spans] = {}
     taken = dict.fromkeys((*_WIDTHS, 0), 0)
     for field in column.fields:

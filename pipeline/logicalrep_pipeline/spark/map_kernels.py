@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from logicalrep.columnar.memory import compiled, copy, inlined, read1, read4, read8, write1, write4, write8
+from logicalrep_pipeline.changes import BINARY, NULL, TEXT, UNCHANGED
 
-TEXT, BINARY, NULL, UNCHANGED = map(ord, "tbnu")
 _KEY, _WHOLE = map(ord, "KO")
 NO_VALUE = (1 << 32) - 1
 """The length of an entry whose value is null."""

@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from logicalrep.columnar import WalkedBatch
 from logicalrep.columnar.utf8 import are_utf8
-from logicalrep.columnar.walked import PADDING, room
+from logicalrep.columnar.walked import PADDING, address, room
 from logicalrep_pipeline.changes import BINARY
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.spark import map_kernels
 from logicalrep_pipeline.spark.feed import Texts, refuse_texts
-from logicalrep_pipeline.wide_columns import address, has
+from logicalrep_pipeline.wide_columns import has
 
 __all__ = ["Maps", "Tables", "lists"]
 
@@ -65,7 +65,7 @@ class Maps:
         self._batch = batch
         self._tables = tables
         self._texts = texts
-        self._numbers = {column.name: number for number, column in enumerate(batch.columns)}
+        self._numbers = batch.numbers
         self._old_kinds = batch.walked.fixed.get(self._numbers["old_kind"])
 
     def before(self, rows: Any, tables: Any, type_: Any) -> Any:

@@ -1,0 +1,28 @@
+"""Messages out of the frames that capture files and COPY put them in, one by one."""
+
+from __future__ import annotations
+
+from struct import Struct
+
+LONGEST_MESSAGE = 1 << 30
+"""In bytes; the server has none longer, so a length above it is none."""
+
+_POSITION = Struct(">Qi")
+
+
+def split_frames(data: bytes | bytearray, header: int) -> tuple[int, list[tuple[int, bytes]]]:
+    """The bytes of the whole frames that data begin with, and their LSNs and messages.
+
+    A frame is a header of so many bytes, which ends with the LSN (8 bytes) and the length (4) of the message, and the
+    message. It goes up to a frame that is not all there, or whose length is negative or above LONGEST_MESSAGE.
+    """
+    messages = []
+    start, size = 0, len(data)
+    while size - start >= header:
+        lsn, length = _POSITION.unpack_from(data, start + header - _POSITION.size)
+        end = start + header + length
+        if not 0 <= length <= LONGEST_MESSAGE or end > size:
+            break
+        messages.append((lsn, bytes(data[end - length : end])))
+        start = end
+    return start, messages
