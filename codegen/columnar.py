@@ -34,6 +34,10 @@ _TAKEN = {
 }  # fmt: skip
 
 
+_SPAN_WIDTH = 24
+"""The bytes of where a text is: three integers."""
+
+
 @dataclass(frozen=True)
 class ColumnSource:
     """A column, as plan.py in the package has it."""
@@ -46,6 +50,7 @@ class ColumnSource:
     valued: bytes = b""
     fields: tuple[ColumnSource, ...] = ()
     part: str = ""
+    place: int = 0
 
     @property
     def constant(self) -> str:
@@ -58,7 +63,7 @@ class ColumnSource:
 
     def __str__(self) -> str:
         shown = [f"name={self.name!r}", f"kind={self.kind!r}"]
-        for name in ("width", "signed", "scalar", "valued", "part"):
+        for name in ("width", "signed", "scalar", "valued", "part", "place"):
             if value := getattr(self, name):
                 shown.append(f"{name}={value!r}")
         if self.fields:
@@ -172,12 +177,12 @@ class _Kernel:
             valued = "".join(str(other.fields[0].constants[0]) for other in alternatives if len(other.fields) > 1)
             return ColumnSource(row.name, "cells", valued=valued.encode("ascii"), part=part.name)
         if row.repeat is not None and set(shapes) <= {"run", "string", "bytes"}:
-            fields = tuple(
+            fields = [
                 self._column(inner, parts)
                 for inner in part.fields
                 if inner.name not in _lengths(part.fields) and len(inner.constants) != 1
-            )
-            return ColumnSource(row.name, "items", fields=fields, part=part.name)
+            ]
+            return ColumnSource(row.name, "items", fields=_placed(fields), part=part.name)
         raise ValueError(f"{row.place}: {row.name} is a {part.name} of {', '.join(shapes)}, which has no columns yet")
 
     # What the templates ask.
@@ -233,6 +238,19 @@ class _Kernel:
             elif item.row.nonzero:
                 checks.append(f"{name} == 0")
         return checks
+
+
+def _item_width(field: ColumnSource) -> int:
+    return field.width if field.is_fixed else _SPAN_WIDTH
+
+
+def _placed(fields: list[ColumnSource]) -> tuple[ColumnSource, ...]:
+    """What items have, with the place of each in a block: texts as spans, then integers, the widest first."""
+    places, place = {}, 0
+    for field in sorted(fields, key=_item_width, reverse=True):
+        places[field.name] = place
+        place += _item_width(field)
+    return tuple(replace(field, place=places[field.name]) for field in fields)
 
 
 def local(name: str) -> str:

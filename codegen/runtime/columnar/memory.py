@@ -22,7 +22,8 @@ types: Any = numba.types
 _cgutils: Any = importlib.import_module("numba.core.cgutils")
 _intrinsic: Any = importlib.import_module("numba.extending").intrinsic
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
+# Kernels allocate nothing: to count the references to the arrays that they are given would be atomic instructions.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def intrinsic(function: Function) -> Any:
@@ -194,6 +195,51 @@ else:
             _copy32(target, to, source, start)
         else:
             _copy(target, to, source, start, length)
+
+
+SLACK = LANES
+"""How many bytes `copy_to` may write behind those that it copies."""
+
+
+@intrinsic
+def _copy_lanes(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = load_lanes(context, builder, signature.args[2], arguments[2], arguments[3])
+        pointer = builder.gep(_pointer(builder, arguments[0], ir.IntType(8)), [arguments[1]])
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, source, types.int64), generate
+
+
+@intrinsic
+def _copy_to(typing_context: Any, target: Any, to: Any, source: Any, start: Any, length: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.gep(_pointer(builder, arguments[0], ir.IntType(8)), [arguments[1]])
+        source_pointer = _address(context, builder, signature.args[2], arguments[2], arguments[3])
+        _cgutils.raw_memcpy(builder, pointer, source_pointer, arguments[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, source, types.int64, types.int64), generate
+
+
+if numba.config.BOUNDSCHECK:
+
+    @inlined
+    def copy_to(target: int, to: int, source: Any, start: int, length: int) -> None:
+        if start < 0 or length < 0 or start + length > len(source):
+            raise IndexError("a kernel copies from outside of a message")
+        _copy_to(target, to, source, start, length)
+
+else:
+
+    @inlined
+    def copy_to(target: int, to: int, source: Any, start: int, length: int) -> None:
+        """Copy bytes to an address, where SLACK more may be written behind them: short ones by a block."""
+        if length <= SLACK and start + SLACK <= len(source):
+            _copy_lanes(target, to, source, start)
+        else:
+            _copy_to(target, to, source, start, length)
 
 
 uint64 = int64

@@ -26,6 +26,8 @@ class Column:
     """What each item of a list has."""
     part: str = ""
     """The part that each item of a list is."""
+    place: int = 0
+    """Of a field of items, where the kernel puts it in a block: behind fields of so many bytes for each item."""
 
     @property
     def is_fixed(self) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from logicalrep.columnar.plan import Column, Plan
 from logicalrep.columnar.plans import PLANS
 from logicalrep.columnar.texts import transcoded
-from logicalrep.columnar.walked import REFUSED_BIT, Cells, Ints, Spans, Walked
+from logicalrep.columnar.walked import REFUSED_BIT, Cells, CopiedCells, Ints, Spans, Walked
 
 Values = Literal["binary", "string"]
 
@@ -118,43 +118,37 @@ class Maker:
         return self._fixed(column, self.walked.fixed[number], type_, validity)
 
     def _rows(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
-        cells = self.walked.cells[number]
-        offsets = pa.py_buffer(cells.offsets.astype(self.index_type, copy=False))
-        return _array_of(type_, self.walked.count, [validity, offsets], self._cells(column, cells, type_.value_type))
+        copied = self.walked.copied.get(number) or self._copied(self.walked.cells[number])
+        return _array_of(type_, self.walked.count, [validity, copied.offsets], self._cells(column, copied, type_))
 
     def _list(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
         spans, count = self.walked.spans[number], self.walked.count
-        dense: Ints = np.zeros(len(spans.lengths) + 1, self.index_type)
-        np.cumsum(spans.lengths, out=dense[1:])
+        offsets = self.walker.lists(spans, count, self.index_type)
         child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
-        return _array_of(type_, count, [validity, _spread(dense, spans.rows, count)], child)
+        return _array_of(type_, count, [validity, offsets], child)
 
     def _text(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
-        spans, count = self.walked.spans[number], self.walked.count
-        dense, values = self._bytes(column, spans)
-        return _array_of(type_, count, [validity, _spread(dense, spans.rows, count), values])
+        count = self.walked.count
+        return _array_of(type_, count, [validity, *self._bytes(column, self.walked.spans[number], count)])
 
     def _fixed(self, column: Column, values: Ints, type_: pa.DataType, validity: Any) -> pa.Array:
         if column.kind == "bool":
             bits = np.packbits(values.astype(bool), bitorder="little")
             return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(bits)])
-        width = 8 if pa.types.is_timestamp(type_) else type_.bit_width // 8
-        if width != column.width:
-            values = values.view(f"u{column.width}").astype(f"i{width}")
+        if (wider := _widened(column, type_)) is not None:
+            values = values.view(f"u{column.width}").astype(wider)
         return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(values)])
 
-    def _bytes(self, column: Column, spans: Spans) -> tuple[Ints, Any]:
-        """The bytes of texts, in UTF-8, or of bytes: offsets, and a buffer."""
-        size = int(spans.lengths.sum())
-        offsets, values = self.walker.gathered(self.data, spans.starts, spans.lengths, size, self.index_type)
+    def _bytes(self, column: Column, spans: Spans, count: int) -> tuple[Any, Any]:
+        """The bytes of texts, in UTF-8, or of bytes, and the offsets of `count` rows: buffers."""
+        offsets, values = self.walker.texts(self.data, spans, count, self.index_type)
         if column.kind == "text" and self.encoding != "utf-8":
-            offsets, texts = transcoded(offsets, values, self.encoding)
-            values = pa.py_buffer(texts)
+            return transcoded(np.frombuffer(offsets, self.index_type), values, self.encoding)
         return offsets, values
 
     def _integers(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
-        sizes = spans.lengths * column.width
-        _, values = self.walker.gathered(self.data, spans.starts, sizes, int(sizes.sum()), self.index_type)
+        size = spans.size * column.width
+        _, values = self.walker.gathered(self.data, spans.starts, spans.lengths * column.width, size, self.index_type)
         big = np.frombuffer(values, f">i{column.width}").astype(f"i{column.width}")
         return self._fixed(column, big, type_, None)
 
@@ -164,23 +158,28 @@ class Maker:
         for field, inner in zip(column.fields, type_, strict=True):
             values = found[field.name]
             if isinstance(values, Spans):
-                offsets, buffer = self._bytes(field, values)
-                children.append(_array_of(inner.type, len(offsets) - 1, [None, pa.py_buffer(offsets), buffer]))
+                children.append(_array_of(inner.type, spans.size, [None, *self._bytes(field, values, spans.size)]))
             elif field.kind == "char":
                 children.append(_characters(values, None))
             else:
                 children.append(self._fixed(field, values, inner.type, None))
-        return pa.StructArray.from_arrays(children, fields=list(type_))
+        return pa.Array.from_buffers(type_, spans.size, [None], children=children)
 
-    def _cells(self, column: Column, cells: Cells, type_: pa.DataType) -> pa.Array:
-        kinds = cells.kinds.copy()
-        offsets, values = self.walker.gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
+    def _copied(self, cells: Cells) -> CopiedCells:
+        """What a walker gives who copies."""
+        starts, values = self.walker.gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
+        offsets = pa.py_buffer(cells.offsets.astype(self.index_type))
+        return CopiedCells(offsets, pa.py_buffer(cells.kinds.copy()), starts, values)
+
+    def _cells(self, column: Column, copied: CopiedCells, list_type: pa.DataType) -> pa.Array:
+        type_ = list_type.value_type
+        kinds = np.frombuffer(copied.kinds, np.uint8)
         valued = kinds == column.valued[0]
         for kind in column.valued[1:]:
             valued |= kinds == kind
         validity = pa.py_buffer(np.packbits(valued, bitorder="little"))
-        kind_array = pa.Array.from_buffers(pa.int8(), len(kinds), [None, pa.py_buffer(kinds)])
-        value_array = pa.Array.from_buffers(type_[1].type, len(kinds), [validity, pa.py_buffer(offsets), values])
+        kind_array = pa.Array.from_buffers(pa.int8(), len(kinds), [None, copied.kinds])
+        value_array = pa.Array.from_buffers(type_[1].type, len(kinds), [validity, copied.starts, copied.values])
         return pa.Array.from_buffers(type_, len(kinds), [None], children=[kind_array, value_array])
 
 
@@ -188,11 +187,12 @@ def _array_of(type_: pa.DataType, count: int, buffers: list[Any], child: pa.Arra
     return pa.Array.from_buffers(type_, count, buffers, children=None if child is None else [child])
 
 
-def _spread(offsets: Ints, rows: Ints, count: int) -> Any:
-    """The offsets of all rows from those of the rows that have a value: the others' are empty."""
-    places = np.empty(len(rows) + 2, np.int64)
-    places[0], places[1:-1], places[-1] = -1, rows, count
-    return pa.py_buffer(np.repeat(offsets, np.diff(places)))
+@lru_cache(256)
+def _widened(column: Column, type_: pa.DataType) -> str | None:
+    """The dtype of a column whose integers are to be wider than in the message."""
+    if pa.types.is_timestamp(type_) or type_.bit_width == 8 * column.width:
+        return None
+    return f"i{type_.bit_width // 8}"
 
 
 def _characters(values: Ints, validity: Any) -> pa.Array:

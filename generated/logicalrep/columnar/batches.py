@@ -17,7 +17,7 @@ from logicalrep.columnar.arrow import Maker, Style, Values, schema_of
 from logicalrep.columnar.plan import Column, Plan, bit_of
 from logicalrep.columnar.plans import FACTS, PLANS
 from logicalrep.columnar.texts import are_valid
-from logicalrep.columnar.walked import REFUSED_BIT, UTF8, Ints, Spans, Walked
+from logicalrep.columnar.walked import REFUSED_BIT, UTF8, Cells, CopiedCells, Ints, Spans, Walked
 from logicalrep.errors import DecodeError
 from logicalrep.versions import PARSE
 
@@ -164,7 +164,7 @@ def walk_batch(
     array = _one_array(messages)
     data, offsets = _buffers(array)
     batch = _Batch(session, Style("binary", False, False, False), array, data, offsets, _walker(backend))
-    walked, _ = batch.walk(lambda _: ([], set()))
+    walked, _ = batch.walk(lambda _: ([], set()), copies=False)
     return WalkedBatch(data, offsets, walked, batch.plan.columns, _numbers(batch.plan), batch.after(walked))
 
 
@@ -228,11 +228,12 @@ class _Batch:
         self.offsets = offsets
         self.walker = walker
         self.plan = PLANS[session.version]
+        self.refused: set[int] = set()
         # The rows whose values cannot be strings, and why.
         self.value_errors: dict[int, RowDecodeError] = {}
 
     def decode(self) -> tuple[pa.RecordBatch, Session]:
-        walked, arrays = self.walk(self._arrays)
+        walked, arrays = self.walk(self._arrays, copies=not self.style.large)
         if self.style.marks:
             arrays += self._marks(walked)
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.session.version, self.style))
@@ -245,25 +246,18 @@ class _Batch:
         facts: dict[str, Any] = {fact: bool(walked.facts & bit_of(FACTS, fact)) for fact in FACTS}
         return replace(self.session, **facts)
 
-    def walk(self, make: Callable[[Walked], tuple[list[pa.Array], set[int]]]) -> tuple[Walked, list[pa.Array]]:
+    def walk(
+        self, make: Callable[[Walked], tuple[list[pa.Array], set[int]]], *, copies: bool
+    ) -> tuple[Walked, list[pa.Array]]:
         """Walk until no row is refused that was not known to be; what `make` makes of the last walk.
+
+        `copies` asks for the values of rows as copies.
 
         Raises:
             RowDecodeError: a row is refused, and rows are not to be marked.
         """
-        refused: set[int] = set()
-        facts = _bits_of(self.session)
-        if self.session.encoding == "utf-8":
-            facts |= UTF8
         while True:
-            walked: Walked = self.walker.walk(
-                self.plan,
-                self.data,
-                self.offsets,
-                facts,
-                stops=not self.style.marks,
-                refused=np.array(sorted(refused), np.int64),
-            )
+            walked = self._walk(copies=copies)
             arrays: list[pa.Array] = []
             more = self._rows_of_bad_texts(walked)
             if not more and not (walked.stopped and self.style.values == "binary"):
@@ -271,10 +265,19 @@ class _Batch:
             if not more:
                 break
             # What was refused late could have changed the session's facts for what follows: walk again without it.
-            refused |= more
+            self.refused |= more
         if walked.stopped:
             raise self._error(walked.count, walked.facts)
         return walked, arrays
+
+    def _walk(self, *, copies: bool) -> Walked:
+        """Walk without the rows that are known to be refused."""
+        facts = _bits_of(self.session) | (UTF8 if self.session.encoding == "utf-8" else 0)
+        refused = np.array(sorted(self.refused), np.int64)
+        walked: Walked = self.walker.walk(
+            self.plan, self.data, self.offsets, facts, stops=not self.style.marks, refused=refused, copies=copies
+        )
+        return walked
 
     def _arrays(self, walked: Walked) -> tuple[list[pa.Array], set[int]]:
         """The columns; or the rows that are refused because their values cannot be strings."""
@@ -306,6 +309,11 @@ class _Batch:
     def _rows_of_bad_values(self, walked: Walked) -> set[int]:
         """The rows with a value that cannot be a string."""
         rows: set[int] = set()
+        if walked.copied:
+            if all(self._are_strings(number, copied) for number, copied in walked.copied.items()):
+                return rows
+            # The copies do not say where in the messages they were.
+            walked = self._walk(copies=False)
         for number, cells in walked.cells.items():
             column = self.plan.columns[number]
             kinds = cells.kinds
@@ -328,19 +336,29 @@ class _Batch:
                 rows.add(row)
         return rows
 
-    def _invalid(self, cells: Any) -> list[int]:
-        """The values that are not UTF-8: found by Arrow's own check, one by one only where there is one."""
-        offsets, values = self.walker.gathered(
-            self.data, cells.starts, cells.lengths, cells.size, np.int64 if self.style.large else np.int32
-        )
-        type_ = pa.large_binary() if self.style.large else pa.binary()
-        array = pa.Array.from_buffers(type_, len(offsets) - 1, [None, pa.py_buffer(offsets), values])
+    def _are_strings(self, number: int, copied: CopiedCells) -> bool:
+        kinds = np.frombuffer(copied.kinds, np.uint8)
+        if any((kinds == kind).any() for kind in self.plan.columns[number].valued if kind != _TEXT):
+            return False
+        return self._are_utf8(copied.starts, copied.values, len(kinds))
+
+    def _invalid(self, cells: Cells) -> list[int]:
+        """The values that are not UTF-8, looked at one by one only where there is one."""
+        index_type = np.int64 if self.style.large else np.int32
+        buffers = self.walker.gathered(self.data, cells.starts, cells.lengths, cells.size, index_type)
+        if self._are_utf8(buffers[0], buffers[1], len(cells.kinds)):
+            return []
+        valid = are_valid(self.data, cells.starts, cells.lengths, "utf-8")
+        return [int(cell) for cell in np.flatnonzero(~valid)]
+
+    def _are_utf8(self, offsets: Any, values: Any, count: int) -> bool:
+        """By Arrow's own check."""
+        binary, string = (pa.large_binary(), pa.large_string()) if self.style.large else (pa.binary(), pa.string())
         try:
-            array.cast(pa.large_string() if self.style.large else pa.string())
+            pa.Array.from_buffers(binary, count, [None, offsets, values]).cast(string)
         except pa.ArrowInvalid:
-            valid = are_valid(self.data, cells.starts, cells.lengths, "utf-8")
-            return [int(cell) for cell in np.flatnonzero(~valid)]
-        return []
+            return False
+        return True
 
     def _marks(self, walked: Walked) -> list[pa.Array]:
         """The errors and the bytes of the refused rows."""

@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest 958659ea90f02ca1.
+# Made for runtime files of digest c42381957aa70329.
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 
 from logicalrep.columnar.memory import (
     compiled,
+    copy_to,
     find_zero,
     inlined,
     int16,
@@ -29,7 +30,7 @@ from logicalrep.columnar.memory import (
     write4,
     write8,
 )
-from logicalrep.columnar.rows import COUNT, put1, put4, put8, put_cells, put_span
+from logicalrep.columnar.rows import COUNT, SIZE, begin_cells, put1, put4, put8, put_cells, put_span
 from logicalrep.columnar.utf8 import is_utf8
 from logicalrep.columnar.walked import FULL, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UTF8
 
@@ -69,7 +70,7 @@ ROLLBACK_END_LSN = 108
 ROLLBACK_TIMESTAMP = 112
 
 NEW_CELLS = 116
-OLD_CELLS = 121
+OLD_CELLS = 123
 
 
 @inlined
@@ -77,6 +78,7 @@ def _tuple_data(data: Any, offset: int, end: int, out: int, entry: int, cells: i
     """The values of a row, one for each column of its Relation, in that order."""
     cell = read8(out, entry + COUNT)
     kinds, starts, lengths = read8(out, cells + 1), read8(out, cells + 2), read8(out, cells + 3)
+    values, filled = read8(out, cells + 5), read8(out, entry + SIZE)
     size = 0
     if end - offset < 2:
         return REFUSED, cell, size
@@ -85,6 +87,8 @@ def _tuple_data(data: Any, offset: int, end: int, out: int, entry: int, cells: i
     if count < 0 or count > end - offset:
         return REFUSED, cell, size
     if count > read8(out, cells + 4) - cell:
+        return FULL, cell, size
+    if values != 0 and end - offset > read8(out, cells + 6) - filled:
         return FULL, cell, size
     for _ in range(count):
         if offset >= end:
@@ -104,8 +108,12 @@ def _tuple_data(data: Any, offset: int, end: int, out: int, entry: int, cells: i
         else:
             return REFUSED, cell, size
         write1(kinds, cell, kind)
-        write8(starts, cell, offset)
-        write4(lengths, cell, length)
+        if values != 0:
+            write4(starts, cell, filled + size)
+            copy_to(values, filled + size, data, offset, length)
+        else:
+            write8(starts, cell, offset)
+            write4(lengths, cell, length)
         offset += length
         size += length
         cell += 1
@@ -133,31 +141,22 @@ def _skip_column(data: Any, offset: int, end: int, count: int, facts: int) -> in
 
 
 @compiled
-def columns_items(
-    data: Any,
-    starts: int,
-    counts: int,
-    rows: int,
-    total: int,
-    ints1: int,
-    ints2: int,
-    ints4: int,
-    ints8: int,
-    spans: int,
-) -> None:
-    """The items of lists that were walked: their integers one field after the other, then where their texts are."""
+def columns_items(data: Any, spans: int, rows: int, total: int, block: int, sizes: int) -> None:
+    """The items of lists that were walked: for each field all integers, or the spans of all texts and their size."""
     item = 0
     for index in range(rows):
-        offset = read8(starts, index)
-        for _ in range(read8(counts, index)):
-            write1(ints1, 0 * total + item, uint8(data, offset))
+        offset = read8(spans, 3 * index + 1)
+        for _ in range(read8(spans, 3 * index + 2)):
+            write1(block + 32 * total, item, uint8(data, offset))
             offset += 1
-            write8(spans, 0 * total + item, offset)
             stop = find_zero(data, offset, len(data))
-            write8(spans, 1 * total + item, stop - offset)
+            write8(block + 0 * total, 3 * item, item)
+            write8(block + 0 * total, 3 * item + 1, offset)
+            write8(block + 0 * total, 3 * item + 2, stop - offset)
+            write8(sizes, 0, read8(sizes, 0) + stop - offset)
             offset = stop + 1
-            write4(ints4, 0 * total + item, uint32(data, offset))
-            write4(ints4, 1 * total + item, int32(data, offset + 4))
+            write4(block + 24 * total, item, uint32(data, offset))
+            write4(block + 28 * total, item, int32(data, offset + 4))
             offset += 8
             item += 1
 
@@ -684,8 +683,8 @@ def walk(
     row is no message; FULL if there is no room for its values, and the walk may go on from there with more.
     """
     while row < count:
-        write8(read8(out, NEW_CELLS), row, read8(out, NEW + COUNT))
-        write8(read8(out, OLD_CELLS), row, read8(out, OLD + COUNT))
+        begin_cells(out, NEW, NEW_CELLS, row)
+        begin_cells(out, OLD, OLD_CELLS, row)
         offset = read8(offsets, row)
         end = read8(offsets, row + 1)
         result = REFUSED
@@ -742,6 +741,6 @@ def walk(
         else:
             write1(status, row, REFUSED_BIT | (facts & 0x7F))
         row += 1
-    write8(read8(out, NEW_CELLS), row, read8(out, NEW + COUNT))
-    write8(read8(out, OLD_CELLS), row, read8(out, OLD + COUNT))
+    begin_cells(out, NEW, NEW_CELLS, row)
+    begin_cells(out, OLD, OLD_CELLS, row)
     return row, facts, TAKEN

@@ -26,8 +26,8 @@ _FIRST_WINDOW = 32
 _LARGEST_WINDOWS = 1 << 22
 
 
-def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints) -> Walked:
-    """As walk.walk, with equal results."""
+def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints, copies: bool) -> Walked:
+    """As walk.walk, with equal results; but it never copies."""
     count = len(offsets) - 1
     wrong = np.flatnonzero((offsets[1:] < offsets[:-1]) | (offsets[1:] > len(data)) | (offsets[:-1] < 0))
     if len(wrong):
@@ -414,7 +414,7 @@ def items(plan: Plan, column: Column, data: Ints, spans: Spans) -> dict[str, Int
             result[field.name] = (numbers + shift).astype(f"i{field.width}")
         else:
             starts, lengths = numbers.reshape(-1, 2).T
-            result[field.name] = Spans(np.arange(len(numbers)), starts, lengths)
+            result[field.name] = _spans(np.arange(len(starts)), starts, lengths)
     return result
 
 
@@ -445,9 +445,13 @@ def _fill(result: Walked, plan: Plan, readers: Mapping[int, _Reader]) -> None:
     for number, found in spans.items():
         rows, *places = (np.concatenate(parts) for parts in zip(*found, strict=False))
         order = np.argsort(rows)
-        result.spans[number] = Spans(rows[order], *(place[order] for place in places))
+        result.spans[number] = _spans(rows[order], *(place[order] for place in places))
     for number, found in cells.items():
         result.cells[number] = _cells(count, found)
+
+
+def _spans(rows: Ints, starts: Ints, lengths: Ints, ends: Ints | None = None) -> Spans:
+    return Spans(np.column_stack((rows, starts, lengths)).astype(np.int64, copy=False), int(lengths.sum()), ends)
 
 
 def _cells(count: int, found: list[tuple[Any, ...]]) -> Cells:
@@ -482,13 +486,13 @@ def _cells(count: int, found: list[tuple[Any, ...]]) -> Cells:
     )
 
 
-def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any) -> tuple[Ints, Any]:
+def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:
     """As walk.gathered, of values that do not overlap and come in the order of `data`."""
     count = len(starts)
     offsets = np.zeros(count + 1, index_type)
     np.cumsum(lengths, out=offsets[1:])
     if not size:
-        return offsets, pa.py_buffer(b"")
+        return pa.py_buffer(offsets), pa.py_buffer(b"")
     # An array in which every second value is a value, and those between are what lies between: Arrow copies the former.
     ends = np.empty(2 * count, index_type)
     ends[0::2], ends[1::2] = starts, starts + lengths
@@ -499,4 +503,19 @@ def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any
         [None, pa.py_buffer(ends), pa.py_buffer(data)],
     )
     taken = both.take(pa.array(np.arange(0, 2 * count, 2)))
-    return offsets, taken.buffers()[2].slice(0, size)
+    return pa.py_buffer(offsets), taken.buffers()[2].slice(0, size)
+
+
+def texts(data: Ints, spans: Spans, count: int, index_type: Any) -> tuple[Any, Any]:
+    """As walk.texts."""
+    _, values = gathered(data, spans.starts, spans.lengths, spans.size, index_type)
+    return lists(spans, count, index_type), values
+
+
+def lists(spans: Spans, count: int, index_type: Any) -> Any:
+    """As walk.lists."""
+    offsets: Ints = np.zeros(len(spans.found) + 1, index_type)
+    np.cumsum(spans.lengths, out=offsets[1:])
+    # The rows without a list have an empty one.
+    places = np.concatenate(([-1], spans.rows, [count]))
+    return pa.py_buffer(np.repeat(offsets, np.diff(places)))

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import compiled, copy, intrinsic, ir, read4, read8, types, write4, write8
+from logicalrep.columnar.memory import compiled, copy_to, inlined, intrinsic, ir, read4, read8, types, write4, write8
 
 COLUMN_ENTRIES = 4
-"""The address of the values or spans; that of the validity bitmap; how many spans or cells there are; their bytes."""
+"""The address of the values or spans; that of the validity bitmap; how many spans or cells there are; their bytes, or
+the items of their lists.
+"""
 
 ADDRESS, VALIDITY, COUNT, SIZE = range(COLUMN_ENTRIES)
 
-CELLS_ENTRIES = 5
-"""The addresses of the offsets, the kinds, the starts and the lengths of rows' values; for how many there is room."""
+CELLS_ENTRIES = 7
+"""The addresses of the offsets, the kinds, the starts and the lengths of rows' values; for how many there is room; the
+address to copy their bytes to, and for how many of them there is room.
+
+Where that address is 0 nothing is copied. Where they are copied there are no lengths; the offsets and the starts are
+integers of 32 bits then, and the starts say where each begins in the copy.
+"""
 
 
 def _put(width: int) -> Any:
@@ -74,6 +81,8 @@ def put_span(typing_context: Any, out: Any, entry: Any, row: Any, start: Any, le
         for index, value in enumerate((row, start, length)):
             builder.store(value, builder.gep(span, [long(index)]))
         builder.store(builder.add(count, long(1)), filled)
+        sizes = _entry(builder, out, entry, SIZE)
+        builder.store(builder.add(builder.load(sizes), length), sizes)
         _mark(builder, out, entry, row)
         return context.get_dummy_value()
 
@@ -95,6 +104,15 @@ def put_cells(typing_context: Any, out: Any, entry: Any, row: Any, count: Any, s
     return types.void(*[types.int64] * 5), generate
 
 
+@inlined
+def begin_cells(out: int, entry: int, cells: int, row: int) -> None:
+    """Say where a row's values begin: behind those that there are."""
+    if read8(out, cells + 5) != 0:
+        write4(read8(out, cells), row, read8(out, entry + COUNT))
+    else:
+        write8(read8(out, cells), row, read8(out, entry + COUNT))
+
+
 @compiled
 def scan(data: Any, offsets: int, count: int, tags: int) -> int:
     """Count the messages by their first byte; the row whose offsets do not lie within the data, or -1."""
@@ -112,25 +130,54 @@ def scan(data: Any, offsets: int, count: int, tags: int) -> int:
     return -1
 
 
-@compiled
-def gather4(data: Any, starts: int, lengths: int, count: int, offsets: int, values: Any) -> None:
-    """Copy the bytes of values together; `offsets` is one longer, of 32 bits, and says where each begins."""
-    end = 0
-    for index in range(count):
-        length = read4(lengths, index)
-        write4(offsets, index, end)
-        copy(values, end, data, read8(starts, index), length, len(values))
-        end += length
-    write4(offsets, count, end)
+@inlined
+def _put_offset(offsets: int, index: int, value: int, large: bool) -> None:
+    if large:
+        write8(offsets, index, value)
+    else:
+        write4(offsets, index, value)
 
 
 @compiled
-def gather8(data: Any, starts: int, lengths: int, count: int, offsets: int, values: Any) -> None:
-    """The same with offsets of 64 bits."""
+def gather(data: Any, starts: int, lengths: int, count: int, offsets: int, large: bool, values: int) -> None:
+    """Copy the bytes of values together, with SLACK bytes of room behind them.
+
+    `offsets` is one longer, of 32 bits or, if `large`, of 64, and says where each begins.
+    """
     end = 0
     for index in range(count):
         length = read4(lengths, index)
-        write8(offsets, index, end)
-        copy(values, end, data, read8(starts, index), length, len(values))
+        _put_offset(offsets, index, end, large)
+        copy_to(values, end, data, read8(starts, index), length)
         end += length
-    write8(offsets, count, end)
+    _put_offset(offsets, count, end, large)
+
+
+@compiled
+def gather_texts(data: Any, spans: int, count: int, rows: int, offsets: int, large: bool, values: int) -> None:
+    """The same for spans, of which not each row has one; the offsets are those of all rows."""
+    row = end = 0
+    for index in range(count):
+        while row <= read8(spans, 3 * index):
+            _put_offset(offsets, row, end, large)
+            row += 1
+        length = read8(spans, 3 * index + 2)
+        copy_to(values, end, data, read8(spans, 3 * index + 1), length)
+        end += length
+    while row <= rows:
+        _put_offset(offsets, row, end, large)
+        row += 1
+
+
+@compiled
+def spread_lists(spans: int, count: int, rows: int, offsets: int, large: bool) -> None:
+    """The offsets of all rows into the items of the lists that some of them have."""
+    row = end = 0
+    for index in range(count):
+        while row <= read8(spans, 3 * index):
+            _put_offset(offsets, row, end, large)
+            row += 1
+        end += read8(spans, 3 * index + 2)
+    while row <= rows:
+        _put_offset(offsets, row, end, large)
+        row += 1

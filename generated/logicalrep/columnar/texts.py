@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.columnar.walked import Ints
@@ -35,14 +36,14 @@ def are_valid(data: Ints, starts: Ints, lengths: Ints, encoding: str) -> NDArray
     return result
 
 
-def transcoded(offsets: Ints, values: Any, encoding: str) -> tuple[Ints, bytes]:
-    """Texts that lie together, in UTF-8: the new offsets and the new bytes."""
+def transcoded(offsets: Ints, values: Any, encoding: str) -> tuple[Any, Any]:
+    """Texts that lie together, in UTF-8: buffers of the new offsets and the new bytes."""
     buffer = _bytes(values)
     places = offsets.tolist()
-    texts = [str(buffer[start:end], encoding).encode() for start, end in pairwise(places)]
+    texts = [str(buffer[start:end], encoding).encode() if start < end else b"" for start, end in pairwise(places)]
     new = np.zeros(len(offsets), offsets.dtype)
     np.cumsum([len(text) for text in texts], out=new[1:])
-    return new, b"".join(texts)
+    return pa.py_buffer(new), pa.py_buffer(b"".join(texts))
 
 
 def _bytes(data: Any) -> memoryview:

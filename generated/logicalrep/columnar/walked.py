@@ -35,12 +35,28 @@ UNIX_EPOCH = 946_684_800_000_000
 class Spans:
     """Where values of varying length are, those of the rows that have one."""
 
-    rows: Ints
-    starts: Ints
-    lengths: Ints
-    """In bytes; of a list, the number of its items."""
+    found: Ints
+    """Three integers of 64 bits for each: its row, where it begins in the batch's data, and how many bytes it has; of a
+    list, how many items."""
+    size: int
+    """How many bytes or items there are in all."""
     ends: Ints | None = None
     """Where lists end, from the walker that cannot do without."""
+
+    @property
+    def rows(self) -> Ints:
+        """The rows that have one."""
+        return self.found[:, 0]
+
+    @property
+    def starts(self) -> Ints:
+        """Where each begins."""
+        return self.found[:, 1]
+
+    @property
+    def lengths(self) -> Ints:
+        """How many bytes or items each has."""
+        return self.found[:, 2]
 
 
 @dataclass(slots=True)
@@ -57,6 +73,20 @@ class Cells:
     """How many bytes each has."""
     size: int
     """How many bytes they have together."""
+
+
+@dataclass(slots=True)
+class CopiedCells:
+    """The values of rows, where the walk has copied them: buffers for Arrow."""
+
+    offsets: Any
+    """For each message the first of its values; one more than there are messages."""
+    kinds: Any
+    """Their kinds as bytes."""
+    starts: Any
+    """Where each begins among the bytes and, last, where all end."""
+    values: Any
+    """Their bytes."""
 
 
 @dataclass(slots=True)
@@ -79,6 +109,8 @@ class Walked:
     """By the column's number."""
     cells: dict[int, Cells] = field(default_factory=dict)
     """By the column's number."""
+    copied: dict[int, CopiedCells] = field(default_factory=dict)
+    """By the column's number, of all that would be in `cells` otherwise."""
     validity: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
     """By the column's number: which messages have it, in bits as in Arrow."""
 
