@@ -216,6 +216,11 @@ class _Kernel:
         found = {column.part: column for column in self.columns if column.kind == "items"}
         return [(self.parts[name], steps(self.protocol, self.parts[name].fields), found[name]) for name in found]
 
+    def spans_of(self, message: MessageSource) -> list[ColumnSource]:
+        """The columns of a message whose values have no fixed width, but for those of rows."""
+        columns = [self.columns[number] for number in message.columns.values()]
+        return [column for column in columns if not column.is_fixed and column.kind != "cells"]
+
     def column(self, message: MessageSource, row: Field) -> ColumnSource | None:
         """The column of a field; None if it has none."""
         number = message.columns.get(row.name)

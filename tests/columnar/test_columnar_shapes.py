@@ -11,7 +11,7 @@ import pytest
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
 from logicalrep.columnar import Session, batch_schema, decode_batch
 from logicalrep.v1 import NullValue, Text, TupleData, UnchangedToast
-from tests.columnar.expected import rows_of
+from tests.columnar.expected import check, rows_of
 
 BACKENDS = pytest.mark.parametrize("backend", ["numba", "numpy"])
 SESSION = Session(version=1)
@@ -103,6 +103,22 @@ def test_many_small_values_take_more_room_than_was_made_first(backend: str) -> N
             {"values": 110, "counts": 300_000},
             {"values": 117, "counts": 300_000},
         ]
+
+
+@BACKENDS
+@pytest.mark.parametrize("order", [1, -1])
+def test_batches_unlike_the_last_one_take_other_room(backend: str, order: int) -> None:
+    batches = [
+        [v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=TransactionId(1)).build()] * 1100,
+        [insert(*[NullValue()] * 50)] * 100,
+        [insert(Text(b"x" * 5000))] * 100,
+        [v1.Origin(origin_lsn=Lsn(1), name="o").build()] * 1100,
+        [v1.Truncate(options=0, relation_ids=(Oid(1),) * 3).build()] * 1100,
+        [insert(*[Text(b"")] * 50), v1.Origin(origin_lsn=Lsn(1), name="p").build()] * 600,
+        [],
+    ]
+    for messages in batches[::order] * 2:
+        check(messages, SESSION, backend=backend)
 
 
 @BACKENDS

@@ -10,12 +10,15 @@ from typing import Any
 
 from logicalrep.columnar.memory import compiled, copy_to, inlined, intrinsic, ir, read4, read8, types, write4, write8
 
-COLUMN_ENTRIES = 4
+COLUMN_ENTRIES = 5
 """The address of the values or spans; that of the validity bitmap; how many spans or cells there are; their bytes, or
-the items of their lists.
+the items of their lists; for how many spans there is room.
 """
 
-ADDRESS, VALIDITY, COUNT, SIZE = range(COLUMN_ENTRIES)
+ADDRESS, VALIDITY, COUNT, SIZE, ROOM = range(COLUMN_ENTRIES)
+
+SEEN = 2
+"""In the table of tags that are known, which are not 0: the batch has it."""
 
 CELLS_ENTRIES = 7
 """The addresses of the offsets, the kinds, the starts and the lengths of rows' values; for how many there is room; the
@@ -110,23 +113,6 @@ def begin_cells(out: int, entry: int, cells: int, row: int) -> None:
         write4(read8(out, cells), row, read8(out, entry + COUNT))
     else:
         write8(read8(out, cells), row, read8(out, entry + COUNT))
-
-
-@compiled
-def scan(data: Any, offsets: int, count: int, tags: int) -> int:
-    """Count the messages by their first byte; the row whose offsets do not lie within the data, or -1."""
-    end = read8(offsets, 0)
-    if end < 0:
-        return 0
-    for row in range(count):
-        start = end
-        end = read8(offsets, row + 1)
-        if end < start or end > len(data):
-            return row
-        if start < end:
-            tag = data[start]
-            write8(tags, tag, read8(tags, tag) + 1)
-    return -1
 
 
 @inlined

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import threading
-from functools import lru_cache
+from collections import defaultdict
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,24 +13,26 @@ import pyarrow as pa
 
 from logicalrep.columnar.memory import SLACK
 from logicalrep.columnar.plan import Column, Plan
+from logicalrep.columnar.rooms import ROOMS, Copies, Scratch
 from logicalrep.columnar.rows import (
     ADDRESS,
     CELLS_ENTRIES,
     COLUMN_ENTRIES,
     COUNT,
+    ROOM,
+    SEEN,
     SIZE,
     VALIDITY,
     gather,
     gather_texts,
-    scan,
     spread_lists,
 )
 from logicalrep.columnar.walked import (
     FULL,
     REFUSED,
     REFUSED_BIT,
-    Cells,
-    CopiedCells,
+    TAKEN,
+    UNKNOWN,
     Ints,
     Spans,
     Walked,
@@ -39,15 +42,6 @@ from logicalrep.columnar.walked import (
 
 _ALIGNED = 64
 _SPAN_WIDTH = 24
-
-# A value takes 17 bytes of a message in an ordinary table of numbers and short texts, its kind and length included.
-_BYTES_PER_CELL = 10
-_FEWEST_CELLS = 1 << 15
-_FEWEST_COPIES = 1 << 8
-# The next batch is taken to have so much more of values than the last one.
-_MORE = 1.125
-# A larger batch's scratch is given back when it is done.
-_MOST_CELLS_KEPT = 1 << 22
 
 
 def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints, copies: bool) -> Walked:
@@ -59,39 +53,78 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
     Raises:
         ValueError: an offset lies outside of the data or before the one in front of it.
     """
-    kernel = _kernel(plan)
-    count = len(offsets) - 1
     offsets = np.ascontiguousarray(offsets)
-    where = address(offsets), count
-    tag_counts = np.zeros(256, np.int64)
-    wrong = scan(data, *where, address(tag_counts))
-    if wrong >= 0:
-        raise ValueError(f"the offsets of message {wrong} do not lie within the batch's data")
-    arrays = _Arrays(plan, tag_counts, count, int(offsets[-1] - offsets[0]), copies)
-    arrays.status[refused] = REFUSED_BIT
-    places = *where, arrays.tags_address, arrays.status_address
-    row, result = 0, FULL
-    while result == FULL:
-        row, facts, result = kernel.walk(data, *places, row, facts, stops, arrays.address)
-        if result == FULL:
-            arrays.grow()
-    return arrays.walked(row, facts, result == REFUSED)
+    usual = _usual.of[plan]
+    while True:
+        arrays = _Arrays(_layout(plan, usual.tags, len(offsets) - 1), data, offsets, copies)
+        arrays.status[refused] = REFUSED_BIT
+        row, after, result = arrays.walk(facts, stops)
+        if result == UNKNOWN:
+            usual.add(int(data[offsets[row]]))
+        else:
+            break
+    if result != TAKEN:
+        _check(data, offsets)
+    seen = arrays.seen()
+    usual.was(seen)
+    return arrays.walked(seen, row, after, result == REFUSED)
 
 
-@lru_cache(16)
+def _check(data: Ints, offsets: Ints) -> None:
+    wrong = np.flatnonzero((offsets[1:] < offsets[:-1]) | (offsets[1:] > len(data)) | (offsets[:-1] < 0))
+    if len(wrong):
+        raise ValueError(f"the offsets of message {wrong[0]} do not lie within the batch's data")
+
+
+@cache
 def _kernel(plan: Plan) -> Any:
     return importlib.import_module(plan.kernel)
 
 
-class _Layout:
-    """Where each column of a batch lies in one block, for the kinds of messages and the number of them that it has."""
+class _Usual:
+    """The tags that a thread's batches have had of late: another one is met with by a walk from the start."""
 
-    def __init__(self, plan: Plan, present: bytes, count: int) -> None:
-        numbers = {number for tag in present if tag in plan.messages for number in plan.messages[tag].columns.values()}
+    def __init__(self) -> None:
+        self.tags = b""
+        self._batches = 0
+
+    def add(self, tag: int) -> None:
+        """One more that a batch has."""
+        self.tags = bytes(sorted({*self.tags, tag}))
+
+    def was(self, seen: bytes) -> None:
+        """The tags of a batch; those that have not come for long are forgotten, as their columns take room."""
+        self._batches += 1
+        if self._batches == _BATCHES_KNOWN:
+            self._batches = 0
+            self.tags = seen
+
+
+_BATCHES_KNOWN = 256
+
+
+class _UsualTags(threading.local):
+    """By the plan, what a thread knows of its batches."""
+
+    def __init__(self) -> None:
+        self.of: defaultdict[Plan, _Usual] = defaultdict(_Usual)
+
+
+_usual = _UsualTags()
+
+
+class _Layout:
+    """Where each column of a batch lies in one block, for the tags and the number of messages that it can have."""
+
+    def __init__(self, plan: Plan, tags: bytes, count: int) -> None:
+        self.plan = plan
+        self.count = count
+        numbers = _numbers(plan, tags)
+        # By tag, whether it may come: what is no message's is refused without a column.
+        self.known = np.array([tag not in plan.messages or tag in tags for tag in range(256)], np.uint8)
         # Each column begins at a multiple of 64 bytes, as Arrow would have it.
         stride = -(-count // _ALIGNED) * _ALIGNED
         bitmap = -(-count // (8 * _ALIGNED)) * _ALIGNED
-        self.columns = [(number, plan.columns[number]) for number in sorted(numbers)]
         self.table = np.zeros(COLUMN_ENTRIES * len(plan.columns), np.int64)
         self.in_block = np.zeros(len(self.table), np.int64)
         # Of each column the slice of its bitmap; of those of fixed width that of their values, and their dtype.
@@ -100,7 +133,8 @@ class _Layout:
         # First the tags, then whether each message was refused.
         self.status = stride
         place = 2 * stride
-        for number, column in self.columns:
+        for number in sorted(numbers):
+            column = plan.columns[number]
             entry = COLUMN_ENTRIES * number
             self.bitmaps.append((number, slice(place, place + (count + 7) // 8)))
             self.in_block[entry + VALIDITY] = 1
@@ -113,183 +147,106 @@ class _Layout:
                 self.fixed.append((number, values, np.dtype(f"i{column.width}")))
                 place += column.width * stride
         self.size = place
+        self.spans = [number for number in sorted(numbers) if plan.columns[number].kind in _IN_SPANS]
         self.cells = [
             (number, number in numbers) for number, column in enumerate(plan.columns) if column.kind == "cells"
         ]
-        spans = [number for number, column in self.columns if not column.is_fixed and column.kind != "cells"]
-        # The tags whose messages have each of them.
-        self.span_tags = [
-            (number, [tag for tag in present if tag in plan.messages and number in plan.messages[tag].columns.values()])
-            for number in spans
-        ]
 
 
+_IN_SPANS = ("text", "bytes", "ints", "items")
 _layout = lru_cache(64)(_Layout)
+
+
+@lru_cache(256)
+def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
+    """The numbers of the columns that messages with these tags have."""
+    return frozenset(number for tag in tags if tag in plan.messages for number in plan.messages[tag].columns.values())
 
 
 class _Arrays:
     """What a kernel writes to, for the columns that the batch's messages can have."""
 
-    def __init__(self, plan: Plan, tag_counts: Ints, count: int, size: int, copies: bool) -> None:
-        present = np.flatnonzero(tag_counts).astype(np.uint8).tobytes()
-        self.layout = layout = _layout(plan, present, count)
-        self.count = count
+    def __init__(self, layout: _Layout, data: Ints, offsets: Ints, copies: bool) -> None:
+        self.layout = layout
+        self.data = data
+        self.offsets = offsets
         self.block = zeros(layout.size, np.uint8)
-        self.tags_address = address(self.block)
-        self.status_address = self.tags_address + layout.status
-        self.status = self.block[layout.status : layout.status + count]
-        columns = layout.table + layout.in_block * self.tags_address
-        self.spans: list[tuple[int, Ints]] = []
-        counts = dict(zip(present, tag_counts[tag_counts > 0].tolist(), strict=True))
-        for number, tags in layout.span_tags:
-            found = np.empty((sum(counts[tag] for tag in tags), 3), np.int64)
-            columns[COLUMN_ENTRIES * number + ADDRESS] = address(found)
-            self.spans.append((number, found))
-        room_for_cells = _room_for_copies if copies else _scratch
-        self.cells = [
-            (number, room_for_cells(index, count, size if is_present else 0))
+        self.status = self.block[layout.status : layout.status + layout.count]
+        self.known = layout.known.copy()
+        self._block = address(self.block)
+        columns = layout.table + layout.in_block * self._block
+        self.spans: dict[int, Ints] = {}
+        for number in layout.spans:
+            self._enter_spans(columns, number, ROOMS.spans(number))
+        size = max(int(offsets[-1] - offsets[0]), 0)
+        make = ROOMS.copies if copies else ROOMS.scratch
+        self.cells: list[tuple[int, Copies | Scratch]] = [
+            (number, make(index, layout.count, size if is_present else 0))
             for index, (number, is_present) in enumerate(layout.cells)
         ]
-        self.table = np.concatenate([columns, *(scratch.entries for _, scratch in self.cells)])
-        self.address = address(self.table)
+        self.table = np.concatenate([columns, *(room.entries for _, room in self.cells)])
 
-    def grow(self) -> None:
-        """Make twice the room for rows' values: the kernel does not say for which."""
-        for number, scratch in self.cells:
-            entry = COLUMN_ENTRIES * number
-            scratch.grow(int(self.table[entry + COUNT]), int(self.table[entry + SIZE]))
-        entries = [scratch.entries for _, scratch in self.cells]
-        self.table[-CELLS_ENTRIES * len(entries) :] = np.concatenate(entries)
+    def walk(self, facts: int, stops: bool) -> tuple[int, int, int]:
+        """Let the kernel walk from the first row on, with more room where it has too little; as it returns."""
+        where = address(self.offsets), self.layout.count, self._block, self._block + self.layout.status
+        places = *where, address(self.known)
+        kernel = _kernel(self.layout.plan)
+        row, result = 0, FULL
+        while result == FULL:
+            row, facts, result = kernel.walk(self.data, *places, row, facts, stops, address(self.table))
+            if result == FULL:
+                self._grow()
+        return row, facts, result
 
-    def walked(self, count: int, facts: int, stopped: bool) -> Walked:
-        """What was found, once the walk is at its end."""
+    def _grow(self) -> None:
+        """Make twice the room for the spans that have none left; or for rows' values, if it was not for spans."""
+        full = [number for number in self.layout.spans if self._filled(number) == self.table[self._entry(number, ROOM)]]
+        for number in full:
+            self._enter_spans(self.table, number, ROOMS.more_spans(number))
+        if not full:
+            for number, room in self.cells:
+                room.grow(self._filled(number), int(self.table[self._entry(number, SIZE)]))
+            entries = [room.entries for _, room in self.cells]
+            self.table[-CELLS_ENTRIES * len(entries) :] = np.concatenate(entries)
+
+    def _enter_spans(self, table: Ints, number: int, found: tuple[Ints, int]) -> None:
+        entry = COLUMN_ENTRIES * number
+        self.spans[number], table[entry + ADDRESS] = found
+        table[entry + ROOM] = len(found[0])
+
+    def _entry(self, number: int, part: int) -> int:
+        return COLUMN_ENTRIES * number + part
+
+    def _filled(self, number: int) -> int:
+        return int(self.table[self._entry(number, COUNT)])
+
+    def seen(self) -> bytes:
+        """The tags of the messages that were walked."""
+        return np.flatnonzero(self.known == SEEN).astype(np.uint8).tobytes()
+
+    def walked(self, seen: bytes, count: int, facts: int, stopped: bool) -> Walked:
+        """What was found, once the walk is at its end, in the columns of the messages that came."""
+        layout = self.layout
         result = Walked(count, self.block[:count], self.status[:count], facts, stopped)
-        filled = self.table[COUNT : len(self.layout.table) : COLUMN_ENTRIES].tolist()
-        sizes = self.table[SIZE : len(self.layout.table) : COLUMN_ENTRIES].tolist()
-        for number, bits in self.layout.bitmaps:
-            result.validity[number] = self.block[bits]
-        for number, values, dtype in self.layout.fixed:
-            result.fixed[number] = self.block[values].view(dtype)
-        if count < self.count:
+        there = _numbers(layout.plan, seen)
+        filled = self.table[COUNT : len(layout.table) : COLUMN_ENTRIES].tolist()
+        sizes = self.table[SIZE : len(layout.table) : COLUMN_ENTRIES].tolist()
+        for number, bits in layout.bitmaps:
+            if number in there:
+                result.validity[number] = self.block[bits]
+        for number, values, dtype in layout.fixed:
+            if number in there:
+                result.fixed[number] = self.block[values].view(dtype)
+        if count < layout.count:
             result.validity = {number: bits[: (count + 7) // 8] for number, bits in result.validity.items()}
             result.fixed = {number: values[:count] for number, values in result.fixed.items()}
-        for number, found in self.spans:
-            result.spans[number] = Spans(found[: filled[number]], sizes[number])
-        for number, scratch in self.cells:
-            if number in result.validity:
-                scratch.give(result, number, count, filled[number], sizes[number])
+        for number, found in self.spans.items():
+            if number in there:
+                result.spans[number] = Spans(found[: filled[number]], sizes[number])
+        for number, room in self.cells:
+            if number in there:
+                room.give(result, number, count, filled[number], sizes[number])
         return result
-
-
-class _Scratch:
-    """Room for the values of one column of rows, used again for the thread's next batch."""
-
-    def __init__(self) -> None:
-        self.offsets = np.empty(0, np.int64)
-        self.kinds = np.empty(0, np.uint8)
-        self.starts = np.empty(0, np.int64)
-        self.lengths = np.empty(0, np.uint32)
-        self.entries = np.zeros(CELLS_ENTRIES, np.int64)
-
-    def prepare(self, count: int, capacity: int) -> None:
-        if len(self.offsets) <= count:
-            self.offsets = np.empty(2 * count + 1, np.int64)
-            self._enter()
-        if len(self.starts) < capacity:
-            self._resize(max(capacity, _FEWEST_CELLS), 0)
-            self._enter()
-
-    def grow(self, filled: int, size: int) -> None:
-        """Make twice the room, and keep what is there."""
-        self._resize(2 * len(self.starts) + _FEWEST_CELLS, filled)
-        self._enter()
-
-    def _resize(self, capacity: int, filled: int) -> None:
-        for name in ("kinds", "starts", "lengths"):
-            old = getattr(self, name)
-            new = np.empty(capacity, old.dtype)
-            new[:filled] = old[:filled]
-            setattr(self, name, new)
-
-    def _enter(self) -> None:
-        addresses = [address(array) for array in (self.offsets, self.kinds, self.starts, self.lengths)]
-        self.entries[:] = (*addresses, len(self.starts), 0, 0)
-
-    def give(self, result: Walked, number: int, count: int, filled: int, size: int) -> None:
-        """What was found; only until the thread's next batch."""
-        result.cells[number] = Cells(
-            self.offsets[: count + 1], self.kinds[:filled], self.starts[:filled], self.lengths[:filled], size
-        )
-
-
-class _Shares:
-    """Of the bytes of a thread's last batch how many were of values, and how many values there were for each."""
-
-    def __init__(self) -> None:
-        self.bytes = 1.0
-        self.cells = 1 / _BYTES_PER_CELL
-
-
-class _Copies:
-    """Buffers for the values of one column of rows, to be Arrow's; with room for somewhat more than there were last."""
-
-    def __init__(self, shares: _Shares, count: int, size: int) -> None:
-        self.shares = shares
-        self.batch_size = size
-        self.offsets = pa.allocate_buffer(4 * (count + 1), resizable=True)
-        self.capacity = int(size * shares.cells * _MORE) + _FEWEST_COPIES
-        self.size = min(int(size * shares.bytes * _MORE) + _FEWEST_COPIES, size)
-        self.kinds = pa.allocate_buffer(self.capacity, resizable=True)
-        self.starts = pa.allocate_buffer(4 * (self.capacity + 1), resizable=True)
-        self.values = pa.allocate_buffer(self.size + SLACK, resizable=True)
-        self.entries = self._entries()
-
-    def grow(self, filled: int, size: int) -> None:
-        """Make twice the room, and keep what is there."""
-        self.capacity = 2 * self.capacity
-        self.size = min(2 * self.size, self.batch_size)
-        self._resize(self.capacity, self.size + SLACK)
-        self.entries = self._entries()
-
-    def _resize(self, capacity: int, size: int) -> None:
-        self.kinds.resize(capacity, shrink_to_fit=True)
-        self.starts.resize(4 * (capacity + 1), shrink_to_fit=True)
-        self.values.resize(size, shrink_to_fit=True)
-
-    def _entries(self) -> list[int]:
-        offsets, kinds, starts = self.offsets.address, self.kinds.address, self.starts.address
-        return [offsets, kinds, starts, 0, self.capacity, self.values.address, self.size]
-
-    def give(self, result: Walked, number: int, count: int, filled: int, size: int) -> None:
-        """What was found, in no more memory than it takes."""
-        if self.batch_size:
-            self.shares.cells, self.shares.bytes = filled / self.batch_size, size / self.batch_size
-        self._resize(filled, size)
-        np.frombuffer(self.starts, np.int32)[filled] = size
-        self.offsets.resize(4 * (count + 1))
-        result.copied[number] = CopiedCells(self.offsets, self.kinds, self.starts, self.values)
-
-
-_local = threading.local()
-
-
-def _scratch(index: int, count: int, size: int) -> _Scratch:
-    """The thread's scratch for the index-th column of rows."""
-    kept: list[_Scratch] = _local.__dict__.setdefault("kept", [])
-    while len(kept) <= index:
-        kept.append(_Scratch())
-    if max(len(kept[index].starts), len(kept[index].offsets)) > _MOST_CELLS_KEPT:
-        kept[index] = _Scratch()
-    kept[index].prepare(count, size // _BYTES_PER_CELL)
-    return kept[index]
-
-
-def _room_for_copies(index: int, count: int, size: int) -> _Copies:
-    """Buffers for the index-th column of rows."""
-    shares: list[_Shares] = _local.__dict__.setdefault("shares", [])
-    while len(shares) <= index:
-        shares.append(_Shares())
-    return _Copies(shares[index], count, size)
 
 
 def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:

@@ -144,7 +144,7 @@ class WalkedBatch:
     offsets: Ints
     """Where each message begins in `data` and, last, where all end."""
     walked: Walked
-    """What is where. The places of rows' values are good until the thread's next batch."""
+    """What is where. The places of texts, lists and rows' values are good until the thread's next batch."""
     columns: tuple[Column, ...]
     """What the columns' numbers in `walked` stand for."""
     numbers: Mapping[str, int]

@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest c42381957aa70329.
+# Made for runtime files of digest 6cee929254b15ae3.
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from logicalrep.columnar.memory import (
     write4,
     write8,
 )
-from logicalrep.columnar.rows import COUNT, SIZE, begin_cells, put1, put4, put8, put_cells, put_span
+from logicalrep.columnar.rows import COUNT, ROOM, SEEN, SIZE, begin_cells, put1, put4, put8, put_cells, put_span
 from logicalrep.columnar.utf8 import is_utf8
-from logicalrep.columnar.walked import FULL, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UTF8
+from logicalrep.columnar.walked import FULL, OUTSIDE, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UNKNOWN, UTF8
 
 STREAMING = 1
 TWO_PHASE = 2
@@ -40,39 +40,39 @@ PARALLEL = 4
 
 # Each column's first entry in the table of addresses.
 FINAL_LSN = 0
-COMMIT_TIMESTAMP = 4
-XID = 8
-FLAGS = 12
-MESSAGE_LSN = 16
-PREFIX = 20
-CONTENT = 24
-COMMIT_LSN = 28
-END_LSN = 32
-ORIGIN_LSN = 36
-NAME = 40
-RELATION_ID = 44
-NAMESPACE = 48
-REPLICA_IDENTITY = 52
-COLUMNS = 56
-TYPE_ID = 60
-NEW = 64
-OLD_KIND = 68
-OLD = 72
-OPTIONS = 76
-RELATION_IDS = 80
-FIRST_SEGMENT = 84
-SUBXID = 88
-ABORT_LSN = 92
-ABORT_TIMESTAMP = 96
-PREPARE_LSN = 100
-PREPARE_TIMESTAMP = 104
-GID = 108
-PREPARE_END_LSN = 112
-ROLLBACK_END_LSN = 116
-ROLLBACK_TIMESTAMP = 120
+COMMIT_TIMESTAMP = 5
+XID = 10
+FLAGS = 15
+MESSAGE_LSN = 20
+PREFIX = 25
+CONTENT = 30
+COMMIT_LSN = 35
+END_LSN = 40
+ORIGIN_LSN = 45
+NAME = 50
+RELATION_ID = 55
+NAMESPACE = 60
+REPLICA_IDENTITY = 65
+COLUMNS = 70
+TYPE_ID = 75
+NEW = 80
+OLD_KIND = 85
+OLD = 90
+OPTIONS = 95
+RELATION_IDS = 100
+FIRST_SEGMENT = 105
+SUBXID = 110
+ABORT_LSN = 115
+ABORT_TIMESTAMP = 120
+PREPARE_LSN = 125
+PREPARE_TIMESTAMP = 130
+GID = 135
+PREPARE_END_LSN = 140
+ROLLBACK_END_LSN = 145
+ROLLBACK_TIMESTAMP = 150
 
-NEW_CELLS = 124
-OLD_CELLS = 131
+NEW_CELLS = 155
+OLD_CELLS = 162
 
 
 @inlined
@@ -212,6 +212,10 @@ def _message(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
     offset += content_length
     if offset != end:
         return REFUSED
+    if read8(out, PREFIX + COUNT) >= read8(out, PREFIX + ROOM):
+        return FULL
+    if read8(out, CONTENT + COUNT) >= read8(out, CONTENT + ROOM):
+        return FULL
     if facts & STREAMING:
         put4(out, XID, row, xid)
     put1(out, FLAGS, row, flags)
@@ -256,6 +260,8 @@ def _origin(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
     offset += 1
     if offset != end:
         return REFUSED
+    if read8(out, NAME + COUNT) >= read8(out, NAME + ROOM):
+        return FULL
     put8(out, ORIGIN_LSN, row, origin_lsn)
     put_span(out, NAME, row, name, name_size)
     return TAKEN
@@ -298,6 +304,12 @@ def _relation(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
         return REFUSED
     if offset != end:
         return REFUSED
+    if read8(out, NAMESPACE + COUNT) >= read8(out, NAMESPACE + ROOM):
+        return FULL
+    if read8(out, NAME + COUNT) >= read8(out, NAME + ROOM):
+        return FULL
+    if read8(out, COLUMNS + COUNT) >= read8(out, COLUMNS + ROOM):
+        return FULL
     if facts & STREAMING:
         put4(out, XID, row, xid)
     put4(out, RELATION_ID, row, relation_id)
@@ -334,6 +346,10 @@ def _type(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> i
     offset += 1
     if offset != end:
         return REFUSED
+    if read8(out, NAMESPACE + COUNT) >= read8(out, NAMESPACE + ROOM):
+        return FULL
+    if read8(out, NAME + COUNT) >= read8(out, NAME + ROOM):
+        return FULL
     if facts & STREAMING:
         put4(out, XID, row, xid)
     put4(out, TYPE_ID, row, type_id)
@@ -459,6 +475,8 @@ def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
     offset += relation_count * 4
     if offset != end:
         return REFUSED
+    if read8(out, RELATION_IDS + COUNT) >= read8(out, RELATION_IDS + ROOM):
+        return FULL
     if facts & STREAMING:
         put4(out, XID, row, xid)
     put1(out, OPTIONS, row, options)
@@ -558,6 +576,8 @@ def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: 
     offset += 1
     if offset != end:
         return REFUSED
+    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+        return FULL
     put8(out, PREPARE_LSN, row, prepare_lsn)
     put8(out, END_LSN, row, end_lsn)
     put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
@@ -587,6 +607,8 @@ def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
     offset += 1
     if offset != end:
         return REFUSED
+    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+        return FULL
     put8(out, PREPARE_LSN, row, prepare_lsn)
     put8(out, END_LSN, row, end_lsn)
     put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
@@ -616,6 +638,8 @@ def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out
     offset += 1
     if offset != end:
         return REFUSED
+    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+        return FULL
     put8(out, COMMIT_LSN, row, commit_lsn)
     put8(out, END_LSN, row, end_lsn)
     put8(out, COMMIT_TIMESTAMP, row, commit_timestamp + UNIX_EPOCH)
@@ -646,6 +670,8 @@ def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, o
     offset += 1
     if offset != end:
         return REFUSED
+    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+        return FULL
     put8(out, PREPARE_END_LSN, row, prepare_end_lsn)
     put8(out, ROLLBACK_END_LSN, row, rollback_end_lsn)
     put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
@@ -676,6 +702,8 @@ def _stream_prepare(data: Any, offset: int, end: int, row: int, facts: int, out:
     offset += 1
     if offset != end:
         return REFUSED
+    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+        return FULL
     put8(out, PREPARE_LSN, row, prepare_lsn)
     put8(out, END_LSN, row, end_lsn)
     put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
@@ -686,24 +714,34 @@ def _stream_prepare(data: Any, offset: int, end: int, row: int, facts: int, out:
 
 @compiled
 def walk(
-    data: Any, offsets: int, count: int, tags: int, status: int, row: int, facts: int, stops: bool, out: int
+    data: Any, offsets: int, count: int, tags: int, status: int, known: int, row: int, facts: int, stops: bool, out: int
 ) -> tuple[int, int, int]:
     """Walk messages from a row on, in the session's facts as bits; a row whose status is not 0 is refused already.
 
     Returns the first row that was not read, the facts there, and why: TAKEN at the end; REFUSED if `stops` and that
-    row is no message; FULL if there is no room for its values, and the walk may go on from there with more.
+    row is no message; FULL if there is no room for its values, and the walk may go on from there with more; UNKNOWN if
+    its tag is not among the `known` ones; OUTSIDE if its offsets are wrong.
     """
+    end = read8(offsets, row)
+    if end < 0:
+        return row, facts, OUTSIDE
     while row < count:
         begin_cells(out, NEW, NEW_CELLS, row)
         begin_cells(out, OLD, OLD_CELLS, row)
-        offset = read8(offsets, row)
+        offset = end
         end = read8(offsets, row + 1)
+        if end < offset or end > len(data):
+            return row, facts, OUTSIDE
         result = REFUSED
         tag = 0
         after = facts
-        if offset < end and read1(status, row) == 0:
+        if offset < end:
             tag = uint8(data, offset)
+            if read1(known, tag) == 0:
+                return row, facts, UNKNOWN
+            write1(known, tag, SEEN)
             offset += 1
+        if tag != 0 and read1(status, row) == 0:
             if tag == 0x49:
                 result = _insert(data, offset, end, row, facts, out)
             elif tag == 0x55:

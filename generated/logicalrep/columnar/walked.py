@@ -16,7 +16,10 @@ Ints = NDArray[Any]
 TAKEN = 0
 REFUSED = -1
 FULL = -2
-"""What a kernel says of a message: it was read, it is no message, or there is no room for its values."""
+UNKNOWN = -3
+OUTSIDE = -4
+"""What a kernel says of a message: it was read, it is no message, there is no room for its values, there are no columns
+for its tag, or it does not lie within the batch's data."""
 
 UTF8 = 1 << 8
 """Among the session's facts as bits: texts are to be checked as UTF-8."""
@@ -33,7 +36,7 @@ UNIX_EPOCH = 946_684_800_000_000
 
 @dataclass(slots=True)
 class Spans:
-    """Where values of varying length are, those of the rows that have one."""
+    """Where values of varying length are, those of the rows that have one. It is good until the thread's next batch."""
 
     found: Ints
     """Three integers of 64 bits for each: its row, where it begins in the batch's data, and how many bytes it has; of a

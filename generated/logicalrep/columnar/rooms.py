@@ -1,0 +1,158 @@
+# Copied from codegen/runtime/columnar/rooms.py by `python -m codegen regen`; do not edit.
+"""Memory for what a kernel finds: a thread's own, used again and again, or Arrow's, given away."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pyarrow as pa
+
+from logicalrep.columnar.memory import SLACK
+from logicalrep.columnar.rows import CELLS_ENTRIES
+from logicalrep.columnar.walked import Cells, CopiedCells, Ints, Walked, address
+
+# A value takes 17 bytes of a message in an ordinary table of numbers and short texts, its kind and length included.
+_BYTES_PER_CELL = 10
+_FEWEST_CELLS = 1 << 15
+_FEWEST_COPIES = 1 << 8
+# The next batch is taken to have so much more of values than the last one.
+_MORE = 1.125
+# A larger batch's scratch is given back when it is done.
+_MOST_CELLS_KEPT = 1 << 22
+_FEWEST_SPANS = 1 << 10
+_MOST_SPANS_KEPT = 1 << 20
+
+
+class Scratch:
+    """Room for the values of one column of rows, used again for the thread's next batch."""
+
+    def __init__(self) -> None:
+        self.offsets = np.empty(0, np.int64)
+        self.kinds = np.empty(0, np.uint8)
+        self.starts = np.empty(0, np.int64)
+        self.lengths = np.empty(0, np.uint32)
+        self.entries = np.zeros(CELLS_ENTRIES, np.int64)
+
+    def prepare(self, count: int, capacity: int) -> None:
+        if len(self.offsets) <= count:
+            self.offsets = np.empty(2 * count + 1, np.int64)
+            self._enter()
+        if len(self.starts) < capacity:
+            self._resize(max(capacity, _FEWEST_CELLS), 0)
+            self._enter()
+
+    def grow(self, filled: int, size: int) -> None:
+        """Make twice the room, and keep what is there."""
+        self._resize(2 * len(self.starts) + _FEWEST_CELLS, filled)
+        self._enter()
+
+    def _resize(self, capacity: int, filled: int) -> None:
+        for name in ("kinds", "starts", "lengths"):
+            old = getattr(self, name)
+            new = np.empty(capacity, old.dtype)
+            new[:filled] = old[:filled]
+            setattr(self, name, new)
+
+    def _enter(self) -> None:
+        addresses = [address(array) for array in (self.offsets, self.kinds, self.starts, self.lengths)]
+        self.entries[:] = (*addresses, len(self.starts), 0, 0)
+
+    def give(self, result: Walked, number: int, count: int, filled: int, size: int) -> None:
+        """What was found; only until the thread's next batch."""
+        result.cells[number] = Cells(
+            self.offsets[: count + 1], self.kinds[:filled], self.starts[:filled], self.lengths[:filled], size
+        )
+
+
+class _Shares:
+    """Of the bytes of a thread's last batch how many were of values, and how many values there were for each."""
+
+    def __init__(self) -> None:
+        self.bytes = 1.0
+        self.cells = 1 / _BYTES_PER_CELL
+
+
+class Copies:
+    """Buffers for the values of one column of rows, to be Arrow's; with room for somewhat more than there were last."""
+
+    def __init__(self, shares: _Shares, count: int, size: int) -> None:
+        self.shares = shares
+        self.batch_size = size
+        self.offsets = pa.allocate_buffer(4 * (count + 1), resizable=True)
+        self.capacity = int(size * shares.cells * _MORE) + _FEWEST_COPIES
+        self.size = min(int(size * shares.bytes * _MORE) + _FEWEST_COPIES, size)
+        self.kinds = pa.allocate_buffer(self.capacity, resizable=True)
+        self.starts = pa.allocate_buffer(4 * (self.capacity + 1), resizable=True)
+        self.values = pa.allocate_buffer(self.size + SLACK, resizable=True)
+        self.entries = self._entries()
+
+    def grow(self, filled: int, size: int) -> None:
+        """Make twice the room, and keep what is there."""
+        self.capacity = 2 * self.capacity
+        self.size = min(2 * self.size, self.batch_size)
+        self._resize(self.capacity, self.size + SLACK)
+        self.entries = self._entries()
+
+    def _resize(self, capacity: int, size: int) -> None:
+        self.kinds.resize(capacity, shrink_to_fit=True)
+        self.starts.resize(4 * (capacity + 1), shrink_to_fit=True)
+        self.values.resize(size, shrink_to_fit=True)
+
+    def _entries(self) -> list[int]:
+        offsets, kinds, starts = self.offsets.address, self.kinds.address, self.starts.address
+        return [offsets, kinds, starts, 0, self.capacity, self.values.address, self.size]
+
+    def give(self, result: Walked, number: int, count: int, filled: int, size: int) -> None:
+        """What was found, in no more memory than it takes."""
+        if self.batch_size:
+            self.shares.cells, self.shares.bytes = filled / self.batch_size, size / self.batch_size
+        self._resize(filled, size)
+        np.frombuffer(self.starts, np.int32)[filled] = size
+        self.offsets.resize(4 * (count + 1))
+        result.copied[number] = CopiedCells(self.offsets, self.kinds, self.starts, self.values)
+
+
+class Rooms(threading.local):
+    """What a thread keeps from batch to batch."""
+
+    def __init__(self) -> None:
+        self._scratch: list[Scratch] = []
+        self._shares: list[_Shares] = []
+        # By the number of the column, the spans and their address.
+        self._spans: dict[int, tuple[Ints, int]] = {}
+
+    def scratch(self, index: int, count: int, size: int) -> Scratch:
+        """Scratch for the index-th column of rows, of a batch of so many messages and bytes."""
+        kept = self._scratch
+        while len(kept) <= index:
+            kept.append(Scratch())
+        if max(len(kept[index].starts), len(kept[index].offsets)) > _MOST_CELLS_KEPT:
+            kept[index] = Scratch()
+        kept[index].prepare(count, size // _BYTES_PER_CELL)
+        return kept[index]
+
+    def copies(self, index: int, count: int, size: int) -> Copies:
+        """Buffers for the index-th column of rows, of a batch of so many messages and bytes."""
+        while len(self._shares) <= index:
+            self._shares.append(_Shares())
+        return Copies(self._shares[index], count, size)
+
+    def spans(self, number: int) -> tuple[Ints, int]:
+        """Room for the spans of a column, and its address."""
+        kept = self._spans.get(number)
+        if kept is None or len(kept[0]) > _MOST_SPANS_KEPT:
+            return self._keep(number, np.empty((_FEWEST_SPANS, 3), np.int64))
+        return kept
+
+    def more_spans(self, number: int) -> tuple[Ints, int]:
+        """Twice the room, with what is there."""
+        kept, _ = self._spans[number]
+        return self._keep(number, np.concatenate((kept, np.empty_like(kept))))
+
+    def _keep(self, number: int, found: Ints) -> tuple[Ints, int]:
+        self._spans[number] = found, address(found)
+        return self._spans[number]
+
+
+ROOMS = Rooms()
