@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import carray
 
 from logicalrep.columnar.memory import (
     LANES,
@@ -137,6 +138,24 @@ _NO_DAY = -(1 << 40)
 _UUID_MARKS = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
 # In UTC: the beginning of the year 1, and of the year 10000.
 _FIRST_MOMENT, _END_MOMENT = -62_135_596_800_000_000, 253_402_300_800_000_000
+
+
+@intrinsic
+def _as_pointer(typing_context: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.CPointer(types.uint8)(types.int64), generate
+
+
+@inlined
+def _bytes(address: int, size: int) -> Any:
+    """Bytes as an array that belongs to nobody.
+
+    Of one that Python hands over, references are counted wherever a function is given it, also where that function
+    becomes a part of another: for each value, which takes longer than to read it.
+    """
+    return carray(_as_pointer(address), size)
 
 
 @intrinsic
@@ -642,15 +661,19 @@ def find_rows(
 
 
 @compiled
-def load_rows(data: Any, table: int, lines: int, block: Any, address: int, left: int) -> int:
+def load_rows(
+    batch: int, size: int, table: int, lines: int, address: int, room: int, left: int
+) -> int:  # fmt: skip
     """Load the values of rows, and note the kind of each as its state.
 
-    `data` is a batch's bytes; `table` the address of the table, and `lines` the number of its lines. All that is
-    written to lies in `block`, whose address is `address`, and is 0 before, and after where there is no value. `left`
-    is the address of an array that gets the values that are left, for each its line's index and its row.
+    `batch` is the address of a batch's bytes, and `size` their number; `table` the address of the table, and `lines`
+    the number of its lines. All that is written to lies in the `room` bytes at `address`, and is 0 before, and after
+    where there is no value. `left` is the address of an array that gets the values that are left, for each its line's
+    index and its row.
 
     Returns how many are left. Their values are 0 or empty here.
     """
+    data = _bytes(batch, size)
     count = 0
     for begin in range(0, _most(table, lines), BLOCK):
         # A column at a time, so that each loop does one thing.
@@ -692,6 +715,7 @@ def load_rows(data: Any, table: int, lines: int, block: Any, address: int, left:
                 count = _load_number(data, line, index, begin, end, left, count)
             elif code == BYTES:
                 count = _load_bytes(data, line, index, begin, end, left, count)
+    block = _bytes(address, room)
     for index in range(lines):
         _finish(table + 8 * ENTRIES * index, block, address)
     return count
@@ -727,11 +751,14 @@ def _finish(line: int, block: Any, address: int) -> None:
 
 
 @compiled
-def copy_rows(data: Any, table: int, lines: int, texts: Any, left: int, count: int) -> int:
-    """Copy the texts and bytes of each line together to where TEXTS says, with PADDING bytes around all.
+def copy_rows(
+    batch: int, size: int, table: int, lines: int, together: int, room: int, left: int, count: int
+) -> int:  # fmt: skip
+    """Copy the texts and bytes of each line together to where TEXTS says, in the `room` bytes at `together`.
 
     Texts that are not UTF-8 are left too: returns how many values are left then.
     """
+    data, texts = _bytes(batch, size), _bytes(together, room)
     for begin in range(0, _most(table, lines), BLOCK):
         for index in range(lines):
             line = table + 8 * ENTRIES * index

@@ -62,7 +62,7 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     table[:, [kernels.STATES, kernels.VALIDITY, kernels.VALUES]] = block.address + places.T
     left = room(2 * int(table[:, kernels.COUNT].sum()), np.int64).reshape(-1, 2)
     to = address(table), len(table)
-    count = kernels.load_rows(data, *to, whole, block.address, address(left))
+    count = kernels.load_rows(address(data), len(data), *to, block.address, block.size, address(left))
     totals = table[:, kernels.TOTAL]
     if totals.max(initial=0) > 2**31 - 1:
         raise ValueError("a column of more than 2 GiB takes smaller batches")
@@ -70,7 +70,7 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     texts = pa.allocate_buffer(int(totals.sum()) + 2 * PADDING)
     characters = np.frombuffer(texts, np.uint8)
     characters[:PADDING] = characters[-PADDING:] = 0
-    count = kernels.copy_rows(data, *to, characters, address(left), count)
+    count = kernels.copy_rows(address(data), len(data), *to, texts.address, texts.size, address(left), count)
 
     of_lines = _by_line(left[:count])
     loaded = []
