@@ -36,7 +36,6 @@ from logicalrep.columnar.memory import (
     read8,
     types,
     uint8,
-    uint16,
     uint32,
     write1,
     write2,
@@ -112,8 +111,6 @@ _ZEROS = 0x3030303030303030
 _HIGH, _TO_HIGH = -0x7F7F7F7F7F7F7F80, 0x7676767676767676
 # Which bytes of an integer are those of its last 0 to 8 characters.
 _LAST = np.array([(1 << 8 * size) - 1 for size in range(8)] + [-1])
-_CALENDAR, _CLOCK = (int.from_bytes(form, "big") for form in (b"00-00-00", b"00:00:00"))
-_MARKS = 0x0000FF0000FF0000
 # Days from 1970-01-01 to each year, times 2, and 1 if it is a leap year.
 _YEARS = np.array(
     [
@@ -121,20 +118,20 @@ _YEARS = np.array(
         for year in range(10_000)
     ]
 )
-_LENGTHS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0]
+_LENGTHS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] + [0] * 19
 # The days before each month, times 32, and its length: first in an ordinary year, then in a leap year.
 _MONTHS = np.array(
     [
         32 * (sum(_LENGTHS[:month]) + (leap and month > 2)) + _LENGTHS[month] + (leap and month == 2)
         for leap in (0, 1)
-        for month in range(16)
+        for month in range(32)
     ]
 )
 _POWERS = np.array([10**exponent for exponent in range(19)])
 _EXACT4 = np.float32(10) ** np.arange(11, dtype=np.float32)
 _EXACT8 = 10.0 ** np.arange(23)
 """The powers of ten that are exact in each precision."""
-_NO_DAY = -(1 << 40)
+_UTC = int.from_bytes(b"+00", "big")
 _UUID_MARKS = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
 # In UTC: the beginning of the year 1, and of the year 10000.
 _FIRST_MOMENT, _END_MOMENT = -62_135_596_800_000_000, 253_402_300_800_000_000
@@ -194,6 +191,39 @@ _are_digits, _are_points, _are_letters = _form("0", "9"), _form(".", "."), _form
 _are_t, _are_b = _form("t", "t"), _form("b", "b")
 _are_of_uuid = _form("0" * 8 + "-0000-0000-0000-0", "f" * 8 + "-ffff-ffff-ffff-f")
 _are_of_timestamp = _form("0000-00-00 00:00:00.0", "9999-19-39 29:59:59.9")
+
+
+@intrinsic
+def _parts_of_moment(typing_context: Any, data: Any, offset: Any, size: Any) -> Any:
+    """What the first 10 to 26 of 32 characters stand for, which are such as `_are_of_timestamp` finds.
+
+    It is the year; the month times 64, and the day; the minute of the day; the hundredths of a second of that minute,
+    and the microseconds beyond those.
+    """
+    digits = [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 21, 22, 23, 24, 25]
+    weights = [100, 64, 60, 100, 100, 0, 0, 0]
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = load_lanes(context, builder, signature.args[0], *arguments[:2])
+        bytes_, words, longs = (ir.VectorType(ir.IntType(width), 8 * LANES // width) for width in (8, 16, 32))
+        places, long = ir.VectorType(ir.IntType(32), LANES), ir.IntType(32)
+        zeros = bytes_([0] * LANES)
+        sizes = builder.insert_element(zeros, builder.trunc(arguments[2], bytes_.element), long(0))
+        sizes = builder.shuffle_vector(sizes, zeros, places([0] * LANES))
+        is_sent = builder.icmp_unsigned("<", bytes_(list(range(LANES))), sizes)
+        numbers = builder.select(is_sent, builder.xor(lanes, bytes_([_ZERO] * LANES)), zeros)
+        # The digits together; then of two each a number, and of two such.
+        numbers = builder.shuffle_vector(numbers, zeros, places(digits + [LANES] * (LANES - len(digits))))
+        for type_, factors in ((words, [10] * 16), (longs, weights)):
+            numbers, half = builder.bitcast(numbers, type_), type_.element.width // 2
+            first = builder.and_(numbers, type_([(1 << half) - 1] * type_.count))
+            second = builder.lshr(numbers, type_([half] * type_.count))
+            numbers = builder.add(builder.mul(first, type_(factors)), second)
+        found = [builder.extract_element(numbers, long(place)) for place in range(5)]
+        found = [builder.zext(number, ir.IntType(64)) for number in found]
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return types.UniTuple(types.int64, 5)(data, types.int64, types.int64), generate
 
 
 @intrinsic
@@ -362,61 +392,50 @@ def _float(data: Any, start: int, length: int, kind: int, most: int, most_places
 
 
 @inlined
-def _days_of(data: Any, start: int) -> Any:
-    """Days from 1970-01-01 to the date that stands there, of which each character is one of `0000-00-00` to 9s.
-
-    _NO_DAY if there is no such day.
-    """
-    pairs = _pairs(int64(data, start + 2) ^ _CALENDAR)
-    year = 100 * (_pairs(uint16(data, start) ^ 0x3030) & 255) + (pairs >> 48 & 255)
-    month, day = pairs >> 24 & 255, pairs & 255
-    if year > 9999 or month > 12:
-        return _NO_DAY
+def _day(year: int, month_and_day: int) -> Any:
+    """Days from 1970-01-01 to that day, and whether there is one."""
     # A division takes as long as all the rest.
     first = _YEARS[year]
-    before = _MONTHS[16 * (first & 1) + month]
-    # There is no day in the month 0, and no year 0.
-    if day < 1 or day > before & 31 or year < 1:
-        return _NO_DAY
-    return (first >> 1) + (before >> 5) + day - 1
+    before = _MONTHS[32 * (first & 1) + (month_and_day >> 6)]
+    day = month_and_day & 63
+    # There is no day in the months 0 and 13 to 19, and no year 0.
+    return (first >> 1) + (before >> 5) + day - 1, (day >= 1) & (day <= before & 31) & (year >= 1)
 
 
 @inlined
 def _date(data: Any, start: int, length: int, kind: int, line: int) -> Any:
-    if kind != TEXT or length != 10:
+    # Those at the end of the data are left.
+    if kind != TEXT or length != 10 or start + LANES > len(data):
         return 0, False
-    century, calendar = uint16(data, start) ^ 0x3030, int64(data, start + 2) ^ _CALENDAR
-    days = _days_of(data, start)
-    return days, not calendar & _MARKS and not _beyond_nine(calendar) | _beyond_nine(century) and days != _NO_DAY
+    if not _fit(_are_of_timestamp(data, start), length):
+        return 0, False
+    year, month_and_day, _, _, _ = _parts_of_moment(data, start, length)
+    return _day(year, month_and_day)
 
 
 def _moment(zone: int) -> Any:
     @inlined
     def parse(data: Any, start: int, length: int, kind: int, line: int) -> Any:
         """Microseconds since 1970-01-01, and whether it is a timestamp of the years 1 to 9999."""
-        end = start + length - 3 * zone
-        size = end - start
+        size = length - 3 * zone
         # Those at the end of the data are left.
         if kind != TEXT or size < 19 or size == 20 or size > 26 or start + LANES > len(data):
             return 0, False
-        clock = _pairs(int64(data, start + 11) ^ _CLOCK)
-        hour, minute, second = clock >> 48 & 255, clock >> 24 & 255, clock & 255
-        days = _days_of(data, start)
-        if not _fit(_are_of_timestamp(data, start), size) or days == _NO_DAY or hour > 23:
+        if not _fit(_are_of_timestamp(data, start), size):
             return 0, False
-        moment = days * _DAY + (hour * 3600 + minute * 60 + second) * 1_000_000
+        year, month_and_day, minutes, hundredths, rest = _parts_of_moment(data, start, size)
+        days, good = _day(year, month_and_day)
+        moment = days * _DAY + minutes * 60_000_000 + hundredths * 10_000 + rest
         if zone:
-            sign = uint8(data, end)
-            digits = uint16(data, end + 1) ^ 0x3030
-            hours = _pairs(digits) & 255
-            if (sign != _PLUS and sign != _MINUS) or _beyond_nine(digits) or hours > 15:
-                return 0, False
-            shift = hours * 3_600_000_000
-            moment += shift if sign == _MINUS else -shift
-        if size > 19:
-            places = size - 20
-            moment += _eight((int64(data, end - 8) ^ _ZEROS) & _LAST[places]) * _POWERS[6 - places]
-        return moment, _FIRST_MOMENT <= moment < _END_MOMENT
+            written = uint32(data, start + size - 1) & 0xFFFFFF
+            if written != _UTC:
+                sign, digits = written >> 16, (written & 0xFFFF) ^ 0x3030
+                hours = 10 * (digits >> 8) + (digits & 255)
+                if (sign != _PLUS and sign != _MINUS) or _beyond_nine(digits) or hours > 15:
+                    return 0, False
+                shift = hours * 3_600_000_000
+                moment += shift if sign == _MINUS else -shift
+        return moment, good & (minutes < 1440) & (moment >= _FIRST_MOMENT) & (moment < _END_MOMENT)
 
     return parse
 
