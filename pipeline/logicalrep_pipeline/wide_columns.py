@@ -123,10 +123,10 @@ class Reader:
 
             self.kernels = wide_kernels
             plan = [_code(wide_kernels, column, type_) for column, type_ in zip(columns, self.types, strict=True)]
-            self.widths = np.array([_WIDTHS.get(_name_of(wide_kernels, code), 8) for code, _, _ in plan], np.int64)
             self.table = np.zeros((len(columns), wide_kernels.ENTRIES), np.int64)
-            for line, entries in zip(self.table, plan, strict=True):
-                line[wide_kernels.CODE], line[wide_kernels.PRECISION], line[wide_kernels.SCALE] = entries
+            for line, (code, precision, scale) in zip(self.table, plan, strict=True):
+                width = _WIDTHS.get(_name_of(wide_kernels, code), 8)
+                line[: wide_kernels.ROWS] = code, width, precision, scale
 
     def find(self, rows: Ints, walk: Walk, kinds: Ints | None) -> tuple[Found, int | None]:
         """Where the values of some messages' rows are; `kinds` are None, or each message's kind of row.

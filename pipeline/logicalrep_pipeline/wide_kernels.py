@@ -11,11 +11,11 @@ All of it is in one file, by whose date numba knows whether what it keeps on dis
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import carray
 
 from logicalrep.columnar.memory import (
     LANES,
@@ -30,6 +30,7 @@ from logicalrep.columnar.memory import (
     ir,
     lane_bits,
     load_lanes,
+    numba,
     read1,
     read2,
     read4,
@@ -43,6 +44,9 @@ from logicalrep.columnar.memory import (
     write8,
 )
 from logicalrep.columnar.utf8 import are_utf8, is_utf8
+
+_carray: Any = numba.carray
+_cgutils: Any = importlib.import_module("numba.core.cgutils")
 
 TEXT = ord("t")
 BINARY = ord("b")
@@ -67,9 +71,10 @@ BINARY = ord("b")
 ) = range(16)
 """What is made of a column: OTHER leaves all of its values; UUID and NUMBER are strings of that form."""
 
-ENTRIES = 16
+ENTRIES = 17
 (
     CODE,
+    WIDTH,
     PRECISION,
     SCALE,
     ROWS,
@@ -86,14 +91,19 @@ ENTRIES = 16
     VALUED,
     TEXTS,
 ) = range(ENTRIES)
-"""A column's line in the table: one of the codes; a decimal's digits, in all and after the point; the addresses of
-which rows have the column and of the indices of their first values, and how many there are; how many rows there are
-with those that do not; the addresses of the kinds, starts and lengths of the first column's values, moved on to this
-one's; the addresses of what `load_rows` writes: the states, the validity in bits, the values or the offsets of texts;
-what it counts: the bytes of all texts, the values; and for `copy_rows` where in all texts those of this line begin."""
+"""A column's line in the table: one of the codes; the bytes of a value, or of a text's offset; a decimal's digits, in
+all and after the point; the addresses of which rows have the column and of the indices of their first values, and how
+many there are; how many rows there are with those that do not; the addresses of the kinds, starts and lengths of the
+first column's values, moved on to this one's; the addresses of what `load_rows` writes: the states, the validity in
+bits, the values or the offsets of texts; what it counts: the bytes of all texts, the values; and for `copy_rows` where
+in all texts those of this line begin."""
 
-BLOCK = 64
-"""So many rows at a time, whose values are still in the cache for the next column."""
+BLOCK = 256
+"""So many rows of the longest line at a time, and as large a part of each other line, which is of the same messages as
+good as always: what is read and written is still in the cache for the next line."""
+
+AT_ONCE = 64
+"""Texts are copied in blocks of so many bytes."""
 
 _MINUS, _PLUS, _POINT, _ZERO, _KEY = map(ord, "-+.0K")
 _A, _F, _X, _BACKSLASH, _TRUE, _FALSE = map(ord, "afx\\tf")
@@ -152,7 +162,7 @@ def _bytes(address: int, size: int) -> Any:
     Of one that Python hands over, references are counted wherever a function is given it, also where that function
     becomes a part of another: for each value, which takes longer than to read it.
     """
-    return carray(_as_pointer(address), size)
+    return _carray(_as_pointer(address), size)
 
 
 @intrinsic
@@ -188,6 +198,7 @@ def _form(least: str, most: str) -> Any:
 
 
 _are_digits, _are_points, _are_letters = _form("0", "9"), _form(".", "."), _form("a", "f")
+_are_ascii = _form("\0", "\x7f")
 _are_t, _are_b = _form("t", "t"), _form("b", "b")
 _are_of_uuid = _form("0" * 8 + "-0000-0000-0000-0", "f" * 8 + "-ffff-ffff-ffff-f")
 _are_of_timestamp = _form("0000-00-00 00:00:00.0", "9999-19-39 29:59:59.9")
@@ -510,6 +521,18 @@ def _hexadecimal(byte: int) -> int:
     return byte - _A + 10 if _A <= byte <= _F else -1
 
 
+@intrinsic
+def _clear(typing_context: Any, address: Any, size: Any) -> Any:
+    """Make so many bytes 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        _cgutils.memset(builder, pointer, arguments[1], 0)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
 @inlined
 def _write16(address: int, index: int, number: int) -> None:
     write8(address, 2 * index, number)
@@ -686,21 +709,23 @@ def load_rows(
     """Load the values of rows, and note the kind of each as its state.
 
     `batch` is the address of a batch's bytes, and `size` their number; `table` the address of the table, and `lines`
-    the number of its lines. All that is written to lies in the `room` bytes at `address`, and is 0 before, and after
-    where there is no value. `left` is the address of an array that gets the values that are left, for each its line's
-    index and its row.
+    the number of its lines. All that is written to lies in the `room` bytes at `address`, and is 0 where there is no
+    value; for a line that no row has nothing is written. `left` is the address of an array that gets the values that
+    are left, for each its line's index and its row.
 
     Returns how many are left. Their values are 0 or empty here.
     """
     data = _bytes(batch, size)
     count = 0
-    for begin in range(0, _most(table, lines), BLOCK):
+    steps = -(-_most(table, lines) // BLOCK)
+    for step in range(steps):
         # A column at a time, so that each loop does one thing.
         for index in range(lines):
             line = table + 8 * ENTRIES * index
-            end = min(begin + BLOCK, read8(line, COUNT))
+            begin, end = _part(line, step, steps)
             if begin >= end:
                 continue
+            _make_ready(line, begin, end)
             code = read8(line, CODE)
             if code == OTHER:
                 count = _load_other(data, line, index, begin, end, left, count)
@@ -750,8 +775,36 @@ def _most(table: int, lines: int) -> int:
 
 
 @inlined
+def _part(line: int, step: int, steps: int) -> Any:
+    """Which of a line's rows are loaded in one step of some."""
+    count = read8(line, COUNT)
+    return count * step // steps, count * (step + 1) // steps
+
+
+@inlined
+def _make_ready(line: int, begin: int, end: int) -> None:
+    """Clear what is written to for some of the rows that have the column, and the rows up to the next that has it.
+
+    That is done when the cache is about to get it in any case.
+    """
+    rows, count, changes, width = read8(line, ROWS), read8(line, COUNT), read8(line, CHANGES), read8(line, WIDTH)
+    first = 0 if begin == 0 else read8(rows, begin)
+    last = changes if end == count else read8(rows, end)
+    values = read8(line, VALUES)
+    if read8(line, CODE) >= STRING:
+        # The first offset is that of the first text; the others are behind their texts.
+        write4(values, 0, 0)
+        values += width
+    _clear(values + width * first, width * (last - first))
+    # The states are looked at by LANES at a time.
+    _clear(read8(line, STATES) + first, (-(-last // LANES) * LANES if end == count else last) - first)
+
+
+@inlined
 def _finish(line: int, block: Any, address: int) -> None:
     """The validity from the states; from the lengths of texts, where each begins."""
+    if read8(line, COUNT) == 0:
+        return
     states, validity = read8(line, STATES) - address, read8(line, VALIDITY)
     rows = read8(line, CHANGES)
     valued = 0
@@ -778,14 +831,16 @@ def copy_rows(
     Texts that are not UTF-8 are left too: returns how many values are left then.
     """
     data, texts = _bytes(batch, size), _bytes(together, room)
-    for begin in range(0, _most(table, lines), BLOCK):
+    steps = -(-_most(table, lines) // BLOCK)
+    for step in range(steps):
         for index in range(lines):
             line = table + 8 * ENTRIES * index
             if read8(line, CODE) >= STRING:
-                _copy(data, line, begin, min(begin + BLOCK, read8(line, COUNT)), texts)
+                begin, end = _part(line, step, steps)
+                _copy(data, line, begin, end, texts)
     for index in range(lines):
         line = table + 8 * ENTRIES * index
-        if read8(line, CODE) == STRING:
+        if read8(line, CODE) == STRING and read8(line, TOTAL) > 0:
             count = _leave_bad(texts, line, index, left, count)
     return count
 
@@ -808,15 +863,28 @@ def _copy(data: Any, line: int, begin: int, end: int, texts: Any) -> None:
             for number in range(size):
                 high = _hexadecimal(uint8(data, start + 2 + 2 * number))
                 texts[target + offset + number] = high << 4 | _hexadecimal(uint8(data, start + 3 + 2 * number))
+        elif size <= AT_ONCE and start + AT_ONCE <= len(data) and target + offset + AT_ONCE <= limit:
+            # How long it is makes no difference, which could not be foreseen. The next writes over what is too much.
+            for part in range(0, AT_ONCE, 32):
+                copy(texts, target + offset + part, data, start + part, 32, limit)
         else:
             copy(texts, target + offset, data, start, size, limit)
+
+
+@inlined
+def _is_ascii(texts: Any, start: int, length: int) -> bool:
+    """Whether texts that lie together are ASCII for sure; what lies behind them is looked at too."""
+    for offset in range(start, start + length, LANES):  # noqa: SIM110 (numba has no all())
+        if not _fit(_are_ascii(texts, offset), LANES):
+            return False
+    return True
 
 
 @inlined
 def _leave_bad(texts: Any, line: int, index: int, left: int, count: int) -> int:
     """Leave those of a line's texts that are not UTF-8; how many are left then."""
     rows, offsets, start, length = read8(line, CHANGES), read8(line, VALUES), read8(line, TEXTS), read8(line, TOTAL)
-    if not are_utf8(texts, start, length, offsets, rows):
+    if not _is_ascii(texts, start, length) and not are_utf8(texts, start, length, offsets, rows):
         for row in range(rows):
             if not is_utf8(texts, start + read4(offsets, row), start + read4(offsets, row + 1)):
                 write8(left, 2 * count, index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,20 +49,22 @@ def _left(part: Part) -> Loaded:
 
 def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]:
     """What the compiled loaders read of all parts, each column of which is a line of their table."""
-    table = np.concatenate([_lines(kernels, *part) for part in parts])
-    widths = np.concatenate([reader.widths for reader, _ in parts])
-    counts = table[:, kernels.CHANGES]
+    table = _table(kernels, parts)
+    counts, is_absent = table[:, kernels.CHANGES], table[:, kernels.COUNT] == 0
     # All lie in one block: the states, the validity, then values or offsets, each at a multiple of 64 bytes.
     strides = -(-counts // (8 * _ALIGNED)) * 8 * _ALIGNED
-    sizes = np.stack([strides, strides // 8, -(-widths * (counts + 1) // _ALIGNED) * _ALIGNED])
-    places = (np.cumsum(sizes) - sizes.ravel()).reshape(3, -1)
-    block = pa.allocate_buffer(int(sizes.sum()))
+    sizes = np.stack([strides, strides // 8, -(-table[:, kernels.WIDTH] * (counts + 1) // _ALIGNED) * _ALIGNED])
+    # Columns that no row has are all in the same zeros in front.
+    nothing = int(sizes[:, is_absent].max(initial=0))
+    sizes[:, is_absent] = 0
+    places = nothing + (np.cumsum(sizes) - sizes.ravel()).reshape(3, -1)
+    block = pa.allocate_buffer(nothing + int(sizes.sum()))
     whole = np.frombuffer(block, np.uint8)
-    whole.fill(0)
+    whole[:nothing].fill(0)
     table[:, [kernels.STATES, kernels.VALIDITY, kernels.VALUES]] = block.address + places.T
     left = room(2 * int(table[:, kernels.COUNT].sum()), np.int64).reshape(-1, 2)
-    to = address(table), len(table)
-    count = kernels.load_rows(address(data), len(data), *to, block.address, block.size, address(left))
+    to = address(data), len(data), address(table), len(table)
+    count = kernels.load_rows(*to, block.address, block.size, address(left))
     totals = table[:, kernels.TOTAL]
     if totals.max(initial=0) > 2**31 - 1:
         raise ValueError("a column of more than 2 GiB takes smaller batches")
@@ -70,53 +72,66 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     texts = pa.allocate_buffer(int(totals.sum()) + 2 * PADDING)
     characters = np.frombuffer(texts, np.uint8)
     characters[:PADDING] = characters[-PADDING:] = 0
-    count = kernels.copy_rows(address(data), len(data), *to, texts.address, texts.size, address(left), count)
+    count = kernels.copy_rows(*to, texts.address, texts.size, address(left), count)
 
     of_lines = _by_line(left[:count])
+    zeros = block.slice(0, nothing)
+    entries = kernels.CODE, kernels.WIDTH, kernels.COUNT, kernels.TEXTS, kernels.TOTAL, kernels.VALUED
+    lines = enumerate(zip(*(table[:, entry].tolist() for entry in entries), *places[1:].tolist(), strict=True))
     loaded = []
-    lines = zip(
-        *(table[:, entry].tolist() for entry in (kernels.CODE, kernels.TEXTS, kernels.TOTAL, kernels.VALUED)),
-        widths.tolist(), *places.tolist(), strides.tolist(), strict=True,
-    )  # fmt: skip
-    numbered = enumerate(lines)
+    first = 0
     for reader, found in parts:
-        arrays, states, rest = [], [], {}
+        arrays, rest = [], {}
         for index, type_ in enumerate(reader.types):
-            line, (code, start, total, valued, width, state, validity, values, stride) = next(numbered)
-            states.append(block.slice(state, found.count))
+            line, (code, width, there, start, total, valued, validity, values) = next(lines)
             if line in of_lines:
                 rest[index] = of_lines[line]
-            buffers = [block.slice(validity, stride // 8) if valued < found.count else None]
             if code == kernels.OTHER:
                 arrays.append(pa.nulls(found.count, type_))
                 continue
-            if code >= kernels.STRING:
-                buffers += [block.slice(values, width * (found.count + 1)), texts.slice(start, total)]
-            elif code == kernels.BOOLEAN:
-                buffers.append(pa.py_buffer(np.packbits(whole[values : values + found.count], bitorder="little")))
+            if not there:
+                buffers = [zeros] * (3 if code >= kernels.STRING else 2)
             else:
-                buffers.append(block.slice(values, width * found.count))
+                buffers = [block.slice(validity, -(-found.count // 8)) if valued < found.count else None]
+                if code >= kernels.STRING:
+                    buffers += [block.slice(values, width * (found.count + 1)), texts.slice(start, total)]
+                elif code == kernels.BOOLEAN:
+                    buffers.append(pa.py_buffer(np.packbits(whole[values : values + found.count], bitorder="little")))
+                else:
+                    buffers.append(block.slice(values, width * found.count))
             arrays.append(pa.Array.from_buffers(type_, found.count, buffers, found.count - valued))
-        loaded.append(Loaded(arrays, states.__getitem__, rest))
+        of_part = np.where(is_absent, 0, places[0])[first : first + len(arrays)]
+        loaded.append(Loaded(arrays, _states(block, of_part, found.count), rest))
+        first += len(arrays)
     return loaded
 
 
-def _lines(kernels: Any, reader: Reader, found: Found) -> Ints:
-    lines = reader.table.copy()
-    for entry, of_any, of_whole in (
-        (kernels.ROWS, address(found.rows), address(found.whole_rows)),
-        (kernels.FIRST, address(found.first), address(found.whole_first)),
-        (kernels.COUNT, len(found.rows), len(found.whole_rows)),
-    ):
-        lines[:, entry] = np.where(reader.in_key, of_any, of_whole)
-    lines[:, kernels.CHANGES] = found.count
-    for entry, of_cells in (
-        (kernels.KINDS, found.cells.kinds),
-        (kernels.STARTS, found.cells.starts),
-        (kernels.LENGTHS, found.cells.lengths),
-    ):
-        lines[:, entry] = address(of_cells) + of_cells.itemsize * np.arange(len(lines))
-    return lines
+def _states(block: pa.Buffer, places: Ints, count: int) -> Callable[[int], pa.Buffer]:
+    """The states of each column of a part, which few ask for."""
+    return lambda index: block.slice(int(places[index]), count)
+
+
+def _table(kernels: Any, parts: Sequence[Part]) -> Ints:
+    """The lines of all parts' columns."""
+    widths = [len(reader.columns) for reader, _ in parts]
+    table = np.concatenate([reader.table for reader, _ in parts])
+    in_key = np.concatenate([reader.in_key for reader, _ in parts])[:, None]
+    of_parts = [
+        [
+            *(address(found.rows), address(found.first), len(found.rows)),
+            *(address(found.whole_rows), address(found.whole_first), len(found.whole_rows)),
+            *(found.count, address(found.cells.kinds), address(found.cells.starts), address(found.cells.lengths)),
+        ]
+        for _, found in parts
+    ]
+    facts = np.repeat(np.array(of_parts, np.int64), widths, axis=0)
+    table[:, [kernels.ROWS, kernels.FIRST, kernels.COUNT]] = np.where(in_key, facts[:, :3], facts[:, 3:6])
+    table[:, kernels.CHANGES] = facts[:, 6]
+    cells = parts[0][1].cells
+    sizes = [cells.kinds.itemsize, cells.starts.itemsize, cells.lengths.itemsize]
+    indices = np.concatenate([np.arange(width) for width in widths])[:, None]
+    table[:, [kernels.KINDS, kernels.STARTS, kernels.LENGTHS]] = facts[:, 7:] + sizes * indices
+    return table
 
 
 def _by_line(left: Ints) -> dict[int, Ints]:
