@@ -135,7 +135,9 @@ class Reader:
         """
         count, width = len(rows), len(self.columns)
         if self.kernels is not None:
-            any_, whole = (room(2 * count, np.int64).reshape(2, count) for _ in range(2))
+            any_ = room(2 * count, np.int64).reshape(2, count)
+            # Where no row is a key they are the same.
+            whole = any_ if kinds is None else room(2 * count, np.int64).reshape(2, count)
             found, found_whole, wrong = self.kernels.find_rows(
                 address(rows), count, address(walk.offsets), address(walk.validity), width,
                 0 if kinds is None else address(kinds), address(any_), address(whole),

@@ -261,9 +261,10 @@ def _pairs(digits: int) -> Any:
 @inlined
 def _eight(digits: int) -> Any:
     """The number that eight digits stand for."""
-    digits = _pairs(digits) & 0x00FF00FF00FF00FF
-    digits = ((digits >> 16) & 0x0000FFFF0000FFFF) * 100 + (digits & 0x0000FFFF0000FFFF)
-    return (digits >> 32) * 10000 + (digits & 0xFFFFFFFF)
+    pairs = _pairs(digits)
+    # In the upper half of each product are two of the pairs, times what they count.
+    first, second = pairs & 0x000000FF000000FF, pairs >> 16 & 0x000000FF000000FF
+    return (first * (1 << 32 | 10_000) + second * (100 << 32 | 1_000_000)) >> 32
 
 
 @inlined
@@ -287,10 +288,10 @@ def _digits(data: Any, start: int, end: int) -> Any:
     size = end - start
     if size <= 0 or size > 18:
         return -1
-    if size > 16 or end < 16:
-        return _few_digits(data, start, end)
     if size <= 8:
         return _last_digits(data, end, size)
+    if size > 16 or end < 16:
+        return _few_digits(data, start, end)
     last, former = int64(data, end - 8) ^ _ZEROS, (int64(data, end - 16) ^ _ZEROS) & _LAST[size - 8]
     if _beyond_nine(last) | _beyond_nine(former):
         return -1
@@ -347,12 +348,11 @@ def _decimal(data: Any, start: int, length: int, kind: int, line: int) -> Any:
     negative = length > 0 and uint8(data, start) == _MINUS
     start += negative
     point = end - scale - 1
-    if 0 < scale <= 8 and point > start and end - start <= 18 and uint8(data, point) == _POINT:
+    if 0 < scale <= 8 and point > start and end - start <= 16 <= end and uint8(data, point) == _POINT:
         # As the server prints it: all digits that there may be after the point.
-        whole, fraction = _digits(data, start, point), _last_digits(data, end, scale)
-        if whole < 0 or fraction < 0:
+        number = _without_point(data, end, end - start, scale)
+        if number < 0:
             return 0, False
-        number = whole * _POWERS[scale] + fraction
     else:
         number, digits, places = _scaled(data, start, end)
         missing = scale - places
@@ -363,6 +363,25 @@ def _decimal(data: Any, start: int, length: int, kind: int, line: int) -> Any:
     if precision < 18 and number >= _POWERS[precision]:
         return 0, False
     return -number if negative else number, True
+
+
+@inlined
+def _without_point(data: Any, end: int, size: int, scale: int) -> Any:
+    """The number that 3 to 16 characters before `end` stand for, as a whole number: before the last 1 to 8 is a point.
+
+    It is -1 if one of the others is no digit.
+    """
+    last, former = int64(data, end - 8) ^ _ZEROS, int64(data, end - 16) ^ _ZEROS
+    behind = _LAST[scale]
+    # What stands before the point takes its place.
+    last = (last & behind) | ((last >> 8 & _LAST[7] | former << 56) & ~behind)
+    if size <= 9:
+        last &= _LAST[size - 1]
+        return -1 if _beyond_nine(last) else _eight(last)
+    former = former >> 8 & _LAST[size - 9]
+    if _beyond_nine(last) | _beyond_nine(former):
+        return -1
+    return _eight(former) * 100_000_000 + _eight(last)
 
 
 @inlined
@@ -679,7 +698,7 @@ def find_rows(
     `rows` is the address of the messages' indices in the batch; `offsets` and `validity` say of each message there
     where its values begin and whether it has that row; `key_kinds` is 0 or the address of a byte for each message
     there, K for a row that is a key. To the address `any_` go the indices among `rows` of those with a row, and
-    behind `count` of them their first values; to `whole` those of rows that are no key.
+    behind `count` of them their first values; to `whole` those of rows that are no key: the same place if none can be.
 
     Returns how many of both there are, and which has another number of values than `columns`, -1 if none.
     """
