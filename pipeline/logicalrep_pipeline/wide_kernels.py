@@ -71,7 +71,7 @@ BINARY = ord("b")
 ) = range(16)
 """What is made of a column: OTHER leaves all of its values; UUID and NUMBER are strings of that form."""
 
-ENTRIES = 17
+ENTRIES = 18
 (
     CODE,
     WIDTH,
@@ -90,13 +90,14 @@ ENTRIES = 17
     TOTAL,
     VALUED,
     TEXTS,
+    NEXT,
 ) = range(ENTRIES)
 """A column's line in the table: one of the codes; the bytes of a value, or of a text's offset; a decimal's digits, in
 all and after the point; the addresses of which rows have the column and of the indices of their first values, and how
 many there are; how many rows there are with those that do not; the addresses of the kinds, starts and lengths of the
 first column's values, moved on to this one's; the addresses of what `load_rows` writes: the states, the validity in
-bits, the values or the offsets of texts; what it counts: the bytes of all texts, the values; and for `copy_rows` where
-in all texts those of this line begin."""
+bits, the values or the offsets of texts; how many bytes all texts can have, and in the end have; how many values there
+are in the end; where in all texts those of this line begin, and where the next one goes."""
 
 BLOCK = 256
 """So many rows of the longest line at a time, and as large a part of each other line, which is of the same messages as
@@ -528,7 +529,7 @@ def _is_long_number(data: Any, start: int, end: int) -> bool:
 
 @inlined
 def _is_text(data: Any, start: int, length: int, kind: int) -> bool:
-    """Whether it has been sent as text; `copy_rows` looks at its characters."""
+    """Whether it has been sent as text; its characters are looked at with all others."""
     return kind == TEXT
 
 
@@ -610,16 +611,48 @@ def _floats(make: Any, powers: Any, most: int, most_places: int) -> Any:
 
 
 def _texts(is_good: Callable[..., Any], *, hexadecimal: bool = False) -> Any:
-    """For a type whose values are copied later: behind where each is to begin it writes how long it is."""
+    """The loop for a type whose values are copied: behind where each is to begin it writes how long it is."""
 
     @inlined
-    def take(data: Any, start: int, length: int, kind: int, line: int, values: int, row: int) -> Any:
-        good = is_good(data, start, length, kind)
-        if good:
-            write4(values, row + 1, (length - 2) >> 1 if hexadecimal and kind == TEXT else length)
-        return good
+    def load(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int, texts: Any) -> int:
+        rows, first, kinds, states = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STATES)
+        starts, lengths, values = read8(line, STARTS), read8(line, LENGTHS), read8(line, VALUES)
+        target, limit = read8(line, NEXT), read8(line, TEXTS) + read8(line, TOTAL)
+        for place in range(begin, end):
+            row, cell = read8(rows, place), read8(first, place)
+            kind = read1(kinds, cell)
+            write1(states, row, kind)
+            if kind in (TEXT, BINARY):
+                start, size = read8(starts, cell), read4(lengths, cell)
+                if not is_good(data, start, size, kind):
+                    write8(left, 2 * count, index)
+                    write8(left, 2 * count + 1, row)
+                    count += 1
+                    continue
+                if hexadecimal and kind == TEXT:
+                    size = _from_hexadecimal(data, start + 2, start + size, texts, target)
+                elif size <= AT_ONCE and start + AT_ONCE <= len(data) and target + AT_ONCE <= limit:
+                    # How long it is makes no difference, which could not be foreseen. The next writes over the rest.
+                    for part in range(0, AT_ONCE, 32):
+                        copy(texts, target + part, data, start + part, 32, limit)
+                else:
+                    copy(texts, target, data, start, size, limit)
+                write4(values, row + 1, size)
+                target += size
+        write8(line, NEXT, target)
+        return count
 
-    return _loop(take)
+    return load
+
+
+@inlined
+def _from_hexadecimal(data: Any, start: int, end: int, texts: Any, target: int) -> Any:
+    """Write the bytes that hexadecimal digits stand for; how many there are."""
+    size = (end - start) >> 1
+    for number in range(size):
+        high = _hexadecimal(uint8(data, start + 2 * number))
+        texts[target + number] = high << 4 | _hexadecimal(uint8(data, start + 2 * number + 1))
+    return size
 
 
 @inlined
@@ -722,19 +755,42 @@ def find_rows(
 
 
 @compiled
+def measure_rows(table: int, lines: int) -> None:
+    """Say how many bytes the texts of each line can have, which is what they have where none of them is left.
+
+    `table` is the address of the table, and `lines` the number of its lines.
+    """
+    for index in range(lines):
+        line = table + 8 * ENTRIES * index
+        code = read8(line, CODE)
+        if code < STRING:
+            continue
+        first, kinds, lengths = read8(line, FIRST), read8(line, KINDS), read8(line, LENGTHS)
+        total = 0
+        for place in range(read8(line, COUNT)):
+            cell = read8(first, place)
+            kind = read1(kinds, cell)
+            if kind in (TEXT, BINARY):
+                length = read4(lengths, cell)
+                total += length >> 1 if code == BYTES and kind == TEXT else length
+        write8(line, TOTAL, total)
+
+
+@compiled
 def load_rows(
-    batch: int, size: int, table: int, lines: int, address: int, room: int, left: int
+    batch: int, size: int, table: int, lines: int, address: int, room: int, together: int, texts_room: int, left: int
 ) -> int:  # fmt: skip
     """Load the values of rows, and note the kind of each as its state.
 
     `batch` is the address of a batch's bytes, and `size` their number; `table` the address of the table, and `lines`
-    the number of its lines. All that is written to lies in the `room` bytes at `address`, and is 0 where there is no
-    value; for a line that no row has nothing is written. `left` is the address of an array that gets the values that
-    are left, for each its line's index and its row.
+    the number of its lines. What is written lies in the `room` bytes at `address`, and is 0 where there is no value;
+    for a line that no row has nothing is written. Texts lie in the `texts_room` bytes at `together`, with PADDING bytes
+    around all. `left` is the address of an array that gets the values that are left, for each its line's index and its
+    row; texts that are not UTF-8 are among them.
 
-    Returns how many are left. Their values are 0 or empty here.
+    Returns how many are left. Their values are 0 or empty here, but for those texts.
     """
-    data = _bytes(batch, size)
+    data, texts = _bytes(batch, size), _bytes(together, texts_room)
     count = 0
     steps = -(-_most(table, lines) // BLOCK)
     for step in range(steps):
@@ -771,16 +827,19 @@ def load_rows(
             elif code == TIMESTAMPTZ:
                 count = _load_timestamptz(data, line, index, begin, end, left, count)
             elif code == STRING:
-                count = _load_string(data, line, index, begin, end, left, count)
+                count = _load_string(data, line, index, begin, end, left, count, texts)
             elif code == UUID:
-                count = _load_uuid(data, line, index, begin, end, left, count)
+                count = _load_uuid(data, line, index, begin, end, left, count, texts)
             elif code == NUMBER:
-                count = _load_number(data, line, index, begin, end, left, count)
+                count = _load_number(data, line, index, begin, end, left, count, texts)
             elif code == BYTES:
-                count = _load_bytes(data, line, index, begin, end, left, count)
+                count = _load_bytes(data, line, index, begin, end, left, count, texts)
     block = _bytes(address, room)
     for index in range(lines):
-        _finish(table + 8 * ENTRIES * index, block, address)
+        line = table + 8 * ENTRIES * index
+        _finish(line, block, address)
+        if read8(line, CODE) == STRING and read8(line, TOTAL) > 0:
+            count = _leave_bad(texts, line, index, left, count)
     return count
 
 
@@ -839,55 +898,6 @@ def _finish(line: int, block: Any, address: int) -> None:
             total += read4(offsets, row + 1)
             write4(offsets, row + 1, total)
         write8(line, TOTAL, total)
-
-
-@compiled
-def copy_rows(
-    batch: int, size: int, table: int, lines: int, together: int, room: int, left: int, count: int
-) -> int:  # fmt: skip
-    """Copy the texts and bytes of each line together to where TEXTS says, in the `room` bytes at `together`.
-
-    Texts that are not UTF-8 are left too: returns how many values are left then.
-    """
-    data, texts = _bytes(batch, size), _bytes(together, room)
-    steps = -(-_most(table, lines) // BLOCK)
-    for step in range(steps):
-        for index in range(lines):
-            line = table + 8 * ENTRIES * index
-            if read8(line, CODE) >= STRING:
-                begin, end = _part(line, step, steps)
-                _copy(data, line, begin, end, texts)
-    for index in range(lines):
-        line = table + 8 * ENTRIES * index
-        if read8(line, CODE) == STRING and read8(line, TOTAL) > 0:
-            count = _leave_bad(texts, line, index, left, count)
-    return count
-
-
-@inlined
-def _copy(data: Any, line: int, begin: int, end: int, texts: Any) -> None:
-    rows, first, kinds, starts = read8(line, ROWS), read8(line, FIRST), read8(line, KINDS), read8(line, STARTS)
-    offsets, target = read8(line, VALUES), read8(line, TEXTS)
-    limit = target + read8(line, TOTAL)
-    is_bytes = read8(line, CODE) == BYTES
-    for place in range(begin, end):
-        row = read8(rows, place)
-        offset = read4(offsets, row)
-        size = read4(offsets, row + 1) - offset
-        if size == 0:
-            continue
-        cell = read8(first, place)
-        start = read8(starts, cell)
-        if is_bytes and read1(kinds, cell) == TEXT:
-            for number in range(size):
-                high = _hexadecimal(uint8(data, start + 2 + 2 * number))
-                texts[target + offset + number] = high << 4 | _hexadecimal(uint8(data, start + 3 + 2 * number))
-        elif size <= AT_ONCE and start + AT_ONCE <= len(data) and target + offset + AT_ONCE <= limit:
-            # How long it is makes no difference, which could not be foreseen. The next writes over what is too much.
-            for part in range(0, AT_ONCE, 32):
-                copy(texts, target + offset + part, data, start + part, 32, limit)
-        else:
-            copy(texts, target + offset, data, start, size, limit)
 
 
 @inlined

@@ -63,16 +63,18 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     whole[:nothing].fill(0)
     table[:, [kernels.STATES, kernels.VALIDITY, kernels.VALUES]] = block.address + places.T
     left = room(2 * int(table[:, kernels.COUNT].sum()), np.int64).reshape(-1, 2)
-    to = address(data), len(data), address(table), len(table)
-    count = kernels.load_rows(*to, block.address, block.size, address(left))
+    kernels.measure_rows(address(table), len(table))
     totals = table[:, kernels.TOTAL]
     if totals.max(initial=0) > 2**31 - 1:
         raise ValueError("a column of more than 2 GiB takes smaller batches")
-    table[:, kernels.TEXTS] = PADDING + np.cumsum(totals) - totals
     texts = pa.allocate_buffer(int(totals.sum()) + 2 * PADDING)
     characters = np.frombuffer(texts, np.uint8)
     characters[:PADDING] = characters[-PADDING:] = 0
-    count = kernels.copy_rows(*to, texts.address, texts.size, address(left), count)
+    table[:, kernels.TEXTS] = table[:, kernels.NEXT] = PADDING + np.cumsum(totals) - totals
+    count = kernels.load_rows(
+        *(address(data), len(data), address(table), len(table)),
+        *(block.address, block.size, texts.address, texts.size, address(left)),
+    )
 
     of_lines = _by_line(left[:count])
     zeros = block.slice(0, nothing)

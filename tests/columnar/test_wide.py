@@ -257,13 +257,16 @@ def test_one_batch_of_everything() -> None:
             1700, 655366, "0.00 -0.00 12345678.90 123456789.00 1.5 1 1.555 NaN -0.01 .50 5. 99999999.99 1..5", id="numeric(10,2)"
         ),
         pytest.param(1700, (20 << 16) + 10 + 4, "1.0000000000 9999999999.9999999999 123456789.0123456789 -0.5", id="numeric(20,10)"),
+        pytest.param(
+            1700, (18 << 16) + 8 + 4, "0.00000001 -1234567.12345678 9999999.99999999 12345678.12345678 1.2345678 1.2345x78", id="numeric(18,8)"
+        ),
         pytest.param(1700, (3 << 16) + 4, "999 1000 -999 1.0 007", id="numeric(3,0)"),
         pytest.param(1700, (2 << 16) + 5 + 4, "0.00012 0.001", id="numeric(2,5)"),
         pytest.param(1700, -1, "1 0 00 01 -0.5 0.5 1.50 1234567.890123456789 1..2 . -. - 1. .1 NaN 1e5 Infinity", id="numeric"),
         pytest.param(1082, -1, "2000-02-29 1900-02-29 2024-13-01 2024-04-31 0001-01-01 9999-12-31 10000-01-01 0000-01-01 infinity 2024/01/01", id="date"),
         pytest.param(2950, -1, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 A0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11 x", id="uuid"),
         pytest.param(17, -1, r"\x \x00 \x0g \x0 abc \\ \001 \xAB", id="bytea"),
-        pytest.param(25, -1, "a 12345678 123456789 é", id="text"),
+        pytest.param(25, -1, f"a 12345678 123456789 é {'b' * 63} {'c' * 64} {'d' * 65} e", id="text"),
     ],
 )  # fmt: skip
 def test_compiled_loaders_and_those_of_the_types_agree(type_oid: int, modifier: int, texts: str) -> None:
