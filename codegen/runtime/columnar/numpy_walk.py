@@ -7,11 +7,12 @@ is found is the same, byte for byte.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.columnar.plan import Column, MessagePlan, Plan, bit_of
@@ -146,7 +147,7 @@ class _Reader:
         """Which messages have the field; None for all."""
         if field.optional:
             first = self.data.take(self.offset, mode="clip")
-            return (self.offset < self.end) & np.isin(first, np.array(field.constants, np.uint8))
+            return (self.offset < self.end) & _are_among(first, field.constants)
         if field.when:
             return (self.facts & bit_of(FACTS, field.when)).astype(bool)
         return None
@@ -253,10 +254,18 @@ def _view(data: Ints, dtype: str) -> Any:
 
 def _fits(values: NDArray[np.int64], field: Field) -> NDArray[np.bool_]:
     if field.constants:
-        return np.isin(values, field.constants)
+        return _are_among(values, field.constants)
     if field.boolean:
         return values <= 1
     return values != 0 if field.nonzero else np.ones(len(values), bool)
+
+
+def _are_among(values: Ints, constants: Sequence[int]) -> NDArray[np.bool_]:
+    """As np.isin, which takes several times as long for a few constants."""
+    result: NDArray[np.bool_] = values == constants[0]
+    for constant in constants[1:]:
+        result |= values == constant
+    return result
 
 
 def _fits_one(number: int, field: Field) -> bool:
@@ -305,7 +314,8 @@ class _Tuples:
         good = (counts >= 0) & (counts <= ends - offsets - count_field.width)
         self.counts = np.where(good, counts, 0)
         # Rows with the most values first: those that have a value of a number are a slice.
-        order = np.argsort(-self.counts, kind="stable")
+        # There are at most 32767 in a row, and integers of 16 bits are sorted by their digits.
+        order = np.argsort(-self.counts.astype(np.int16), kind="stable")
         self.position = np.empty(len(order), np.int64)
         self.position[order] = np.arange(len(order))
         at = (offsets + count_field.width)[order]
@@ -348,6 +358,9 @@ class _Values:
                 places = np.minimum(begin - (header - 1), last)
                 np.multiply(lengths[places], valued[kind], out=self.lengths[here])
             np.add(begin, self.lengths[here], out=at[:some])
+
+
+_NO_VALUES = _Values(np.empty(0, np.uint8), np.full(256, 5, np.int64), *(np.empty(0, np.int64),) * 2)
 
 
 def _read_items(
@@ -456,40 +469,41 @@ def _spans(rows: Ints, starts: Ints, lengths: Ints, ends: Ints | None = None) ->
 def _cells(count: int, found: list[tuple[Any, ...]]) -> Cells:
     """The values of rows of several kinds of messages, in the order of the rows."""
     counts, position, first = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    kinds, starts, lengths = [np.empty(0, np.uint8)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    firsts = [np.empty(0, np.int64)]
-    before = steps = 0
+    # Several kinds of messages were read together, and share what was found: for each of those its first step.
+    together: dict[int, tuple[int, _Values]] = {}
+    steps = 0
     for rows, sizes, positions, whole in found:
         if not len(rows):
             continue
         values = whole[0]
-        counts[rows], position[rows], first[rows] = sizes, positions, steps
-        firsts.append(values.firsts + before)
-        steps += len(values.firsts)
-        kinds.append(values.kinds)
-        starts.append(values.starts)
-        lengths.append(values.lengths)
-        before += len(values.kinds)
+        if id(values) not in together:
+            together[id(values)] = steps, values
+            steps += len(values.firsts)
+        counts[rows], position[rows], first[rows] = sizes, positions, together[id(values)][0]
+    parts = [values for _, values in together.values()] or [_NO_VALUES]
+    kinds, starts, lengths = (
+        _joined([getattr(part, name) for part in parts]) for name in ("kinds", "starts", "lengths")
+    )
+    before = np.cumsum([0, *(len(part.kinds) for part in parts[:-1])])
+    firsts = _joined([part.firsts + more for part, more in zip(parts, before, strict=True)])
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(counts, out=offsets[1:])
     # The index of each value among all of them: where values of its number begin, and the row's position there.
-    source = np.concatenate(firsts)[np.arange(int(offsets[-1])) + np.repeat(first - offsets[:-1], counts)]
+    source = firsts[np.arange(int(offsets[-1])) + np.repeat(first - offsets[:-1], counts)]
     source += np.repeat(position, counts)
-    sizes = np.concatenate(lengths)[source]
-    return Cells(
-        offsets,
-        np.concatenate(kinds)[source],
-        np.concatenate(starts)[source],
-        sizes.astype(np.uint32),
-        int(sizes.sum()),
-    )
+    sizes = lengths[source]
+    return Cells(offsets, kinds[source], starts[source], sizes.astype(np.uint32), int(sizes.sum()))
+
+
+def _joined(arrays: list[Ints]) -> Ints:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:
     """As walk.gathered, of values that do not overlap and come in the order of `data`."""
     count = len(starts)
     offsets = np.zeros(count + 1, index_type)
-    np.cumsum(lengths, out=offsets[1:])
+    np.cumsum(lengths, dtype=index_type, out=offsets[1:])
     if not size:
         return pa.py_buffer(offsets), pa.py_buffer(b"")
     # An array in which every second value is a value, and those between are what lies between: Arrow copies the former.
@@ -501,7 +515,7 @@ def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any
         2 * count - 1,
         [None, pa.py_buffer(ends), pa.py_buffer(data)],
     )
-    taken = both.take(pa.array(np.arange(0, 2 * count, 2)))
+    taken = pc.take(both, pa.array(np.arange(0, 2 * count, 2)), boundscheck=False)
     return pa.py_buffer(offsets), taken.buffers()[2].slice(0, size)
 
 
