@@ -30,7 +30,6 @@ from logicalrep.columnar.memory import (
     ir,
     lane_bits,
     load_lanes,
-    numba,
     read1,
     read2,
     read4,
@@ -45,7 +44,6 @@ from logicalrep.columnar.memory import (
 )
 from logicalrep.columnar.utf8 import are_utf8, is_utf8
 
-_carray: Any = numba.carray
 _cgutils: Any = importlib.import_module("numba.core.cgutils")
 
 TEXT = ord("t")
@@ -146,24 +144,6 @@ _UTC = int.from_bytes(b"+00", "big")
 _UUID_MARKS = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
 # In UTC: the beginning of the year 1, and of the year 10000.
 _FIRST_MOMENT, _END_MOMENT = -62_135_596_800_000_000, 253_402_300_800_000_000
-
-
-@intrinsic
-def _as_pointer(typing_context: Any, address: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
-
-    return types.CPointer(types.uint8)(types.int64), generate
-
-
-@inlined
-def _bytes(address: int, size: int) -> Any:
-    """Bytes as an array that belongs to nobody.
-
-    Of one that Python hands over, references are counted wherever a function is given it, also where that function
-    becomes a part of another: for each value, which takes longer than to read it.
-    """
-    return _carray(_as_pointer(address), size)
 
 
 @intrinsic
@@ -777,20 +757,16 @@ def measure_rows(table: int, lines: int) -> None:
 
 
 @compiled
-def load_rows(
-    batch: int, size: int, table: int, lines: int, address: int, room: int, together: int, texts_room: int, left: int
-) -> int:  # fmt: skip
+def load_rows(data: Any, table: int, lines: int, block: Any, address: int, texts: Any, left: int) -> int:
     """Load the values of rows, and note the kind of each as its state.
 
-    `batch` is the address of a batch's bytes, and `size` their number; `table` the address of the table, and `lines`
-    the number of its lines. What is written lies in the `room` bytes at `address`, and is 0 where there is no value;
-    for a line that no row has nothing is written. Texts lie in the `texts_room` bytes at `together`, with PADDING bytes
-    around all. `left` is the address of an array that gets the values that are left, for each its line's index and its
-    row; texts that are not UTF-8 are among them.
+    `data` is a batch's bytes; `table` the address of the table, and `lines` the number of its lines. What is written
+    lies in `block`, whose address is `address`, and is 0 where there is no value; for a line that no row has nothing is
+    written. Texts lie in `texts`, with PADDING bytes around all. `left` is the address of an array that gets the values
+    that are left, for each its line's index and its row; texts that are not UTF-8 are among them.
 
     Returns how many are left. Their values are 0 or empty here, but for those texts.
     """
-    data, texts = _bytes(batch, size), _bytes(together, texts_room)
     count = 0
     steps = -(-_most(table, lines) // BLOCK)
     for step in range(steps):
@@ -834,7 +810,6 @@ def load_rows(
                 count = _load_number(data, line, index, begin, end, left, count, texts)
             elif code == BYTES:
                 count = _load_bytes(data, line, index, begin, end, left, count, texts)
-    block = _bytes(address, room)
     for index in range(lines):
         line = table + 8 * ENTRIES * index
         _finish(line, block, address)

@@ -71,10 +71,8 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     characters = np.frombuffer(texts, np.uint8)
     characters[:PADDING] = characters[-PADDING:] = 0
     table[:, kernels.TEXTS] = table[:, kernels.NEXT] = PADDING + np.cumsum(totals) - totals
-    count = kernels.load_rows(
-        *(address(data), len(data), address(table), len(table)),
-        *(block.address, block.size, texts.address, texts.size, address(left)),
-    )
+    whole = np.frombuffer(block, np.uint8)
+    count = kernels.load_rows(data, address(table), len(table), whole, block.address, characters, address(left))
 
     of_lines = _by_line(left[:count])
     zeros = block.slice(0, nothing)
