@@ -14,17 +14,19 @@ import pyarrow as pa
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
 from logicalrep.columnar import Session, WalkedBatch, walk_batch
+from logicalrep.columnar.walked import address
 from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.changes import Change
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation, Relations
 from logicalrep_pipeline.spark.feed import EPOCH, FeedBuilder, Reads, Texts
-from logicalrep_pipeline.spark.maps import Maps, Tables
+from logicalrep_pipeline.spark.maps import Maps, Names, Tables
+from logicalrep_pipeline.spark.run_kernels import number_tables
 from logicalrep_pipeline.spark.runs import ROW_CHANGE, D, I, M, R, Run, Runs, T, U, Y, preamble
 from logicalrep_pipeline.spill import ChangeLog
 from logicalrep_pipeline.transactions import NonTransactionalMessage, Transaction
 
-_OPS = pa.array(["insert", "update", "delete"], pa.string())
+_OPS = Names(["insert", "update", "delete"])
 _MOST_VALUES = 1 << 22
 _OP_OF_TAG = np.zeros(256, dtype=np.int32)
 _OP_OF_TAG[[I, U, D]] = 0, 1, 2
@@ -51,6 +53,8 @@ class ColumnarFeed:
         self._texts = Texts("utf-8")
         self._relations = Relations()
         self._described: dict[int, int] = {}
+        # The same as arrays: the OIDs in order, and the number of each one's description.
+        self._numbered = np.empty(0, np.int64), np.empty(0, np.int64)
         # All descriptions so far, and what of them rows need, to be taken by number.
         self._known: list[Relation] = []
         self._wanted: list[bool] = []
@@ -70,10 +74,10 @@ class ColumnarFeed:
 
     def _chunk(self, block: Block) -> Iterator[Any]:
         tags, lsns = block.tags, block.lsns
-        run = self._runs.next(block)
         # Nothing else may be walked until the maps are made.
         batch = walk_batch(block.messages, self._session)
         self._session = batch.session
+        run = self._runs.next(block, batch)
         table_of = self._bind(batch, block)
         assert self._tables is not None
         maps = Maps(batch, self._tables.for_maps, self._texts)
@@ -100,26 +104,25 @@ class ColumnarFeed:
 
     def _bind(self, batch: WalkedBatch, block: Block) -> Any:
         """For each row the number of its table's description; that of no table is the number of all descriptions."""
-        tags = block.tags
+        tags = np.ascontiguousarray(block.tags)
         table_of = np.full(len(tags), -1, dtype=np.int64)
-        rows = np.flatnonzero(ROW_CHANGE[tags])
-        oids = batch.walked.fixed[batch.numbers["relation_id"]].view(np.uint32) if len(rows) else rows
+        oids = batch.walked.fixed.get(batch.numbers["relation_id"], table_of)
         described = np.flatnonzero((tags == R) | (tags == Y))
         position = 0
         for at in [*described.tolist(), len(tags)]:
-            part = rows[np.searchsorted(rows, position) : np.searchsorted(rows, at)]
-            if len(part):
-                found, places = np.unique(oids[part], return_inverse=True)
-                numbers = [self._described.get(int(oid), -1) for oid in found]
-                if -1 in numbers:
-                    reason = f"no Relation has described the table with OID {found[numbers.index(-1)]}"
-                    raise TransactionError("message", None, None, reason)
-                table_of[part] = np.asarray(numbers)[places]
+            known, numbers = self._numbered
+            unknown = number_tables(
+                address(tags), address(oids), position, at, address(known), address(numbers), len(known),
+                address(table_of),
+            )  # fmt: skip
+            if unknown >= 0:
+                reason = f"no Relation has described the table with OID {oids.view(np.uint32)[unknown]}"
+                raise TransactionError("message", None, None, reason)
             if at < len(tags):
                 self._describe(block.data(at))
             position = at + 1
         if self._tables is None or len(self._tables.oids) != len(self._known):
-            self._tables = _Tables(self._known, self._schema)
+            self._tables = _Tables(self._known)
         return table_of
 
     def _describe(self, data: bytes) -> None:
@@ -136,13 +139,15 @@ class ColumnarFeed:
             self._described[relation.relation_id] = len(self._known)
             self._known.append(relation)
             self._wanted.append(self._reads(relation.schema, relation.name))
+            oids = sorted(self._described)
+            self._numbered = np.array(oids, np.int64), np.array([self._described[oid] for oid in oids], np.int64)
 
     def _plain(self, maps: Maps, chosen: Any, tags: Any, lsns: Any, table_of: Any, run: Run) -> Any:
         assert self._tables is not None
         tables = self._tables
         table = table_of[chosen]
         transaction = run.transaction_of[chosen]
-        indices = pa.array(table)
+        numbers = table.astype(np.int32)
         field = self._schema.field
         after, unchanged = maps.after(chosen, table, field("after").type, field("unchanged").type)
         moments = run.commit_timestamp[transaction]
@@ -151,13 +156,13 @@ class ColumnarFeed:
             names = [run.origins.get(number) for number in range(len(run.xid))]
             origin = pa.array(names, pa.string()).take(pa.array(transaction))
         arrays = {
-            "op": _OPS.take(pa.array(_OP_OF_TAG[tags[chosen]])),
-            "schema": tables.schemas.take(indices),
-            "table": tables.names.take(indices),
-            "relation_id": tables.oids.take(indices),
+            "op": _OPS.take(_OP_OF_TAG[tags[chosen]], pa.string()),
+            "schema": tables.schemas.take(numbers, pa.string()),
+            "table": tables.names.take(numbers, pa.string()),
+            "relation_id": pa.array(tables.oids[table]),
             "before": maps.before(chosen, table, field("before").type),
             "after": after,
-            "key": tables.keys.take(indices),
+            "key": tables.for_maps.keys(table, field("key").type),
             "unchanged": unchanged,
             "lsn": pa.array(lsns[chosen]),
             "commit_lsn": pa.array(run.final_lsn[transaction]),
@@ -202,9 +207,8 @@ class ColumnarFeed:
 class _Tables:
     """What rows need of all descriptions of tables, to be taken by their number."""
 
-    def __init__(self, known: list[Relation], schema: Any) -> None:
-        self.schemas = pa.array([relation.schema for relation in known], pa.string())
-        self.names = pa.array([relation.name for relation in known], pa.string())
-        self.oids = pa.array([relation.relation_id for relation in known], pa.int64())
-        self.keys = pa.array([list(relation.key) for relation in known], schema.field("key").type)
+    def __init__(self, known: list[Relation]) -> None:
+        self.schemas = Names([relation.schema for relation in known])
+        self.names = Names([relation.name for relation in known])
+        self.oids = np.array([relation.relation_id for relation in known], np.int64)
         self.for_maps = Tables(known)

@@ -43,7 +43,7 @@ def _has_width(side: int, row: int, width: int) -> Any:
 @compiled
 def find_entries(
     rows: int, count: int, tables: int, of_tables: int, side: int, other: int, old_kinds: int, entries: int
-) -> tuple[int, int, int, int]:  # fmt: skip
+) -> tuple[int, int, int, int, int, int]:  # fmt: skip
     """Find the entries of the old or new rows of messages.
 
     `rows` are the messages' indices in the batch, `tables` the numbers of their tables, `of_tables` what is known of
@@ -51,14 +51,17 @@ def find_entries(
     that was not sent, if the old row is whole; 0 for old rows. `old_kinds` is each message's kind of old row in the
     batch, or 0 where none has any. Where an old row is a key, it has the key's columns and those with a value.
 
-    Returns how many entries there are, how many columns that were not sent, how many values in binary format; and
-    which of the rows has another number of values than its table has columns, -1 if none.
+    Returns how many entries there are, how many columns that were not sent; how many bytes the entries' values have,
+    how many are null, how many in binary format; and which of the rows has another number of values than its table has
+    columns, -1 if none.
     """
     columns, starts, lengths = read8(entries, _COLUMNS), read8(entries, _STARTS_OF), read8(entries, _LENGTHS_OF)
     entry_kinds, ends = read8(entries, _KINDS_OF), read8(entries, _ENDS)
     unsent, unsent_ends = read8(entries, _UNSENT), read8(entries, _UNSENT_ENDS)
     found = 0
     left_out = 0
+    size = 0
+    nulls = 0
     binary = 0
     write4(ends, 0, 0)
     write4(unsent_ends, 0, 0)
@@ -68,13 +71,13 @@ def find_entries(
         cell = _first_cell(side, row)
         if cell >= 0:
             if not _has_width(side, row, width):
-                return found, left_out, binary, index
+                return found, left_out, size, nulls, binary, index
             old_kind = 0 if old_kinds == 0 else read1(old_kinds, row)
             whole = -1
             if other != 0 and old_kind == _WHOLE:
                 whole = _first_cell(other, row)
                 if whole >= 0 and not _has_width(other, row, width):
-                    return found, left_out, binary, index
+                    return found, left_out, size, nulls, binary, index
             is_key = other == 0 and old_kind == _KEY
             for column in range(width):
                 source, place = side, cell + column
@@ -91,7 +94,10 @@ def find_entries(
                 length = NO_VALUE
                 if kind in (TEXT, BINARY):
                     length = read4(read8(source, _LENGTHS), place)
+                    size += length
                     binary += kind == BINARY
+                else:
+                    nulls += 1
                 write4(columns, found, first + column)
                 write8(starts, found, read8(read8(source, _STARTS), place))
                 write4(lengths, found, length)
@@ -99,21 +105,41 @@ def find_entries(
                 found += 1
         write4(ends, index + 1, found)
         write4(unsent_ends, index + 1, left_out)
-    return found, left_out, binary, -1
+    return found, left_out, size, nulls, binary, -1
+
+
+@compiled
+def find_keys(tables: int, count: int, key_columns: int, key_ends: int, columns: int, ends: int) -> None:
+    """Note the columns of the keys of tables one after another, and where each table's end."""
+    found = 0
+    write4(ends, 0, 0)
+    for index in range(count):
+        table = read8(tables, index)
+        for place in range(read8(key_ends, table), read8(key_ends, table + 1)):
+            write4(columns, found, read4(key_columns, place))
+            found += 1
+        write4(ends, index + 1, found)
+
+
+@compiled
+def find_names(columns: int, count: int, name_ends: int, ends: int) -> int:
+    """Note where the name of each column ends, one after another; returns how many bytes they have."""
+    size = 0
+    write4(ends, 0, 0)
+    for index in range(count):
+        column = read4(columns, index)
+        size += read4(name_ends, column + 1) - read4(name_ends, column)
+        write4(ends, index + 1, size)
+    return size
 
 
 @compiled
 def copy_names(columns: int, count: int, names: Any, name_ends: int, to: Any, ends: int) -> None:
-    """Copy the names of columns one after another, and note where each ends."""
-    place = 0
-    write4(ends, 0, 0)
+    """Copy the names of columns to where `find_names` has them end."""
     for index in range(count):
-        column = read4(columns, index)
-        start = read4(name_ends, column)
-        size = read4(name_ends, column + 1) - start
-        copy(to, place, names, start, size, len(to))
-        place += size
-        write4(ends, index + 1, place)
+        place = read4(ends, index)
+        start = read4(name_ends, read4(columns, index))
+        copy(to, place, names, start, read4(ends, index + 1) - place, len(to))
 
 
 @compiled

@@ -19,7 +19,27 @@ from logicalrep_pipeline.spark import map_kernels
 from logicalrep_pipeline.spark.feed import Texts, refuse_texts
 from logicalrep_pipeline.wide_columns import has
 
-__all__ = ["Maps", "Tables", "lists"]
+__all__ = ["Maps", "Names", "Tables", "lists"]
+
+
+class Names:
+    """A few texts, to be taken again and again by their number."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        _, ends, characters = pa.array(texts, pa.string()).buffers()
+        self._ends = np.frombuffer(ends, np.int32)
+        self._characters = np.frombuffer(characters or b"", np.uint8)
+
+    def take(self, numbers: Any, type_: Any) -> Any:
+        """An array of those of these numbers, which are int32."""
+        ends = room(len(numbers) + 1, np.int32)
+        size = map_kernels.find_names(address(numbers), len(numbers), address(self._ends), address(ends))
+        characters = pa.allocate_buffer(size)
+        map_kernels.copy_names(
+            address(numbers), len(numbers), self._characters, address(self._ends),
+            np.frombuffer(characters, np.uint8), address(ends),
+        )  # fmt: skip
+        return pa.Array.from_buffers(type_, len(numbers), [None, pa.py_buffer(ends), characters], 0)
 
 
 class Tables:
@@ -31,11 +51,22 @@ class Tables:
         self.first = np.cumsum(self.widths) - self.widths
         """The number of each one's first column."""
         self.is_key = np.array([column.key for relation in known for column in relation.columns], np.uint8)
-        self.names = pa.array([name for relation in known for name in relation.names], pa.string())
-        _, ends, characters = self.names.buffers()
-        self.name_ends = np.frombuffer(ends, np.int32)
-        self.characters = np.frombuffer(characters or b"", np.uint8)
+        self.names = Names([name for relation in known for name in relation.names])
         self.addresses = _addresses(self.first, self.widths, self.is_key)
+        keys = [len(relation.key) for relation in known]
+        self._key_columns = np.flatnonzero(self.is_key).astype(np.int32)
+        self._key_ends = np.cumsum([0, *keys], dtype=np.int64)
+        self._key_sizes = np.array(keys, np.int64)
+
+    def keys(self, tables: Any, type_: Any) -> Any:
+        """Of each of these tables the list of the names of its key's columns."""
+        columns = room(int(self._key_sizes[tables].sum()), np.int32)
+        ends = room(len(tables) + 1, np.int32)
+        map_kernels.find_keys(
+            address(tables), len(tables), address(self._key_columns), address(self._key_ends), address(columns),
+            address(ends),
+        )  # fmt: skip
+        return lists(type_, ends, self.names.take(columns, type_.value_type))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +82,9 @@ class _Entries:
     unsent: Any
     """The numbers of columns whose values were not sent."""
     unsent_ends: Any
+    size: int
+    """How many bytes the values have."""
+    nulls: int
     has_binary: bool
 
     @property
@@ -82,7 +116,7 @@ class Maps:
         Where the whole old row was sent, such a value is taken from there.
         """
         entries = self._find(rows, tables, self._side("new"), self._side("old"))
-        names = self._names(entries.unsent, names_type.value_type)
+        names = self._tables.names.take(entries.unsent, names_type.value_type)
         return self._maps("new", rows, entries, type_), lists(names_type, entries.unsent_ends, names)
 
     def _side(self, name: str) -> Any:
@@ -97,8 +131,8 @@ class Maps:
         columns, unsent, lengths, kinds = (room(most, dtype) for dtype in (np.int32, np.int32, np.uint32, np.uint8))
         ends, unsent_ends = (room(len(rows) + 1, np.int32) for _ in range(2))
         starts = room(most, np.int64)
-        entries = _Entries(columns, starts, lengths, kinds, ends, unsent, unsent_ends, False)
-        found, left_out, binary, wrong = map_kernels.find_entries(
+        entries = _Entries(columns, starts, lengths, kinds, ends, unsent, unsent_ends, 0, 0, False)
+        found, left_out, size, nulls, binary, wrong = map_kernels.find_entries(
             address(rows), len(rows), address(tables), address(self._tables.addresses), address(side),
             0 if other is None else address(other), 0 if self._old_kinds is None else address(self._old_kinds),
             address(entries.addresses),
@@ -109,40 +143,30 @@ class Maps:
             raise TransactionError("message", None, None, reason)
         return _Entries(
             columns[:found], starts[:found], lengths[:found], kinds[:found], ends, unsent[:left_out], unsent_ends,
-            bool(binary),
+            size, nulls, bool(binary),
         )  # fmt: skip
 
     def _maps(self, side: str, rows: Any, entries: _Entries, type_: Any) -> Any:
-        names = self._names(entries.columns, type_.key_type)
+        names = self._tables.names.take(entries.columns, type_.key_type)
         values = self._as_texts(entries) if entries.has_binary else self._texts_of(entries)
         items = pa.StructArray.from_arrays([names, values], fields=[type_.key_field, type_.item_field])
         bits = self._batch.walked.validity.get(self._numbers[side])
         present = np.zeros(len(rows), bool) if bits is None else has(bits, rows)
         return lists(type_, entries.ends, items, present)
 
-    def _names(self, columns: Any, type_: Any) -> Any:
-        size = int(np.diff(self._tables.name_ends)[columns].sum())
-        ends, characters = room(len(columns) + 1, np.int32), pa.allocate_buffer(size)
-        map_kernels.copy_names(
-            address(columns), len(columns), self._tables.characters, address(self._tables.name_ends),
-            np.frombuffer(characters, np.uint8), address(ends),
-        )  # fmt: skip
-        return pa.Array.from_buffers(type_, len(columns), [None, pa.py_buffer(ends), characters], 0)
-
     def _texts_of(self, entries: _Entries) -> Any:
-        count = len(entries.columns)
-        is_null = entries.lengths == map_kernels.NO_VALUE
-        nulls = int(is_null.sum())
-        size = int(entries.lengths.sum(dtype=np.int64)) - nulls * map_kernels.NO_VALUE
+        count, size = len(entries.columns), entries.size
         ends, characters = room(count + 1, np.int32), room(size + 2 * PADDING, np.uint8)
         characters[:PADDING] = characters[-PADDING:] = 0
         map_kernels.copy_values(
             self._batch.data, address(entries.starts), address(entries.lengths), count, characters, PADDING, size,
             address(ends),
         )  # fmt: skip
-        validity = pa.py_buffer(np.packbits(~is_null, bitorder="little")) if nulls else None
+        validity = None
+        if entries.nulls:
+            validity = pa.py_buffer(np.packbits(entries.lengths != map_kernels.NO_VALUE, bitorder="little"))
         buffers = [validity, pa.py_buffer(ends), pa.py_buffer(characters).slice(PADDING, size)]
-        values = pa.Array.from_buffers(pa.string(), count, buffers, nulls)
+        values = pa.Array.from_buffers(pa.string(), count, buffers, entries.nulls)
         if not are_utf8(characters, PADDING, size, address(ends), count):
             with refuse_texts():
                 values.validate(full=True)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep import Lsn, TimestampTz, TransactionId, v1
-from logicalrep.columnar import Session, decode_batch
+from logicalrep.columnar import Session, WalkedBatch, walk_batch
+from logicalrep.columnar.walked import address
 from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation
@@ -28,8 +29,6 @@ def of_tags(tags: bytes) -> Any:
 KNOWN = of_tags(b"BCIUDTMRYO")
 """By its tag, whether a message can be read in columns; those of streamed and prepared transactions cannot."""
 ROW_CHANGE = of_tags(b"IUD")
-_COUNTED = of_tags(b"IUDM")
-_WITHIN = of_tags(b"BIUDTRYO")
 _EVERYTHING = (1 << 64) - 1
 
 
@@ -67,6 +66,10 @@ class Runs:
         """What commits at or after `start` and before `end` is wanted."""
         self.start = 0 if start is None else int(start)
         self.end = _EVERYTHING if end is None else int(end)
+        # Compiled loops are there only where numba is.
+        from logicalrep_pipeline.spark.run_kernels import follow
+
+        self._follow = follow
         self._session = Session(version=1)
         # The transaction that the next chunk begins in: its columns, its origin, its changes so far.
         self._open: tuple[tuple[int, int, int], str | None, int] | None = None
@@ -82,62 +85,53 @@ class Runs:
             raise TransactionError(chr(tag), None, TransactionId(self._open[0][2]), "comes within a transaction")
         raise UnsupportedError(index)
 
-    def next(self, block: Block) -> Run:
-        """The transactions of the next chunk."""
-        tags = block.tags
-        begins, commits = np.flatnonzero(tags == B), np.flatnonzero(tags == C)
-        self._check(tags)
+    def next(self, block: Block, batch: WalkedBatch | None = None) -> Run:
+        """The transactions of the next chunk; `batch` is the chunk, if it has been walked already."""
+        tags = np.ascontiguousarray(block.tags)
+        begins = np.flatnonzero(tags == B)
         opened, opened_origin, carried = self._open or ((-1, 0, 0), None, 0)
-        transaction_of = np.cumsum(tags == B)
+        tables = np.array([_tables_of(block.data(at)) for at in np.flatnonzero(tags == T).tolist()], np.int64)
+        transaction_of, ordinals = np.empty(len(tags), np.int64), np.empty(len(tags), np.int64)
+        wrong, is_open, changes = self._follow(
+            address(tags), len(tags), self._open is not None, carried, address(tables),
+            address(transaction_of), address(ordinals),
+        )  # fmt: skip
+        if wrong >= 0:
+            raise TransactionError("message", None, None, "transactions do not begin and end in turn")
         origins = {} if opened_origin is None else {0: opened_origin}
         for at in np.flatnonzero(tags == O).tolist():
             origin = v1.parse(block.data(at))
             assert isinstance(origin, v1.Origin)
             origins[int(transaction_of[at])] = origin.name
-        counts = _COUNTED[tags].astype(np.int64)
-        for at in np.flatnonzero(tags == T).tolist():
-            truncate = v1.parse(block.data(at))
-            assert isinstance(truncate, v1.Truncate)
-            counts[at] = len(truncate.relation_ids)
-        before = np.cumsum(counts) - counts
-        columns = self._columns(block.messages.take(pa.array(begins)), opened)
-        final = columns[0][transaction_of].view(np.uint64)
-        run = Run(
-            transaction_of,
-            before - np.concatenate(([-carried], before[begins]))[transaction_of],
-            (final >= np.uint64(self.start)) & (final < np.uint64(self.end)),
-            columns[0],
-            columns[1],
-            columns[2],
-            origins,
+        if batch is None:
+            batch, begins = walk_batch(block.messages.take(pa.array(begins)), self._session), np.arange(len(begins))
+        final_lsn, commit_timestamp, xid = (
+            np.concatenate((np.array([first], np.int64), _of_begins(batch, name, begins)))
+            for name, first in zip(("final_lsn", "commit_timestamp", "xid"), opened, strict=True)
         )
-        last_begin = int(begins[-1]) if len(begins) else -1
-        if (commits[-1] if len(commits) else -1) > last_begin or (last_begin < 0 and self._open is None):
-            self._open = None
-        else:
+        unsigned = final_lsn.view(np.uint64)
+        in_range = (unsigned >= np.uint64(self.start)) & (unsigned < np.uint64(self.end))
+        run = Run(transaction_of, ordinals, in_range[transaction_of], final_lsn, commit_timestamp, xid, origins)
+        self._open = None
+        if is_open:
             number = int(transaction_of[-1])
-            total = int(before[-1] + counts[-1])
-            changes = total - int(before[last_begin]) if last_begin >= 0 else carried + total
-            first, second, third = (int(column[number]) for column in columns)
-            self._open = (first, second, third), origins.get(number), changes
+            columns = int(final_lsn[number]), int(commit_timestamp[number]), int(xid[number])
+            self._open = columns, origins.get(number), changes
         return run
 
-    def _columns(self, begins: Any, opened: tuple[int, int, int]) -> list[Any]:
-        decoded, _ = decode_batch(begins, self._session, for_spark=True)
-        columns = []
-        for name, first in zip(("final_lsn", "commit_timestamp", "xid"), opened, strict=True):
-            array = decoded.column(decoded.schema.get_field_index(name)).cast(pa.int64())
-            values = array.to_numpy(zero_copy_only=False).astype(np.int64)
-            columns.append(np.concatenate((np.asarray([first], dtype=np.int64), values)))
-        return columns
 
-    def _check(self, tags: Any) -> None:
-        """Begins and Commits must take turns, and all but messages must lie between."""
-        depth = np.cumsum((tags == B).astype(np.int8), dtype=np.int64) - np.cumsum(tags == C)
-        depth += self._open is not None
-        inside = _WITHIN[tags]
-        if (depth[inside] != 1).any() or (depth[tags == C] != 0).any():
-            raise TransactionError("message", None, None, "transactions do not begin and end in turn")
+def _tables_of(data: bytes) -> int:
+    truncate = v1.parse(data)
+    assert isinstance(truncate, v1.Truncate)
+    return len(truncate.relation_ids)
+
+
+def _of_begins(batch: WalkedBatch, name: str, begins: Any) -> Any:
+    """A field of these Begins, as int64: of an LSN its 64 bits, of a time microseconds since 1970."""
+    if not len(begins):
+        return np.empty(0, np.int64)
+    values = batch.walked.fixed[batch.numbers[name]][begins]
+    return values if values.itemsize == 8 else values.view(np.uint32).astype(np.int64)
 
 
 def preamble(relations: Iterable[Relation]) -> Iterator[tuple[Lsn, bytes]]:

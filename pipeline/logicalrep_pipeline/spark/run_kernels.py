@@ -1,0 +1,75 @@
+"""The compiled loops over a chunk's messages: which transaction each belongs to, and which table.
+
+Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep.columnar.memory.
+"""
+
+from __future__ import annotations
+
+from logicalrep.columnar.memory import compiled, read1, read4, read8, write8
+
+_BEGIN, _COMMIT, _TRUNCATE, _MESSAGE = map(ord, "BCTM")
+_INSERT, _UPDATE, _DELETE = map(ord, "IUD")
+
+
+@compiled
+def follow(
+    tags: int, count: int, is_open: bool, changes: int, truncated: int, transaction_of: int, ordinals: int
+) -> tuple[int, bool, int]:
+    """Note of each message its transaction's number and how many changes that had before it.
+
+    `is_open` says whether the first message lies within a transaction, which has had so many `changes`: number 0.
+    `truncated` are the numbers of tables of each Truncate, one after another.
+
+    Begins and Commits must take turns, and all but messages must lie between: returns the first that does not, -1 if
+    all do; whether a transaction is open after the last message, and how many changes the last one has had.
+    """
+    number = 0
+    truncates = 0
+    for row in range(count):
+        tag = read1(tags, row)
+        if tag == _BEGIN:
+            if is_open:
+                return row, is_open, changes
+            is_open = True
+            number += 1
+            changes = 0
+        elif not is_open and tag != _MESSAGE:
+            return row, is_open, changes
+        write8(transaction_of, row, number)
+        write8(ordinals, row, changes)
+        if tag == _COMMIT:
+            is_open = False
+        elif tag in (_INSERT, _UPDATE, _DELETE, _MESSAGE):
+            changes += 1
+        elif tag == _TRUNCATE:
+            changes += read8(truncated, truncates)
+            truncates += 1
+    return -1, is_open, changes
+
+
+@compiled
+def number_tables(
+    tags: int, oids: int, first: int, last: int, known: int, numbers: int, count: int, tables: int
+) -> int:  # fmt: skip
+    """Note of each row change from `first` to before `last` the number of its table.
+
+    `oids` has each message's OID of a table, `known` those that have a number, in order. Returns the first change whose
+    table has none, -1 if all have.
+    """
+    of, number = -1, -1
+    for row in range(first, last):
+        if read1(tags, row) in (_INSERT, _UPDATE, _DELETE):
+            oid = read4(oids, row)
+            if oid != of:
+                low, high = 0, count
+                while low < high:
+                    middle = (low + high) >> 1
+                    if read8(known, middle) < oid:
+                        low = middle + 1
+                    else:
+                        high = middle
+                if low == count or read8(known, low) != oid:
+                    return row
+                of, number = oid, read8(numbers, low)
+            write8(tables, row, number)
+    return -1
