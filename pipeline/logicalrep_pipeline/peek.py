@@ -29,7 +29,10 @@ _ROW = Struct(">hiQi")
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = len(_SIGNATURE) + 8
 _TRAILER = b"\xff\xff"
-_ROWS = 4096
+# A block has so many rows at most, as a record batch of Spark, so that most need not be put together again; and it ends
+# soon after so many bytes. It is after each step of so many rows that one looks.
+_ROWS, _STEP = 10_000, 500
+_BYTES = 16 << 20
 
 
 def peek(
@@ -74,8 +77,11 @@ def peek_blocks(
     data, left = bytearray(next(copied)[_HEADER:]), bytearray()
     while not left:
         # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
-        for row in islice(copied, _ROWS):
-            data += row
+        for _ in range(0, _ROWS, _STEP):
+            for row in islice(copied, _STEP):
+                data += row
+            if len(data) >= _BYTES:
+                break
         if not data:
             break
         size, block = split(data, _ROW.size)
