@@ -30,8 +30,8 @@ _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = len(_SIGNATURE) + 8
 _TRAILER = b"\xff\xff"
 # A block has so many rows at most, as a record batch of Spark, so that most need not be put together again; and it ends
-# soon after so many bytes. It is after each step of so many rows that one looks.
-_ROWS, _STEP = 10_000, 500
+# soon after so many bytes: one looks after each step of so many rows.
+_ROWS, _STEP = 10_000, 16
 _BYTES = 16 << 20
 
 

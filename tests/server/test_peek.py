@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.peek import peek, peek_blocks
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import create_slot, newest_protocol, the_slot, wal_head
 from tests.server.servers import Database
@@ -57,3 +57,10 @@ def test_values_of_some_size(db: Database, options: PluginOptions) -> None:
     db.execute("INSERT INTO t VALUES (1, repeat('0123456789', 1000000))")
     (row,) = change_rows(peek(db.connection, "s", options), options.decoder())
     assert row["after"]["v"] == "0123456789" * 1_000_000
+
+
+def test_blocks_of_large_rows_end_early(db: Database, options: PluginOptions) -> None:
+    db.execute("INSERT INTO t SELECT i, repeat('x', 1000000) FROM generate_series(1, 80) AS i")
+    blocks = list(peek_blocks(db.connection, "s", options))
+    assert [message for block in blocks for message in block] == list(peek(db.connection, "s", options))
+    assert max(block.size for block in blocks) < 40_000_000
