@@ -11,7 +11,7 @@ from typing import TypeVar
 import psycopg
 
 from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.slots import Connection
+from logicalrep_pipeline.slots import Connection, create_slot, find_slot
 from logicalrep_pipeline.spark.options import SourceOptions
 
 _Result = TypeVar("_Result")
@@ -48,6 +48,12 @@ class Driver:
                 log.warning("%s", warning)
             self._checked = True
         return self._connection
+
+
+def ensure_slot(connection: Connection, options: SourceOptions) -> None:
+    """Make the slot where there is none, if it is to be made."""
+    if find_slot(connection, options.the_slot) is None and options.create_slot:
+        create_slot(connection, options.the_slot, two_phase=options.two_phase)
 
 
 def persistently(action: Callable[[], _Result], timeout: float, reset: Callable[[], None]) -> _Result:

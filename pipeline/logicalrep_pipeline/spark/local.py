@@ -40,8 +40,8 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     defaults = {
         "spark.master": master,
         "spark.app.name": "logicalrep",
-        # Arrow holds each read of an offset to its buffer, which Spark's own reading is within: a fifth of what it takes
-        # the JVM to make rows. The strings' bytes are read without a check either way.
+        # By default Arrow holds each read of an offset to its buffer: a fifth of what it takes the JVM to make rows.
+        # Spark reads within by itself, and the bytes of strings without a check either way.
         "spark.driver.defaultJavaOptions": "-Darrow.enable_unsafe_memory_access=true",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

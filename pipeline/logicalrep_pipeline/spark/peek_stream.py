@@ -23,14 +23,12 @@ from logicalrep_pipeline.slots import (
     LostPositionError,
     Slot,
     advance_slot,
-    create_slot,
-    find_slot,
     newest_protocol,
     the_slot,
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, is_transient, log, log_to_standard_error
+from logicalrep_pipeline.spark.driver import Driver, ensure_slot, is_transient, log, log_to_standard_error
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.planning import Planner
 from logicalrep_pipeline.spark.reading import record_batches
@@ -79,7 +77,7 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
             self._acknowledge(self._position)
         elif self._position is None:
             # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
-            self._run(self._ensure_slot)
+            self._run(lambda connection: ensure_slot(connection, self._options))
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
             time.sleep(min(pause, 1))
@@ -131,12 +129,8 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
             self._driver = Driver(self._options)
         return self._driver.run(action)
 
-    def _ensure_slot(self, connection: Connection) -> None:
-        if find_slot(connection, self._slot) is None and self._options.create_slot:
-            create_slot(connection, self._slot)
-
     def _initial(self, connection: Connection) -> Lsn:
-        self._ensure_slot(connection)
+        ensure_slot(connection, self._options)
         slot = the_slot(connection, self._slot)
         assert slot.confirmed_flush_lsn is not None
         self._position = slot.confirmed_flush_lsn

@@ -20,14 +20,12 @@ from logicalrep_pipeline.slots import (
     Connection,
     LostPositionError,
     Slot,
-    create_slot,
-    find_slot,
     newest_protocol,
     the_slot,
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, log_to_standard_error
+from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
@@ -67,7 +65,7 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         """The end of the next batch; the start where nothing has come. Spark 4.0 and 4.1 give no arguments."""
         if start is None and self._position is None:
             # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
-            self._run(self._ensure_slot)
+            self._run(lambda connection: ensure_slot(connection, self._options))
         receiver = self._started()
         if start is not None:
             self._position = lsn_of_offset(start)
@@ -144,12 +142,8 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
             self._receiver = Receiver(self._options, self._options.plugin_options(version), self._schema)
         return self._receiver
 
-    def _ensure_slot(self, connection: Connection) -> None:
-        if find_slot(connection, self._options.the_slot) is None and self._options.create_slot:
-            create_slot(connection, self._options.the_slot, two_phase=self._options.two_phase)
-
     def _initial(self, connection: Connection) -> Lsn:
-        self._ensure_slot(connection)
+        ensure_slot(connection, self._options)
         confirmed = the_slot(connection, self._options.the_slot).confirmed_flush_lsn
         assert confirmed is not None
         return confirmed
