@@ -30,7 +30,6 @@ import pyarrow.parquet
 from bench.measure import Contender, rates
 from bench.peers import pypgoutput
 from bench.spark_rows import by_parse, by_pypgoutput, identity
-from logicalrep import walsender
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.change_feed import events
@@ -176,7 +175,7 @@ class Slot:
         left = self._messages["walsender"]
         with Walsender(ConnectionSettings(self._dsn), "copy", self._options) as sender:
             while left:
-                left -= isinstance(sender.receive(10), walsender.XLogData)
+                left -= len(sender.receive(10).messages)
         self._wait_until_free()
 
     def _stream(self, name: str, spark: Any, folder: Path, mode: str, sink: str, rows: int | None) -> None:

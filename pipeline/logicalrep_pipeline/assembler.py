@@ -181,6 +181,11 @@ class Assembler:
         return tuple(self._delivered_relations.values())
 
     @property
+    def described(self) -> dict[Oid, Relation]:
+        """The tables as they are described, by OID, to transactions that are sent whole and begin now."""
+        return self._session_relations.all()
+
+    @property
     def memory(self) -> int:
         """An estimate of the memory that the changes of transactions take that have not ended, in bytes."""
         return self._area.memory

@@ -22,6 +22,17 @@ from logicalrep_pipeline.frames import LONGEST_MESSAGE, split_frames
 _MESSAGES = 10_000
 
 
+def of_tags(tags: bytes) -> NDArray[np.bool_]:
+    """A table by tag of whether it is one of these: to look up is faster than np.isin."""
+    table = np.zeros(256, dtype=bool)
+    table[list(tags)] = True
+    return table
+
+
+KNOWN = of_tags(b"BCIUDTMRYO")
+"""By its tag, whether a message can be read in columns; those of streamed and prepared transactions cannot."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Messages in order."""
@@ -86,10 +97,11 @@ def blocks_of(messages: Iterable[tuple[int, bytes]]) -> Iterator[Block]:
     """Blocks of messages that come one by one."""
     iterator = iter(messages)
     while part := list(islice(iterator, _MESSAGES)):
-        yield _block_of(part)
+        yield block_of(part)
 
 
-def _block_of(messages: Sequence[tuple[int, bytes]]) -> Block:
+def block_of(messages: Sequence[tuple[int, bytes]]) -> Block:
+    """A block of these messages."""
     lsns = np.array([lsn for lsn, _ in messages], np.uint64).view(np.int64)
     return Block.of(lsns, pa.array([data for _, data in messages], pa.binary()))
 
@@ -102,7 +114,7 @@ def split(data: bytes | bytearray, header: int) -> tuple[int, Block]:
     kernel = _kernel()
     if kernel is None:
         size, messages = split_frames(data, header)
-        return size, _block_of(messages)
+        return size, block_of(messages)
     most = len(source) // header
     lsns, offsets, target = np.empty(most, np.int64), np.zeros(most + 1, np.int32), pa.allocate_buffer(len(source))
     count, size = kernel(source, header, LONGEST_MESSAGE, lsns, offsets, np.frombuffer(target, np.uint8))

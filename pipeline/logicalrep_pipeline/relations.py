@@ -150,6 +150,10 @@ class Relations:
         # in between does not, the last description is the best there is.
         return self._latest.get(relation_id)
 
+    def all(self) -> dict[Oid, Relation]:
+        """What `find` finds for transactions that are not streamed, by OID."""
+        return self._latest | {oid: described.relation for oid, described in self._current.items()}
+
     def adopt(self, stream: StreamRelations) -> None:
         """Let a streamed transaction's Relations hold for all, as it committed.
 

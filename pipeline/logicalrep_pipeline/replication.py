@@ -5,42 +5,45 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import psycopg
 
-from logicalrep import Decoder, Lsn, walsender
-from logicalrep_pipeline.assembler import Assembler
+from logicalrep import Lsn
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import find_slot
 from logicalrep_pipeline.transactions import Event
 from logicalrep_pipeline.walsender import Walsender
 
+if TYPE_CHECKING:
+    from logicalrep_pipeline.block_intake import WholeTransactions
+
 
 class Replication:
-    """Connects, reconnects, decodes and assembles; what is handed on is complete up to `position`.
-
-    It is an iterator of tuples of events; an empty one comes when nothing has finished for a moment.
-    """
+    """Connects, reconnects, and gives what comes to an intake; what is handed on is complete up to `position`."""
 
     def __init__(
         self,
         settings: ConnectionSettings,
         slot: str,
         options: PluginOptions,
-        assembler: Assembler,
+        intake: Intake,
         *,
+        messages: int = 10_000,
         retry_timeout: float = 60,
         is_transient: Callable[[psycopg.Error], bool] = lambda error: True,
     ) -> None:
+        """For a slot; `messages` is how many the intake is given at a time at most, `retry_timeout` in seconds."""
         self._settings = settings
         self._slot = slot
         self._options = options
-        self._assembler = assembler
+        self._intake = intake
+        self._messages = messages
         self._retry_timeout = retry_timeout
         self._is_transient = is_transient
         self._session: Walsender | None = None
-        self._decoder: Decoder | None = None
         self._acknowledged = Lsn(0)
         self.started_at: Lsn | None = None
         """The slot's position when the first session started."""
@@ -48,27 +51,29 @@ class Replication:
     @property
     def position(self) -> Lsn:
         """All that committed before this has been handed on."""
-        return max(self._assembler.position.delivered, self.started_at or Lsn(0))
+        return max(self._intake.position.delivered, self.started_at or Lsn(0))
 
     def acknowledge(self, lsn: Lsn) -> None:
         """All before this position is safe, apart from prepared transactions that wait for their decision."""
         self._acknowledged = max(self._acknowledged, lsn)
         if self._session is not None:
             # Until something is handed on, there is nothing that could be held back.
-            held = self._assembler.position
+            held = self._intake.position
             limit = held.acknowledged if held.acknowledged < held.delivered else self._acknowledged
             # A connection that broke is found, and made anew, where messages are taken.
             with suppress(psycopg.Error):
                 self._session.acknowledge(min(self._acknowledged, limit))
 
-    def events(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[tuple[Event, ...]]:
-        """What finishes, message by message, until `stop`; raises when the server stays away for too long."""
+    def events(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[Event | WholeTransactions | None]:
+        """What finishes, until `stop`; None when all that came is handed on, and when nothing came for a moment.
+
+        Raises psycopg.Error when the server stays away for too long.
+        """
         deadline: float | None = None
         wait = 0.05
         while not stop():
             try:
-                session, decoder = self._connected()
-                message = session.receive(pause)
+                received = self._connected().receive(pause, self._messages)
                 deadline, wait = None, 0.05
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 self.close()
@@ -78,17 +83,12 @@ class Replication:
                     raise
                 time.sleep(wait)
                 wait = min(wait * 2, 2)
-                yield ()
+                yield None
                 continue
-            if message is None:
-                yield ()
-            elif isinstance(message, walsender.XLogData):
-                finished = self._assembler.feed(decoder.decode(message.payload), message.start_lsn)
-                if finished:
-                    yield finished
-            else:
-                self._assembler.keepalive(message.end_lsn)
-                yield ()
+            yield from self._intake.take(received.messages)
+            if received.keepalive is not None:
+                self._intake.keepalive(received.keepalive)
+            yield None
 
     def report_in_time(self) -> None:
         """Tell the server now and then that the reader is alive; to be called while it takes no messages."""
@@ -102,21 +102,20 @@ class Replication:
             self._session.close()
         self._session = None
 
-    def _connected(self) -> tuple[Walsender, Decoder]:
-        if self._session is None or self._decoder is None:
+    def _connected(self) -> Walsender:
+        if self._session is None:
             position = None
             if self.started_at is not None:
-                self._assembler.reconnect()
                 # The slot cannot be past what was acknowledged here, unless somebody else moved it.
                 position = max(self._acknowledged, self.started_at)
             with self._settings.connect() as connection:
                 slot = find_slot(connection, self._slot)
             two_phase = slot is not None and slot.two_phase
             self._session = Walsender(self._settings, self._slot, self._options, position=position)
-            self._decoder = self._options.decoder(slot_two_phase=two_phase)
+            self._intake.connect(self._options.decoder(slot_two_phase=two_phase))
             if self.started_at is None:
                 self.started_at = self._session.started_at
-        return self._session, self._decoder
+        return self._session
 
 
 __all__ = ["Replication"]

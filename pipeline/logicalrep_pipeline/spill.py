@@ -143,14 +143,19 @@ class ChangeLog:
             raise ValueError("the changes of a closed transaction are gone")
         yield from self._tail
 
+    def messages(self) -> Iterator[tuple[Lsn, bytes, Relation | None]]:
+        """The changes as messages of version 1, each with its position and Relation; ValueError as `__iter__`."""
+        for index in range(len(self._block_firsts)):
+            for lsn, form, number, data in self._records(index):
+                yield lsn, _in_version_1(form, data), self._relations[number - 1] if number else None
+        if self.closed:
+            raise ValueError("the changes of a closed transaction are gone")
+        for change in self._tail:
+            yield change.lsn, _in_version_1(_form(change.message), change.message.build()), change.relation
+
     def _record(self, change: Change) -> bytes:
-        message = change.message
-        if isinstance(message, _VERSION_1_MESSAGES):
-            form = _VERSION_1
-        else:
-            form = _NOT_STREAMED if message.xid is None else _STREAMED
-        data = message.build()
-        return _RECORD.pack(len(data), form, change.lsn, self._number(change.relation)) + data
+        data = change.message.build()
+        return _RECORD.pack(len(data), _form(change.message), change.lsn, self._number(change.relation)) + data
 
     def _number(self, relation: Relation | None) -> int:
         if relation is None:
@@ -241,6 +246,17 @@ class SpillArea:
         """Drop all logs and their changes."""
         for log in list(self._logs):
             self.discard(log)
+
+
+def _form(message: ChangeMessage) -> int:
+    if isinstance(message, _VERSION_1_MESSAGES):
+        return _VERSION_1
+    return _NOT_STREAMED if message.xid is None else _STREAMED
+
+
+def _in_version_1(form: int, data: bytes) -> bytes:
+    """The message without the xid, which stands behind the tag in streamed transactions only."""
+    return data[:1] + data[5:] if form == _STREAMED else data
 
 
 def _write(file: FileIO, offset: int, data: bytearray) -> None:

@@ -1,19 +1,22 @@
 """A replication connection: START_REPLICATION, what the server sends, and the feedback that it waits for.
 
-psycopg has no replication API, but libpq's functions for COPY are all that it takes. The envelope of each message is
-read and written by the generated codec.
+psycopg has no replication API, but libpq's functions for COPY are all that it takes. The envelopes are read and written
+by the generated codec, but for XLogData's: there is one for each message, so its header is taken off as it comes.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from struct import Struct
 from types import TracebackType
-from typing import Any, Self
+from typing import NoReturn, Self
 
 import psycopg
 from psycopg import pq, sql
 
 from logicalrep import Lsn, TimestampTz, walsender
+from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.peek import wait_readable
 from logicalrep_pipeline.plugin_options import PluginOptions
@@ -21,12 +24,33 @@ from logicalrep_pipeline.slots import LostPositionError, the_slot, when_free
 
 _UNIX_EPOCH_MICROSECONDS = 946_684_800_000_000
 
+_X_LOG_DATA = ord(walsender.XLogData.tag)
+_HEADER = Struct(">BQQq")
+"""XLogData before its payload: the tag, start_lsn, end_lsn, send_timestamp."""
+
+_PAUSE = 0.002
+"""For how long nothing comes where messages do not follow each other closely, in seconds."""
+_LONGEST = 0.1
+"""How long messages wait for those that follow closely, in seconds."""
+_MOST_BYTES = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What the server sent; nothing of either kind if nothing came in time."""
+
+    messages: list[tuple[int, bytes]]
+    """The output plugin's messages in order, each with the position that came with it."""
+    keepalive: Lsn | None = None
+    """How far the server is, where it said so after these messages."""
+
 
 class Walsender:
     """One session of START_REPLICATION on a logical slot.
 
     >>> with Walsender(settings, "slot", options) as session:
-    ...     message = session.receive(timeout=1)
+    ...     for position, data in session.receive(timeout=1).messages:
+    ...         ...
     ...     session.acknowledge(Lsn("16/B374D848"))
     """
 
@@ -90,26 +114,42 @@ class Walsender:
         """Close the connection; the server keeps the position that was acknowledged last."""
         self._connection.close()
 
-    def receive(self, timeout: float) -> walsender.XLogData | walsender.PrimaryKeepaliveMessage | None:
-        """The next message; None if none comes within `timeout` seconds. Answers keepalives, and reports in time.
+    def receive(self, timeout: float, most: int = 10_000) -> Received:
+        """The next messages: those that follow each other closely, up to so many, and up to a keepalive.
 
-        Raises psycopg.OperationalError when the connection breaks.
+        Nothing if none comes within `timeout` seconds. Answers keepalives, and reports in time.
+
+        Raises psycopg.OperationalError when the connection breaks, and DecodeError for bytes that are no message.
         """
         self.report_in_time()
-        data = self._next(timeout)
-        if data is None:
-            return None
-        message = walsender.parse(data)
-        if isinstance(message, walsender.XLogData):
-            if message.end_lsn > self.received:
-                self.received = message.end_lsn
-            return message
-        assert isinstance(message, walsender.PrimaryKeepaliveMessage)
-        if message.end_lsn > self.received:
-            self.received = message.end_lsn
-        if message.reply_requested:
-            self.report()
-        return message
+        messages: list[tuple[int, bytes]] = []
+        keepalive: Lsn | None = None
+        size, deadline = 0, 0.0
+        pgconn, read_header = self._connection.pgconn, _HEADER.unpack_from
+        while len(messages) < most and size < _MOST_BYTES:
+            length, data = pgconn.get_copy_data(1)
+            if length >= _HEADER.size and data[0] == _X_LOG_DATA:
+                envelope = bytes(data)
+                messages.append((read_header(envelope)[1], envelope[_HEADER.size :]))
+                size += length
+            elif length > 0:
+                keepalive = self._keepalive(bytes(data))
+                break
+            elif length == 0:
+                pause = timeout
+                if messages:
+                    now = time.monotonic()
+                    deadline = deadline or now + _LONGEST
+                    pause = min(_PAUSE, deadline - now)
+                if pause < 0 or not wait_readable(self._connection, pause):
+                    break
+                pgconn.consume_input()
+            else:
+                self._ended()
+        # Its position is end_lsn as well: in logical replication the two are the same.
+        last = max((lsn for lsn, _ in messages), default=0)
+        self.received = max(self.received, lsn_of(last), keepalive or lsn_of(0))
+        return Received(messages, keepalive)
 
     def acknowledge(self, lsn: Lsn) -> None:
         """All before this position is safe: tell the server now."""
@@ -143,19 +183,15 @@ class Walsender:
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise psycopg.errors.error_from_result(result, encoding="utf-8")
 
-    def _next(self, timeout: float) -> Any:
-        pgconn = self._connection.pgconn
-        size, data = pgconn.get_copy_data(1)
-        if size == 0:
-            if not wait_readable(self._connection, timeout):
-                return None
-            pgconn.consume_input()
-            size, data = pgconn.get_copy_data(1)
-        if size > 0:
-            return bytes(data)
-        if size == 0:
-            return None
-        result = pgconn.get_result()
+    def _keepalive(self, data: bytes) -> Lsn:
+        message = walsender.parse(data)
+        assert isinstance(message, walsender.PrimaryKeepaliveMessage)
+        if message.reply_requested:
+            self.report()
+        return message.end_lsn
+
+    def _ended(self) -> NoReturn:
+        result = self._connection.pgconn.get_result()
         if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
             raise psycopg.errors.error_from_result(result, encoding="utf-8")
         raise psycopg.OperationalError("the server ended the replication")

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from logicalrep import Lsn, walsender
+from logicalrep import Lsn
 from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.replication import Replication
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
@@ -32,9 +33,7 @@ def receive(session: Walsender, until: int) -> list[bytes]:
     deadline = time.monotonic() + 20
     while sum(data[:1] in (b"C", b"c") for data in found) < until:
         assert time.monotonic() < deadline
-        message = session.receive(0.1)
-        if isinstance(message, walsender.XLogData):
-            found.append(message.payload)
+        found += [data for _, data in session.receive(0.1).messages]
     return found
 
 
@@ -89,12 +88,12 @@ def test_keepalives_tell_how_far_an_idle_server_is(db: Database, options: Plugin
 def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options: PluginOptions) -> None:
     found: list[int] = []
     with Assembler() as assembler:
-        replication = Replication(db.settings, "s", options, assembler)
+        replication = Replication(db.settings, "s", options, Intake(assembler))
         db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 2000) AS i")
         stage = 0
         deadline = time.monotonic() + 60
-        for events in replication.events(lambda: len(found) >= 4 or time.monotonic() > deadline):
-            for event in events:
+        for event in replication.events(lambda: len(found) >= 4 or time.monotonic() > deadline):
+            if event is not None:
                 assert isinstance(event, Transaction)
                 found.append(len(event.changes))
                 event.close()
@@ -111,10 +110,10 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options
 
 def test_an_acknowledgement_waits_for_what_is_not_handed_on(db: Database, options: PluginOptions) -> None:
     with Assembler() as assembler:
-        replication = Replication(db.settings, "s", options, assembler)
+        replication = Replication(db.settings, "s", options, Intake(assembler))
         db.execute("INSERT INTO t VALUES (1)")
-        for events in replication.events(lambda: False):
-            if events:
+        for event in replication.events(lambda: False):
+            if event is not None:
                 break
         position = replication.position
         replication.acknowledge(position)

@@ -19,10 +19,11 @@ from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.changes import Change
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation, Relations
+from logicalrep_pipeline.resending import preamble
 from logicalrep_pipeline.spark.feed import EPOCH, FeedBuilder, Reads, Texts
 from logicalrep_pipeline.spark.maps import Maps, Names, Tables
 from logicalrep_pipeline.spark.run_kernels import number_tables
-from logicalrep_pipeline.spark.runs import ROW_CHANGE, D, I, M, R, Run, Runs, T, U, Y, preamble
+from logicalrep_pipeline.spark.runs import ROW_CHANGE, D, I, M, R, Run, Runs, T, U, Y
 from logicalrep_pipeline.spill import ChangeLog
 from logicalrep_pipeline.transactions import NonTransactionalMessage, Transaction
 

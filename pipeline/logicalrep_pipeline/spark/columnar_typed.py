@@ -14,7 +14,8 @@ from logicalrep.columnar import Session
 from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.changes import UNCHANGED
 from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.spark.runs import D, I, Run, Runs, T, preamble
+from logicalrep_pipeline.resending import preamble
+from logicalrep_pipeline.spark.runs import D, I, Run, Runs, T
 from logicalrep_pipeline.spark.typed import ColumnCheck
 from logicalrep_pipeline.values import ColumnValueError
 from logicalrep_pipeline.wide import Rows, WideTable, WideTables

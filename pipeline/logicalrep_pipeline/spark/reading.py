@@ -43,11 +43,16 @@ def record_batches(
     In columns as long as that goes, row by row from there on. `may_end_early` says whether the messages may end within
     a transaction, as captures may: such a one is left out.
     """
-    has_columns = options.table is not None or (options.values == "map" and not options.relations)
-    if has_columns and decoder.encoding == "utf-8" and default_backend() == "numba":
+    if reads_in_columns(options, decoder.encoding):
         yield from in_columns(blocks, decoder, options, schema, start, end, may_end_early=may_end_early)
     else:
         yield from row_by_row(chain.from_iterable(blocks), decoder, options, schema, start, end)
+
+
+def reads_in_columns(options: SourceOptions, encoding: str) -> bool:
+    """Whether whole transactions of a session can be read in columns."""
+    has_columns = options.table is not None or (options.values == "map" and not options.relations)
+    return has_columns and encoding == "utf-8" and default_backend() == "numba"
 
 
 def row_by_row(
@@ -78,7 +83,7 @@ def in_columns(
     may_end_early: bool = True,
 ) -> Iterator[Any]:
     """As `record_batches`, in columns."""
-    feed = _columnar(decoder, options, schema, start, end)
+    feed = columnar(decoder, options, schema, start, end)
     chunks = Chunks(blocks, options.rows_per_record_batch, options.memory_limit if may_end_early else None)
     for chunk in chunks:
         try:
@@ -93,9 +98,10 @@ def in_columns(
         yield from row_by_row(left, decoder, options, schema, start, end)
 
 
-def _columnar(
+def columnar(
     decoder: Decoder, options: SourceOptions, schema: StructType, start: Lsn | None, end: Lsn | None
 ) -> ColumnarFeed | ColumnarTyped:
+    """What makes record batches of the chunks of a session; of what commits within the range, as `record_batches`."""
     from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
     from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
 

@@ -7,6 +7,7 @@ import time
 from array import array
 from bisect import bisect_left
 
+import numpy as np
 from pyspark.sql.types import StructType
 
 from logicalrep import Lsn
@@ -14,13 +15,12 @@ from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.replication import Replication
 from logicalrep_pipeline.spark.admission import Limits
+from logicalrep_pipeline.spark.committed import Committed, Committing
 from logicalrep_pipeline.spark.driver import is_transient, log
-from logicalrep_pipeline.spark.feed import EPOCH, batches
 from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.reading import builder_for
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.spool import Segment, Spool
-from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
+from logicalrep_pipeline.spark.statistics import commit_times
 
 
 class Receiver:
@@ -28,14 +28,15 @@ class Receiver:
 
     def __init__(self, options: SourceOptions, plugin: PluginOptions, schema: StructType) -> None:
         self._options = options
-        self._builder = builder_for(options, schema)
         self._spool = Spool(options.spool, options.the_slot, arrow_schema(schema), options.segment_bytes)
         self._assembler = Assembler(memory_limit=options.memory_limit, directory=self._spool.folder)
+        self._committing = Committing(options, schema, self._assembler)
         self._replication = Replication(
             options.connection,
             options.the_slot,
             plugin,
-            self._assembler,
+            self._committing.intake,
+            messages=options.rows_per_record_batch,
             retry_timeout=options.retry_timeout,
             is_transient=is_transient,
         )
@@ -44,7 +45,6 @@ class Receiver:
         self._error: BaseException | None = None
         self._position = Lsn(0)
         self._committed = Lsn(0)
-        self._size_in_transaction = 0
         # Of each transaction with rows: its end, the rows and bytes of all up to it, and when it committed.
         self._ends, self._rows, self._bytes = array("Q"), array("Q"), array("Q")
         self._moments = array("q")
@@ -98,7 +98,8 @@ class Receiver:
             rows_before = self._rows[first - 1] if first else self._rows_dropped
             bytes_before = self._bytes[first - 1] if first else self._bytes_dropped
             moment = self._moments[last - 1]
-            return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, moment / 1e6
+            seconds = moment / 1e6 if moment else None
+            return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
 
     def wait(self, after: Lsn, seconds: float) -> None:
         """Wait until something has committed after a position, or for some time."""
@@ -148,16 +149,16 @@ class Receiver:
     def _run(self) -> None:
         acknowledged = Lsn(0)
         try:
-            for events in self._replication.events(lambda: self._stopping):
-                for event in events:
-                    self._write(event)
+            for event in self._replication.events(lambda: self._stopping):
+                if event is not None:
+                    self._write(self._committing.committed(event))
                 with self._changed:
                     position = self._replication.position
                     if position > self._position:
                         self._position = position
                         self._changed.notify_all()
                     committed = self._committed
-                if committed > acknowledged or not events:
+                if committed > acknowledged or event is None:
                     # When idle again and again: a server that crashed has forgotten, and prepared ones hold back.
                     self._replication.acknowledge(committed)
                     acknowledged = committed
@@ -173,30 +174,24 @@ class Receiver:
                 self._spool.close()
                 self._changed.notify_all()
 
-    def _write(self, event: Event) -> None:
-        moment = 0
-        if isinstance(event, Transaction):
-            position, end = int(event.commit_lsn), event.end_lsn
-            moment = event.commit_timestamp + EPOCH
-        elif isinstance(event, NonTransactionalMessage):
-            position, end = int(event.message.message_lsn), Lsn(event.message.message_lsn + 1)
-        else:
-            position, end = 0, event.end_lsn
-        rows = size = 0
-        for batch in batches((event,), self._builder, rows=self._options.rows_per_record_batch):
+    def _write(self, committed: Committed) -> None:
+        count = len(committed.positions)
+        rows, moments = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        for batch in committed.batches:
+            numbers = committed.numbers(batch)
+            rows += np.bincount(numbers, minlength=count)
+            moments[numbers] = commit_times(batch)
             with self._changed:
-                self._spool.write(batch, [position] * batch.num_rows)
-            rows += batch.num_rows
-            size += batch.nbytes
+                self._spool.write(batch, committed.positions[numbers])
             self._replication.report_in_time()
-        if rows:
-            with self._changed:
-                self._total_rows += rows
-                self._total_bytes += size
-                self._ends.append(end)
+        with self._changed:
+            for number in np.flatnonzero(rows).tolist():
+                self._total_rows += int(rows[number])
+                self._total_bytes += int(committed.sizes[number])
+                self._ends.append(int(committed.ends[number]))
                 self._rows.append(self._total_rows)
                 self._bytes.append(self._total_bytes)
-                self._moments.append(moment)
+                self._moments.append(int(moments[number]))
 
     def _wait_for_room(self) -> None:
         """Read no further while the spool is full; the server keeps the rest, and hears that we are alive."""

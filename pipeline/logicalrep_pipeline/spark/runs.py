@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from logicalrep import Lsn, TimestampTz, TransactionId, v1
+from logicalrep import TransactionId, v1
 from logicalrep.columnar import Session, WalkedBatch, walk_batch
 from logicalrep.columnar.walked import address
-from logicalrep_pipeline.blocks import Block
+from logicalrep_pipeline.blocks import KNOWN, Block, of_tags
 from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.relations import Relation
 
 B, C, I, U, D, T, M, R, Y, O = b"BCIUDTMRYO"  # noqa: E741
 
 
-def of_tags(tags: bytes) -> Any:
-    """A table by tag of whether it is one of these: to look up is faster than np.isin."""
-    table = np.zeros(256, dtype=bool)
-    table[list(tags)] = True
-    return table
-
-
-KNOWN = of_tags(b"BCIUDTMRYO")
-"""By its tag, whether a message can be read in columns; those of streamed and prepared transactions cannot."""
 ROW_CHANGE = of_tags(b"IUD")
 _EVERYTHING = (1 << 64) - 1
 
@@ -132,22 +121,3 @@ def _of_begins(batch: WalkedBatch, name: str, begins: Any) -> Any:
         return np.empty(0, np.int64)
     values = batch.walked.fixed[batch.numbers[name]][begins]
     return values if values.itemsize == 8 else values.view(np.uint32).astype(np.int64)
-
-
-def preamble(relations: Iterable[Relation]) -> Iterator[tuple[Lsn, bytes]]:
-    """An empty transaction that describes tables, for who reads a session on from its middle."""
-    yield Lsn(1), v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=TransactionId(0)).build()
-    for relation in relations:
-        for type_ in relation.types:
-            if type_ is not None:
-                named = v1.Type(type_id=type_.type_id, namespace=type_.namespace, name=type_.name)
-                yield Lsn(1), named.build()
-        described = v1.Relation(
-            relation_id=relation.relation_id,
-            namespace=relation.schema,
-            name=relation.name,
-            replica_identity=relation.replica_identity,
-            columns=relation.columns,
-        )
-        yield Lsn(1), described.build()
-    yield Lsn(1), v1.Commit(commit_lsn=Lsn(1), end_lsn=Lsn(1), commit_timestamp=TimestampTz(0)).build()

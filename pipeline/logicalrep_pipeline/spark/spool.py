@@ -1,7 +1,7 @@
 """Arrow segment files between the receiver and the executors: what has arrived and is not committed by Spark yet.
 
-A segment has the rows of whole or split transactions in order, each with the position that says which batch it
-belongs to. Nothing here has to survive the process: what is lost is sent again, as it was not acknowledged.
+A segment has the rows of whole or split transactions, each with the position that says which batch it belongs to.
+Nothing here has to survive the process: what is lost is sent again, as it was not acknowledged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from logicalrep import Lsn
 
@@ -29,9 +31,9 @@ class Segment:
 
     path: Path
     first: int
-    """The position of its first row."""
+    """The lowest position of a row."""
     last: int
-    """The position of its last row."""
+    """The highest position of a row."""
     size: int
 
 
@@ -59,17 +61,19 @@ class Spool:
         """How many bytes lie in finished segments."""
         return sum(segment.size for segment in self.segments)
 
-    def write(self, batch: Any, positions: list[int]) -> None:
-        """Rows, each with its position; positions do not go down."""
+    def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
+        """Rows, each with its position; within a batch positions do not go down."""
         if self._writer is None:
             self._number += 1
             self._path = self.folder / f"{self._number:08d}.arrow"
             self._writer = pa.ipc.new_stream(str(self._path), self._schema)
-            self._first = positions[0]
+            self._first = self._last = int(positions[0])
             self._written = 0
         arrays = [pa.array(positions, pa.int64()), *batch.columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        self._last = positions[-1]
+        # A typed table's batches are of one form of the table each, so a batch may begin before the last one ended.
+        self._first = min(self._first, int(positions[0]))
+        self._last = max(self._last, int(positions[-1]))
         self._written += batch.nbytes
         if self._written >= self._segment_bytes:
             self.seal()

@@ -6,6 +6,10 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from logicalrep import Lsn
 from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.slots import Connection, Slot, find_slot
@@ -37,10 +41,9 @@ class Statistics:
     def see(self, batch: Any) -> None:
         """Count the rows of a record batch."""
         self.changes += batch.num_rows
-        names = batch.schema.names
-        last = batch.column(names.index("commit_timestamp" if "commit_timestamp" in names else "_commit_timestamp"))
-        if batch.num_rows and last[-1].is_valid:
-            self.last_commit = last[-1].value / 1e6
+        last = commit_times(batch)[-1:]
+        if last.any():
+            self.last_commit = int(last[0]) / 1e6
 
     def report(self, connection: Connection, seconds: float | None = None) -> None:
         """Log it."""
@@ -61,6 +64,13 @@ class Statistics:
             behind,
             slot.retained_bytes,
         )
+
+
+def commit_times(batch: Any) -> NDArray[np.int64]:
+    """For each row when its transaction committed, in microseconds since 1970; 0 for what belongs to none."""
+    names = batch.schema.names
+    times = batch.column(names.index("commit_timestamp" if "commit_timestamp" in names else "_commit_timestamp"))
+    return times.cast(pa.int64()).fill_null(0).to_numpy()  # type: ignore[no-any-return]
 
 
 def progress(slot: Slot, position: Lsn) -> dict[str, str | int]:

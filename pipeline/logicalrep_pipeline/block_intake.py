@@ -1,0 +1,232 @@
+"""Committed transactions as messages again, in blocks, so that whoever makes rows of them can do it in columns.
+
+Most transactions are sent whole, from Begin to Commit with nothing else in between: there is nothing to assemble, and
+their messages go on as they came, those of many transactions at once. What is streamed or prepared, and what is too
+large to be kept until it commits, goes through the assembler; where that is much, it goes on as the messages of a
+transaction that was sent whole. Of little the events are handed on, as arrays do not pay before there is something in
+them. Needs `logicalrep[arrow]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep import Decoder, Lsn, Oid
+from logicalrep.columnar import Session, decode_batch
+from logicalrep.decoder import OUTSIDE
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.blocks import KNOWN, Block, block_of, blocks_of, of_tags
+from logicalrep_pipeline.intake import Intake
+from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.resending import preamble, sent_whole
+from logicalrep_pipeline.transactions import Event, Transaction
+
+_FEWEST = 50
+"""From how many messages on blocks are less work than events."""
+
+_BEGIN, _COMMIT = b"BC"
+_DESCRIBES = of_tags(b"RY")
+_FOLLOWED = of_tags(b"BCRY")
+"""By its tag, whether the assembler has to see a message of a transaction that it need not assemble."""
+
+_VERSION_1 = Session(version=1)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTransactions:
+    """Committed transactions, one after another in the order of their commits; an array has an item for each."""
+
+    blocks: Iterable[Block]
+    """Their messages, of version 1, each from Begin to Commit, to be taken once.
+
+    Tables are described before they are used, to whoever has taken all blocks so far, so there may be an empty
+    transaction before the first one.
+    """
+    commit_lsns: NDArray[np.int64]
+    """Where each commits, ascending."""
+    end_lsns: NDArray[np.int64]
+    """Where each commit ends."""
+    sizes: NDArray[np.int64]
+    """The bytes of the messages of each, once all blocks are taken."""
+    gid: str | None = None
+    """The name of a transaction that was prepared, which is alone then."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Whole transactions that a block begins with, the first of which may have begun before it."""
+
+    messages: int
+    commits: NDArray[np.intp]
+    commit_lsns: NDArray[np.int64]
+    end_lsns: NDArray[np.int64]
+
+
+class BlockIntake(Intake):
+    """Blocks where that pays, else events."""
+
+    def __init__(self, assembler: Assembler, memory_limit: int) -> None:
+        """`memory_limit`: what the changes of transactions that have not ended may take together, in bytes."""
+        super().__init__(assembler)
+        self._memory_limit = memory_limit
+        # The messages of a transaction that began, and may come whole; the assembler has seen none of them.
+        self._open: list[Block] = []
+        self._resumed_at = Lsn(0)
+        # The tables as they were described in all blocks so far.
+        self._known: dict[Oid, Relation] = {}
+
+    def connect(self, decoder: Decoder) -> None:
+        super().connect(decoder)
+        self._open = []
+        self._resumed_at = self.position.delivered
+
+    def keepalive(self, lsn: Lsn) -> None:
+        if not self._open:
+            super().keepalive(lsn)
+
+    def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | WholeTransactions]:
+        block = block_of(messages)
+        at = 0
+        while at < len(block):
+            if self._is_outside:
+                found = self._find(block[at:])
+                if found is not None:
+                    yield self._whole(block[at : at + found.messages], found)
+                    at += found.messages
+                    continue
+                if self._may_come_whole(block[at:]):
+                    self._open.append(block[at:])
+                    if self._size_of_open + self._assembler.memory > self._memory_limit:
+                        yield from self._assemble_open()
+                    return
+                yield from self._assemble_open()
+            yield from self._assemble(*messages[at])
+            at += 1
+
+    @property
+    def _is_outside(self) -> bool:
+        assert self._decoder is not None
+        return self._decoder.block == OUTSIDE
+
+    @property
+    def _size_of_open(self) -> int:
+        return sum(block.size for block in self._open)
+
+    # What comes whole
+
+    def _find(self, block: Block) -> _Found | None:
+        """None where the block begins with no whole transactions, or with few messages of such."""
+        tags = block.tags
+        if not self._open and tags[0] != _BEGIN:
+            return None
+        others = np.flatnonzero(~KNOWN[tags])
+        if len(others):
+            tags = tags[: others[0]]
+        begins, commits = np.flatnonzero(tags == _BEGIN), np.flatnonzero(tags == _COMMIT)
+        count = _in_turn(begins, commits, is_open=bool(self._open))
+        if not count or sum(map(len, self._open)) + commits[count - 1] + 1 < _FEWEST:
+            return None
+        commits = commits[:count]
+        commit_lsns, end_lsns = _fields(block.messages.take(pa.array(commits)), "commit_lsn", "end_lsn")
+        begun = block.messages.take(pa.array(begins[:count]))
+        if self._open:
+            begun = pa.concat_arrays([self._open[0].messages[:1], begun])[:count]
+        (final_lsns,) = _fields(begun, "final_lsn")
+        # What is not as it should be, or was handed on before the connection broke, is for the assembler.
+        after = np.concatenate((np.asarray([int(self._resumed_at) - 1]).astype(np.int64), commit_lsns[:-1]))
+        wrong = np.flatnonzero((final_lsns != commit_lsns) | (commit_lsns <= after))
+        if len(wrong):
+            count = int(wrong[0])
+        if not count:
+            return None
+        return _Found(int(commits[count - 1]) + 1, commits[:count], commit_lsns[:count], end_lsns[:count])
+
+    def _whole(self, block: Block, found: _Found) -> WholeTransactions:
+        ends = block.ends[found.commits] + self._size_of_open
+        blocks = [*self._open, block]
+        self._open = []
+        described = self._assembler.described
+        unknown = [relation for oid, relation in described.items() if self._known.get(oid) is not relation]
+        self._follow(blocks)
+        self._known = self._assembler.described
+        first = list(blocks_of(preamble(unknown))) if unknown else []
+        sizes = np.diff(ends, prepend=0)
+        return WholeTransactions([*first, *blocks], found.commit_lsns, found.end_lsns, sizes)
+
+    def _follow(self, blocks: list[Block]) -> None:
+        """Let the assembler see how far it is, and what describes tables; of the rest it sees empty transactions."""
+        tags = np.concatenate([block.tags for block in blocks])
+        commits = tags == _COMMIT
+        number = np.cumsum(commits) - commits
+        followed = np.zeros(number[-1] + 1, dtype=bool)
+        followed[number[_DESCRIBES[tags]]] = True
+        followed[-1] = True
+        places = np.flatnonzero(_FOLLOWED[tags] & followed[number])
+        start = 0
+        for block in blocks:
+            stop = start + len(block)
+            for at in (places[np.searchsorted(places, start) : np.searchsorted(places, stop)] - start).tolist():
+                for event in self._take_one(int(block.lsns[at]) % (1 << 64), block.data(at)):
+                    assert isinstance(event, Transaction)
+                    event.close()
+            start = stop
+
+    def _may_come_whole(self, block: Block) -> bool:
+        """Whether nothing says that the open transaction, or the one that the block begins with, will not."""
+        if not self._open and block.tags[0] != _BEGIN:
+            return False
+        tags = block.tags if self._open else block.tags[1:]
+        return bool(KNOWN[tags].all()) and not bool(((tags == _BEGIN) | (tags == _COMMIT)).any())
+
+    # What is assembled
+
+    def _assemble_open(self) -> Iterator[Event | WholeTransactions]:
+        blocks, self._open = self._open, []
+        for block in blocks:
+            for lsn, data in block:
+                yield from self._assemble(lsn, data)
+
+    def _assemble(self, lsn: int, data: bytes) -> Iterator[Event | WholeTransactions]:
+        for event in self._take_one(lsn, data):
+            if isinstance(event, Transaction) and len(event.changes) >= _FEWEST:
+                yield self._sent_whole(event)
+            else:
+                yield event
+
+    def _sent_whole(self, transaction: Transaction) -> WholeTransactions:
+        sizes = np.zeros(1, np.int64)
+
+        def blocks() -> Iterator[Block]:
+            with transaction:
+                for block in blocks_of(sent_whole(transaction, self._known)):
+                    sizes[0] += block.size
+                    yield block
+
+        lsns = np.asarray([transaction.commit_lsn, transaction.end_lsn], np.uint64).view(np.int64)
+        return WholeTransactions(blocks(), lsns[:1], lsns[1:], sizes, transaction.gid)
+
+
+def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bool) -> int:
+    """How many transactions there are, up to one that does not end, or does not begin where the last one ended."""
+    expected = commits + 1 if is_open else np.concatenate(([0], commits + 1))
+    pairs = min(len(begins), len(expected))
+    astray = np.flatnonzero(begins[:pairs] != expected[:pairs])
+    agreeing = int(astray[0]) if len(astray) else pairs
+    count = min(agreeing + is_open, len(commits))
+    if agreeing < len(begins):
+        # A Begin within a transaction.
+        count = min(count, int(np.searchsorted(commits, begins[agreeing])))
+    return count
+
+
+def _fields(messages: Any, *names: str) -> list[NDArray[np.int64]]:
+    """Fields of messages that all have them: LSNs with their 64 bits."""
+    decoded, _ = decode_batch(messages, _VERSION_1, for_spark=True)
+    columns = (decoded.column(decoded.schema.get_field_index(name)) for name in names)
+    return [column.to_numpy(zero_copy_only=False).astype(np.int64) for column in columns]

@@ -1,0 +1,50 @@
+"""Messages of what is known already, as a server that sends transactions whole would send it, in version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
+from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.transactions import Transaction
+
+
+def preamble(relations: Iterable[Relation]) -> Iterator[tuple[Lsn, bytes]]:
+    """An empty transaction that describes tables, for who reads a session on from its middle."""
+    yield Lsn(1), v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=TransactionId(0)).build()
+    for relation in relations:
+        yield from _description(relation)
+    yield Lsn(1), v1.Commit(commit_lsn=Lsn(1), end_lsn=Lsn(1), commit_timestamp=TimestampTz(0)).build()
+
+
+def sent_whole(transaction: Transaction, known: dict[Oid, Relation]) -> Iterator[tuple[Lsn, bytes]]:
+    """A transaction from Begin to Commit; of its tables those are described that are not known so, and are then.
+
+    Its gid is not in it: only Commit Prepared says that.
+    """
+    commit_lsn, moment = transaction.commit_lsn, transaction.commit_timestamp
+    yield commit_lsn, v1.Begin(final_lsn=commit_lsn, commit_timestamp=moment, xid=transaction.xid).build()
+    if transaction.origin is not None:
+        origin_lsn = transaction.origin_lsn or Lsn(0)
+        yield commit_lsn, v1.Origin(origin_lsn=origin_lsn, name=transaction.origin).build()
+    for lsn, data, relation in transaction.changes.messages():
+        if relation is not None and known.get(relation.relation_id) is not relation:
+            known[relation.relation_id] = relation
+            yield from _description(relation)
+        yield lsn, data
+    end_lsn = transaction.end_lsn
+    yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=moment).build()
+
+
+def _description(relation: Relation) -> Iterator[tuple[Lsn, bytes]]:
+    for type_ in relation.types:
+        if type_ is not None:
+            yield Lsn(1), type_.build()
+    described = v1.Relation(
+        relation_id=relation.relation_id,
+        namespace=relation.schema,
+        name=relation.name,
+        replica_identity=relation.replica_identity,
+        columns=relation.columns,
+    )
+    yield Lsn(1), described.build()

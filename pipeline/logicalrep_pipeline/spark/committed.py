@@ -1,0 +1,93 @@
+"""What an intake hands on as record batches, with what admission control has to know of each transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.types import StructType
+
+from logicalrep import Decoder, Lsn
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
+from logicalrep_pipeline.intake import Intake
+from logicalrep_pipeline.spark.chunks import Chunks
+from logicalrep_pipeline.spark.feed import batches, signed
+from logicalrep_pipeline.spark.options import SourceOptions
+from logicalrep_pipeline.spark.reading import builder_for, columnar, reads_in_columns
+from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Transactions one after another, or a message that belongs to none; an array has an item for each."""
+
+    positions: NDArray[np.int64]
+    """Where each commits, ascending: the position of its rows."""
+    ends: NDArray[np.int64]
+    """Where a batch ends that ends with it."""
+    sizes: NDArray[np.int64]
+    """The bytes of its messages, or of its rows where they are made one by one; once all batches are taken."""
+    batches: Iterator[Any]
+    """The record batches, to be taken once."""
+
+    def numbers(self, batch: Any) -> NDArray[np.intp]:
+        """For each row of a batch which transaction it belongs to, by its index."""
+        if len(self.positions) == 1:
+            return np.zeros(batch.num_rows, np.intp)
+        names = batch.schema.names
+        commits = batch.column(names.index("commit_lsn" if "commit_lsn" in names else "_commit_version"))
+        numbers: NDArray[np.intp] = np.searchsorted(self.positions, commits.to_numpy())
+        return numbers
+
+
+class Committing:
+    """Makes record batches in columns where that goes, else row by row."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, assembler: Assembler) -> None:
+        self._options = options
+        self._schema = schema
+        self._builder = builder_for(options, schema)
+        self._columnar: Any = None
+        self.intake = Intake(assembler)
+        """What it wants to be given what of."""
+        if reads_in_columns(options, "utf-8"):
+            self.intake = BlockIntake(assembler, options.memory_limit)
+
+    def committed(self, event: Event | WholeTransactions) -> Committed:
+        """The rows of what an intake has handed on; the batches raise what reading the values does."""
+        if isinstance(event, WholeTransactions):
+            return Committed(event.commit_lsns, event.end_lsns, event.sizes, self._in_columns(event))
+        if isinstance(event, Transaction):
+            position, end = event.commit_lsn, event.end_lsn
+        elif isinstance(event, NonTransactionalMessage):
+            position, end = event.message.message_lsn, Lsn(event.message.message_lsn + 1)
+        else:
+            position, end = Lsn(0), event.end_lsn
+        sizes = np.zeros(1, np.int64)
+        return Committed(np.array([signed(position)]), np.array([signed(end)]), sizes, self._row_by_row(event, sizes))
+
+    def _in_columns(self, transactions: WholeTransactions) -> Iterator[Any]:
+        if self._columnar is None:
+            # Not before it is needed: to have compiled code takes memory, and a moment.
+            self._columnar = columnar(Decoder(1), self._options, self._schema, None, None)
+        for chunk in Chunks(iter(transactions.blocks), self._options.rows_per_record_batch, None):
+            for batch in self._columnar.batches(chunk):
+                yield batch if transactions.gid is None else _named(batch, transactions.gid)
+
+    def _row_by_row(self, event: Event, sizes: NDArray[np.int64]) -> Iterator[Any]:
+        for batch in batches((event,), self._builder, rows=self._options.rows_per_record_batch):
+            sizes[0] += batch.nbytes
+            yield batch
+
+
+def _named(batch: Any, gid: str) -> Any:
+    """The rows with the name of the prepared transaction; typed tables have no column for it."""
+    place = batch.schema.get_field_index("gid")
+    if place < 0:
+        return batch
+    return batch.set_column(place, batch.schema.field(place), pa.repeat(pa.scalar(gid, pa.string()), batch.num_rows))
