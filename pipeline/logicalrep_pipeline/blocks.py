@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from logicalrep.columnar import default_backend
 from logicalrep_pipeline.frames import LONGEST_MESSAGE, split_frames
 
 _MESSAGES = 10_000
+_BYTES = 16 << 20
 
 
 def of_tags(tags: bytes) -> NDArray[np.bool_]:
@@ -94,9 +94,16 @@ def joined(blocks: list[Block]) -> Block:
 
 
 def blocks_of(messages: Iterable[tuple[int, bytes]]) -> Iterator[Block]:
-    """Blocks of messages that come one by one."""
-    iterator = iter(messages)
-    while part := list(islice(iterator, _MESSAGES)):
+    """Blocks of messages that come one by one: of so many, fewer where they are large."""
+    part: list[tuple[int, bytes]] = []
+    size = 0
+    for message in messages:
+        part.append(message)
+        size += len(message[1])
+        if len(part) >= _MESSAGES or size >= _BYTES:
+            yield block_of(part)
+            part, size = [], 0
+    if part:
         yield block_of(part)
 
 

@@ -1,0 +1,335 @@
+"""What the receiver makes of messages, in blocks where that goes: the same as event by event, row by row."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from logicalrep import DecodeError, Decoder, Lsn
+from logicalrep.versions import AnyMessage
+from logicalrep_pipeline import block_intake
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
+from logicalrep_pipeline.captures import Capture, Session
+from logicalrep_pipeline.change_feed import events
+from logicalrep_pipeline.errors import TransactionError
+from logicalrep_pipeline.intake import Intake
+from logicalrep_pipeline.spark import feed_schema
+from logicalrep_pipeline.spark.committed import Committing
+from logicalrep_pipeline.spark.options import read_options
+from logicalrep_pipeline.spark.schemas import arrow_schema
+from logicalrep_pipeline.spark.spool import Spool, read_segment
+from logicalrep_pipeline.spark.typed import relation_schema
+from logicalrep_pipeline.transactions import Transaction
+from tests.transactions.captured import collected, find
+from tests.transactions.test_resume import CapturedServer
+from tests.transactions.wire import (
+    STOP,
+    begin,
+    commit,
+    insert,
+    relation,
+    start,
+    stream_commit,
+    streamed_insert,
+    streamed_relation,
+)
+
+pytestmark = pytest.mark.spark
+CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v*.jsonl.gz"))
+Messages = Sequence[tuple[int, bytes]]
+
+
+def opened(path: Path) -> tuple[Messages, Session]:
+    with Capture.open(path) as capture:
+        if capture.session.encoding != "utf-8":
+            pytest.skip("the source's sessions are UTF-8")
+        return list(capture), capture.session
+
+
+def capture(pattern: str) -> tuple[Messages, Session]:
+    return opened(next(path for path in CAPTURES if path.match(pattern)))
+
+
+class Reading:
+    """Takes messages as a receiver does, so many at a time, and keeps what comes out."""
+
+    def __init__(self, *, in_blocks: bool, schema: Any = None, **options: str) -> None:
+        read = read_options(options)
+        self.assembler = Assembler(memory_limit=read.memory_limit)
+        self._committing = Committing(read, schema or feed_schema(), self.assembler)
+        assert isinstance(self._committing.intake, BlockIntake)
+        self.intake = self._committing.intake if in_blocks else Intake(self.assembler)
+        self.rows: list[dict[str, Any]] = []
+        self.ends: list[tuple[int, int, int]] = []
+        """Of each transaction with rows its position, its end, and how many rows it has."""
+        self.batches: list[int] = []
+        """How many rows each record batch has."""
+        self.in_blocks = 0
+        """How many transactions came in blocks."""
+
+    def take(self, messages: Messages, size: int) -> None:
+        for first in range(0, len(messages), size):
+            for event in self.intake.take(messages[first : first + size]):
+                self._write(event)
+
+    def _write(self, event: Any) -> None:
+        committed = self._committing.committed(event)
+        if isinstance(event, WholeTransactions):
+            self.in_blocks += len(event.commit_lsns)
+        counts = [0] * len(committed.positions)
+        for batch in committed.batches:
+            rows = _plain(batch).to_pylist()
+            self.batches.append(len(rows))
+            for row, number in zip(rows, committed.numbers(batch).tolist(), strict=True):
+                commit_lsn = row.get("commit_lsn", row.get("_commit_version"))
+                assert commit_lsn in (None, committed.positions[number])
+                counts[number] += 1
+            self.rows += rows
+        for position, end, size, count in zip(
+            committed.positions, committed.ends, committed.sizes, counts, strict=True
+        ):
+            if count:
+                assert size > 0
+                self.ends.append((int(position), int(end), count))
+
+
+def _plain(batch: Any) -> Any:
+    """With numbers for dates and timestamps, of which Python's own hold fewer."""
+    numbers = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64(), pa.timestamp("us", "UTC"): pa.int64()}
+    columns = [column.cast(numbers.get(column.type, column.type)) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def outcome(messages: Messages, decoder: Decoder, size: int, **options: Any) -> tuple[Any, Reading]:
+    """What comes out, or the kind of the error that there is."""
+    reading = Reading(**options)
+    reading.intake.connect(decoder)
+    try:
+        reading.take(messages, size)
+    except ValueError as error:
+        return type(error).__name__, reading
+    return (reading.rows, reading.ends), reading
+
+
+@pytest.mark.parametrize("fewest", [1, 50])
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_blocks_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_intake, "_FEWEST", fewest)
+    messages, session = opened(path)
+    expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False)
+    for size, options in ((7, {}), (1000, {"memory_limit": "2k"}), (100_000, {"rows_per_record_batch": "7"})):
+        found, reading = outcome(messages, session.decoder(), size, in_blocks=True, **options)
+        assert found == expected
+        if fewest == 1 and isinstance(found, tuple):
+            transactions = {row["commit_lsn"] for row in reading.rows} - {None}
+            assert reading.in_blocks >= len(transactions)
+
+
+@pytest.mark.corpus
+def test_blocks_and_events_are_equal_over_the_whole_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    for path in collected():
+        with Capture.open(path) as capture:
+            session, messages = capture.session, list(capture)
+        if session.encoding == "utf-8":
+            expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False)
+            assert outcome(messages, session.decoder(), 300, in_blocks=True)[0] == expected, path
+
+
+@pytest.mark.parametrize(
+    "pattern", ["pg15/ddl/v1*", "pg16/types/*", "pg18/mixed/*", "pg16/stream/v4*", "pg18/twophase/v4-live*"]
+)
+def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    messages, session = capture(pattern)
+    last = {}
+    with Assembler() as assembler:
+        for event in events(messages, session.decoder(), assembler):
+            if isinstance(event, Transaction):
+                last |= {change.relation.relation_id: change.relation for change in event.changes if change.relation}
+    found = 0
+    for described in last.values():
+        options = {"schema": relation_schema(described), "table": str(described), "new_columns": "null"}
+        expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False, **options)
+        for size in (13, 100_000):
+            reached, reading = outcome(messages, session.decoder(), size, in_blocks=True, **options)
+            if isinstance(expected, tuple):
+                in_order = [sorted(rows, key=_place) for rows in (expected[0], reading.rows)]
+                assert in_order[0] == in_order[1]
+                assert reading.ends == expected[1]
+                found += len(reading.rows)
+            else:
+                assert reached == expected
+    assert found
+
+
+def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
+    return row["_commit_version"], row["_ordinal"], row["_change_type"] == "update_postimage"
+
+
+@pytest.mark.parametrize(
+    "relative",
+    [
+        "pg18/twophase/v4-live.walsender.jsonl.gz",
+        "pg16/stream_imm/v4-late.sql.jsonl.gz",
+        "pg15/messages/v1-bin-msg.walsender.jsonl.gz",
+        "pg15/ddl/v1.walsender.jsonl.gz",
+    ],
+)
+def test_a_connection_that_breaks_anywhere(relative: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was handed on does not come again, and what was half received does."""
+    monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    server = CapturedServer(find(relative))
+    messages = list(server.send(0))
+    whole, _ = outcome(messages, server.decoder(), 1000, in_blocks=False)
+    assert whole[0]
+    for cut in range(0, len(messages), max(len(messages) // 40, 1)):
+        for again in (None, 0):
+            reading = Reading(in_blocks=True)
+            reading.intake.connect(server.decoder())
+            reading.take(messages[:cut], 11)
+            reading.intake.connect(server.decoder())
+            position = reading.intake.position.acknowledged if again is None else again
+            reading.take(list(server.send(position)), 50)
+            assert (reading.rows, reading.ends) == whole
+
+
+def built(*messages: AnyMessage) -> Messages:
+    return [(5, message.build()) for message in messages]
+
+
+def small(number: int, rows: int = 1) -> Messages:
+    """A transaction that commits at 100 times its number; the first one describes the table."""
+    described = [relation("id")] if number == 1 else []
+    inserts = [insert(f"{number}.{row}") for row in range(rows)]
+    return built(begin(number, 100 * number), *described, *inserts, commit(100 * number))
+
+
+def test_many_transactions_are_one_record_batch_that_a_limit_may_cut(tmp_path: Path) -> None:
+    messages = [message for number in range(1, 101) for message in small(number, 3)]
+    found, reading = outcome(messages, Decoder(1), 100_000, in_blocks=True)
+    assert reading.batches == [300]
+    assert reading.in_blocks == 100
+    assert found == outcome(messages, Decoder(1), 100_000, in_blocks=False)[0]
+    assert reading.ends == [(100 * number, 100 * number + 8, 3) for number in range(1, 101)]
+    schema = arrow_schema(feed_schema())
+    spool = Spool(tmp_path, "s", schema, 1 << 20)
+    rows = pa.RecordBatch.from_pylist(reading.rows, schema)
+    spool.write(rows, rows.column(schema.get_field_index("commit_lsn")).to_numpy())
+    spool.seal()
+    [segment] = spool.segments
+    for first, last in pairwise((0, 1208, 1308, 5008, 20_000)):
+        cut = [row for batch in read_segment(segment.path, Lsn(first), Lsn(last)) for row in _plain(batch).to_pylist()]
+        assert cut == [row for row in reading.rows if first <= row["commit_lsn"] < last]
+    spool.close()
+
+
+def test_a_transaction_that_goes_on_in_what_is_received_next() -> None:
+    messages = [message for number in range(1, 60) for message in small(number, 4)]
+    expected = outcome(messages, Decoder(1), 1000, in_blocks=False)[0]
+    for size in range(150, 180):
+        found, reading = outcome(messages, Decoder(1), size, in_blocks=True)
+        assert found == expected
+        assert reading.in_blocks > 50
+
+
+def test_a_stream_that_knows_an_older_form_of_a_table_commits_after_a_newer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    messages = [
+        *built(begin(1, 100), relation("id", "old"), insert("1", "a"), commit(100)),
+        *built(start(7, first=True), streamed_relation(7, "id", "old"), streamed_insert(7, "2", "b"), STOP),
+        *built(begin(2, 200), relation("id", "new"), insert("3", "c"), commit(200)),
+        *built(stream_commit(7, 300)),
+        *built(begin(3, 400), insert("4", "d"), commit(400)),
+        *built(start(8, first=True), streamed_relation(8, "id", "newest"), streamed_insert(8, "5", "e"), STOP),
+        *built(stream_commit(8, 500)),
+        *built(begin(4, 600), insert("6", "f"), commit(600)),
+    ]
+    for size in range(1, len(messages) + 1):
+        (rows, _), reading = outcome(messages, Decoder(2), size, in_blocks=True)
+        assert [dict(row["after"]) for row in rows] == [
+            {"id": "1", "old": "a"},
+            {"id": "3", "new": "c"},
+            {"id": "2", "old": "b"},
+            {"id": "4", "new": "d"},
+            {"id": "5", "newest": "e"},
+            {"id": "6", "newest": "f"},
+        ]
+        assert reading.in_blocks == 6
+
+
+def test_keepalives_within_a_transaction_do_not_move_the_position() -> None:
+    reading = Reading(in_blocks=True)
+    reading.intake.connect(Decoder(1))
+    messages = small(1, 100)
+    reading.take(messages[:50], 1000)
+    reading.intake.keepalive(Lsn(5000))
+    assert reading.intake.position.delivered == 0
+    reading.take(messages[50:], 1000)
+    assert reading.intake.position.delivered == 108
+    reading.intake.keepalive(Lsn(5000))
+    assert reading.intake.position.delivered == 5000
+
+
+def test_a_large_transaction_is_not_kept_in_memory(tmp_path: Path) -> None:
+    """One that is sent whole and is many times as large as the limit."""
+    options = read_options({"memory_limit": "1m", "rows_per_record_batch": "500"})
+    assembler = Assembler(memory_limit=options.memory_limit, directory=tmp_path)
+    committing = Committing(options, feed_schema(), assembler)
+    intake = committing.intake
+    intake.connect(Decoder(1))
+    assert not list(intake.take(built(begin(1, 100), relation("id", "v"))))
+    text = "x" * 1000
+    parts = 100
+    gc.collect()
+    arrow = pa.total_allocated_bytes()
+    tracemalloc.start()
+    try:
+        for part in range(parts):
+            assert not list(intake.take(built(*(insert(str(part), text) for _ in range(500)))))
+            assert pa.total_allocated_bytes() - arrow < 4 << 20
+        rows = 0
+        for event in intake.take(built(commit(100))):
+            committed = committing.committed(event)
+            for batch in committed.batches:
+                rows += batch.num_rows
+                assert batch.num_rows <= 500
+                assert pa.total_allocated_bytes() - arrow < 48 << 20
+            assert committed.sizes[0] > parts * 500 * len(text)
+        assert rows == parts * 500
+        assert tracemalloc.get_traced_memory()[1] < 48 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        built(begin(1, 100), relation("id"), *[insert(str(number)) for number in range(60)], commit(99)),
+        built(begin(1, 100), relation("id"), *[insert(str(number)) for number in range(60)], begin(2, 200)),
+        built(begin(1, 100), *[insert(str(number)) for number in range(60)], commit(100)),
+        built(begin(1, 100), relation("id"), *[insert("1", "2") for _ in range(60)], commit(100)),
+        built(begin(1, 100), relation("id"), *[insert(str(number)) for number in range(60)], STOP),
+        [*small(1, 60), (5, b"")],
+        [*small(1, 60), (5, b"I")],
+        [*small(1, 60), (5, b"C" + bytes(25))],
+        [*small(1, 60)[:-1], (5, b"C\0")],
+        [*small(1, 60), (5, b"\xff")],
+    ],
+)
+def test_what_is_wrong_is_an_error_in_blocks_too(messages: Messages) -> None:
+    for in_blocks in (False, True):
+        reading = Reading(in_blocks=in_blocks)
+        reading.intake.connect(Decoder(2))
+        with pytest.raises((DecodeError, TransactionError)):
+            reading.take(messages, 1000)
