@@ -218,11 +218,7 @@ def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bo
     pairs = min(len(begins), len(expected))
     astray = np.flatnonzero(begins[:pairs] != expected[:pairs])
     agreeing = int(astray[0]) if len(astray) else pairs
-    count = min(agreeing + is_open, len(commits))
-    if agreeing < len(begins):
-        # A Begin within a transaction.
-        count = min(count, int(np.searchsorted(commits, begins[agreeing])))
-    return count
+    return min(agreeing + is_open, len(commits))
 
 
 def _fields(messages: Any, *names: str) -> list[NDArray[np.int64]]:

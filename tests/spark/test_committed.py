@@ -316,6 +316,10 @@ def test_a_large_transaction_is_not_kept_in_memory(tmp_path: Path) -> None:
     "messages",
     [
         built(begin(1, 100), relation("id"), *[insert(str(number)) for number in range(60)], commit(99)),
+        [*built(begin(1, 100), relation("id"), insert("1"), commit(99)), *small(2, 60)],
+        [*small(1, 60), *built(begin(2, 200), insert("1"), begin(2, 200), insert("2"), commit(200)), *small(3)],
+        [*small(1, 60), *built(insert("1"), commit(200)), *small(3, 60)],
+        [*small(1, 60), *built(commit(200)), *small(3, 60)],
         built(begin(1, 100), relation("id"), *[insert(str(number)) for number in range(60)], begin(2, 200)),
         built(begin(1, 100), *[insert(str(number)) for number in range(60)], commit(100)),
         built(begin(1, 100), relation("id"), *[insert("1", "2") for _ in range(60)], commit(100)),
