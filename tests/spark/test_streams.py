@@ -258,6 +258,45 @@ def test_ten_thousand_changes_in_one_transaction_and_a_batch_of_segments(
     assert feed_rows(stream.frame()) == truth(db18, "twin")
 
 
+@pytest.mark.parametrize("options", [{}, {"protocol_version": "1"}, {"memory_limit": "10k"}, {"two_phase": "true"}])
+def test_transactions_of_all_kinds_at_the_same_time(
+    spark: Any, db18: Database, tmp_path: Path, options: dict[str, str]
+) -> None:
+    """What is streamed, rolled back and prepared on some connections, among many that are small on another."""
+    prepare(db18, "twin")
+    create_slot(db18.connection, "spark", two_phase="two_phase" in options)
+    stream = Stream(spark, db18, tmp_path, mode="walsender", rows_per_record_batch="300", **options)
+    large = "INSERT INTO plain SELECT i, repeat('x', 100) FROM generate_series(%s::int, %s) AS i"
+    with db18.settings.connect() as first, db18.settings.connect() as second:
+        first.execute("BEGIN")
+        second.execute("BEGIN")
+        for part in range(6):
+            first.execute(large, (10_000 + part * 1000, 10_999 + part * 1000))
+            second.execute("SAVEPOINT a")
+            second.execute(large, (20_000 + part * 1000, 20_999 + part * 1000))
+            second.execute("ROLLBACK TO a" if part % 2 else "RELEASE a")
+            for number in range(40):
+                db18.execute(
+                    f"INSERT INTO plain VALUES ({part * 100 + number})", "UPDATE plain SET v = 'y' WHERE id = 1"
+                )
+            if part == 2:
+                first.execute("ALTER TABLE bare ADD n int")
+                first.execute("INSERT INTO bare SELECT 'a', i FROM generate_series(1, 500) AS i")
+            if part == 4:
+                first.execute("COMMIT")
+                db18.execute("INSERT INTO bare SELECT 'b', i FROM generate_series(1, 100) AS i")
+                first.execute("BEGIN")
+        second.execute("PREPARE TRANSACTION 'second'")
+        first.execute("COMMIT")
+        db18.execute("INSERT INTO plain SELECT i FROM generate_series(30000, 30100) AS i", "COMMIT PREPARED 'second'")
+    stream.run()
+    expected = truth(db18, "twin")
+    assert len(expected) > 10_000
+    assert feed_rows(stream.frame()) == expected
+    prepared = stream.frame().where("gid = 'second'").count()
+    assert prepared == (3000 if "two_phase" in options else 0)
+
+
 def test_a_password_is_in_no_plan_and_no_error(spark: Any, db18: Database, tmp_path: Path, capfd: Any) -> None:
     prepare(db18, "spark")
     db18.execute("INSERT INTO plain VALUES (1)")
