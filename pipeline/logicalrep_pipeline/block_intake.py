@@ -27,7 +27,7 @@ from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import preamble, sent_whole
 from logicalrep_pipeline.transactions import Event, Transaction
 
-_FEWEST = 50
+_FEWEST = 100
 """From how many messages on blocks are less work than events."""
 
 _BEGIN, _COMMIT = b"BC"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 
+import psycopg
 import pytest
 
-from logicalrep import Lsn
+from logicalrep import DecodeError, Lsn, TimestampTz, walsender
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.replication import Replication
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from logicalrep_pipeline.transactions import Transaction
-from logicalrep_pipeline.walsender import Walsender
+from logicalrep_pipeline.walsender import Received, Walsender
 from tests.server.servers import Database
 
 pytestmark = pytest.mark.postgres
@@ -123,3 +124,53 @@ def test_an_acknowledgement_waits_for_what_is_not_handed_on(db: Database, option
             time.sleep(0.05)
         assert position > Lsn(0)
         replication.close()
+
+
+class Copied:
+    """Stands in for a connection whose server has sent these, and then ends."""
+
+    def __init__(self, *sent: bytes) -> None:
+        self.pgconn = self
+        self._sent = list(sent)
+
+    def get_copy_data(self, _: int) -> tuple[int, memoryview]:
+        if not self._sent:
+            return -1, memoryview(b"")
+        data = self._sent.pop(0)
+        return len(data), memoryview(data)
+
+    def get_result(self) -> None:
+        return None
+
+
+def session_of(*sent: bytes) -> Walsender:
+    session = Walsender.__new__(Walsender)
+    vars(session).update(_connection=Copied(*sent), _next_status=float("inf"), received=Lsn(0))
+    return session
+
+
+def x_log_data(lsn: int, payload: bytes) -> bytes:
+    return walsender.XLogData(
+        start_lsn=Lsn(lsn), end_lsn=Lsn(lsn), send_timestamp=TimestampTz(0), payload=payload
+    ).build()
+
+
+def test_messages_come_many_at_a_time_up_to_a_keepalive() -> None:
+    keepalive = walsender.PrimaryKeepaliveMessage(
+        end_lsn=Lsn(50), send_timestamp=TimestampTz(0), reply_requested=False
+    ).build()
+    high = (1 << 64) - 2
+    session = session_of(x_log_data(7, b"B"), x_log_data(3, b""), keepalive, *[x_log_data(high, b"C")] * 5)
+    assert session.receive(1) == Received([(7, b"B"), (3, b"")], Lsn(50))
+    assert session.received == 50
+    assert session.receive(1, most=3) == Received([(high, b"C")] * 3)
+    assert session.received == high
+    assert session.receive(1, most=2) == Received([(high, b"C")] * 2)
+    with pytest.raises(psycopg.OperationalError, match="ended the replication"):
+        session.receive(1)
+
+
+@pytest.mark.parametrize("data", [x_log_data(1, b"")[:-1], b"w", b"k", b"x" + bytes(30)])
+def test_an_envelope_that_is_none_is_an_error(data: bytes) -> None:
+    with pytest.raises(DecodeError):
+        session_of(x_log_data(1, b"B"), data).receive(1)
