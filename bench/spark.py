@@ -50,7 +50,7 @@ _JSON = _ROOT / "build" / "bench-spark.json"
 _FRAME = Struct(">QI")
 _MASTERS = ("local[1]", "local[2]")
 _ROWS = 1_000_000
-_LATE_ROWS = 100_000
+_LATE_ROWS = 300_000
 """What walsenders read, which send message by message."""
 _FILES = 4
 _FEW = 50_000

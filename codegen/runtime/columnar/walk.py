@@ -195,19 +195,18 @@ class _Arrays:
         while result == FULL:
             row, facts, result = kernel.walk(self.data, *places, row, facts, stops, address(self.table))
             if result == FULL:
-                self._grow()
+                self._grow(int(self.offsets[row + 1] - self.offsets[row]))
         return row, facts, result
 
-    def _grow(self) -> None:
-        """Make twice the room for the spans that have none left; or for rows' values, if it was not for spans."""
+    def _grow(self, more: int) -> None:
+        """Make room where there is none left for another message of so many bytes."""
         full = [number for number in self.layout.spans if self._filled(number) == self.table[self._entry(number, ROOM)]]
         for number in full:
             self._enter_spans(self.table, number, ROOMS.more_spans(number))
-        if not full:
-            for number, room in self.cells:
-                room.grow(self._filled(number), int(self.table[self._entry(number, SIZE)]))
-            entries = [room.entries for _, room in self.cells]
-            self.table[-CELLS_ENTRIES * len(entries) :] = np.concatenate(entries)
+        for number, room in self.cells:
+            room.grow(self._filled(number), int(self.table[self._entry(number, SIZE)]), more)
+        entries = [room.entries for _, room in self.cells]
+        self.table[-CELLS_ENTRIES * len(entries) :] = np.concatenate(entries)
 
     def _enter_spans(self, table: Ints, number: int, found: tuple[Ints, int]) -> None:
         entry = COLUMN_ENTRIES * number

@@ -15,6 +15,8 @@ from logicalrep.columnar.walked import Cells, CopiedCells, Ints, Walked, address
 # A value takes 17 bytes of a message in an ordinary table of numbers and short texts, its kind and length included.
 _BYTES_PER_CELL = 10
 _FEWEST_CELLS = 1 << 15
+# A row's values are counted in 16 bits.
+_MOST_CELLS_OF_ROW = (1 << 15) - 1
 _FEWEST_COPIES = 1 << 8
 # The next batch is taken to have so much more of values than the last one.
 _MORE = 1.125
@@ -42,10 +44,12 @@ class Scratch:
             self._resize(max(capacity, _FEWEST_CELLS), 0)
             self._enter()
 
-    def grow(self, filled: int, size: int) -> None:
-        """Make twice the room, and keep what is there."""
-        self._resize(2 * len(self.starts) + _FEWEST_CELLS, filled)
-        self._enter()
+    def grow(self, filled: int, size: int, more: int) -> None:
+        """Make room for the values of another message of so many bytes, and keep what is there."""
+        capacity = _more_cells(len(self.starts), filled, more)
+        if capacity > len(self.starts):
+            self._resize(capacity, filled)
+            self._enter()
 
     def _resize(self, capacity: int, filled: int) -> None:
         for name in ("kinds", "starts", "lengths"):
@@ -63,6 +67,12 @@ class Scratch:
         result.cells[number] = Cells(
             self.offsets[: count + 1], self.kinds[:filled], self.starts[:filled], self.lengths[:filled], size
         )
+
+
+def _more_cells(capacity: int, filled: int, more: int) -> int:
+    """For how many values to have room, so that those of another message of so many bytes fit."""
+    needed = filled + min(more, _MOST_CELLS_OF_ROW)
+    return capacity if capacity >= needed else max(2 * capacity, needed)
 
 
 class _Shares:
@@ -87,10 +97,11 @@ class Copies:
         self.values = pa.allocate_buffer(self.size + SLACK, resizable=True)
         self.entries = self._entries()
 
-    def grow(self, filled: int, size: int) -> None:
-        """Make twice the room, and keep what is there."""
-        self.capacity = 2 * self.capacity
-        self.size = min(2 * self.size, self.batch_size)
+    def grow(self, filled: int, size: int, more: int) -> None:
+        """Make room for the values of another message of so many bytes, and keep what is there."""
+        self.capacity = _more_cells(self.capacity, filled, more)
+        if self.size - size < more:
+            self.size = min(max(2 * self.size, size + more), self.batch_size)
         self._resize(self.capacity, self.size + SLACK)
         self.entries = self._entries()
 
