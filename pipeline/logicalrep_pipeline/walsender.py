@@ -1,7 +1,8 @@
 """A replication connection: START_REPLICATION, what the server sends, and the feedback that it waits for.
 
 psycopg has no replication API, but libpq's functions for COPY are all that it takes. The envelopes are read and written
-by the generated codec, but for XLogData's: there is one for each message, so its header is taken off as it comes.
+by the generated codec, but for XLogData's: there is one for each message, so its header is taken off as it comes, by
+the generated layout.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import psycopg
 from psycopg import pq, sql
 
 from logicalrep import Lsn, TimestampTz, walsender
+from logicalrep.layouts import WALSENDER
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.peek import wait_readable
@@ -25,8 +27,10 @@ from logicalrep_pipeline.slots import LostPositionError, the_slot, when_free
 _UNIX_EPOCH_MICROSECONDS = 946_684_800_000_000
 
 _X_LOG_DATA = ord(walsender.XLogData.tag)
-_HEADER = Struct(">BQQq")
-"""XLogData before its payload: the tag, start_lsn, end_lsn, send_timestamp."""
+_FIELDS = next(layout.fields for layout in WALSENDER.messages if layout.name == "XLogData")[:-1]
+_HEADER = Struct(">" + "".join({1: "B", 8: "Q"}[field.width] for field in _FIELDS))
+"""XLogData before its payload."""
+_START_LSN = [field.name for field in _FIELDS].index("start_lsn")
 
 _PAUSE = 0.002
 """For how long nothing comes where messages do not follow each other closely, in seconds."""
@@ -130,7 +134,7 @@ class Walsender:
             length, data = pgconn.get_copy_data(1)
             if length >= _HEADER.size and data[0] == _X_LOG_DATA:
                 envelope = bytes(data)
-                messages.append((read_header(envelope)[1], envelope[_HEADER.size :]))
+                messages.append((read_header(envelope)[_START_LSN], envelope[_HEADER.size :]))
                 size += length
             elif length > 0:
                 keepalive = self._keepalive(bytes(data))

@@ -23,6 +23,9 @@ def register(spark: SparkSession) -> SparkSession:
     return spark
 
 
+_KEPT = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retainedExecutions")
+
+
 def session(master: str = "local[2]", **settings: str) -> SparkSession:
     """A local session with the source registered.
 
@@ -43,6 +46,9 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
         # By default Arrow holds each read of an offset to its buffer: a fifth of what it takes the JVM to make rows.
         # Spark reads within by itself, and the bytes of strings without a check either way.
         "spark.driver.defaultJavaOptions": "-Darrow.enable_unsafe_memory_access=true",
+        # What a page would show of the past is kept for a thousand jobs and queries by default: hours of a stream's.
+        **dict.fromkeys(_KEPT, "50"),
+        "spark.ui.retainedTasks": "1000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
