@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.walked import PADDING, address, room
+from logicalrep.columnar.walked import PADDING, address, padded_room, room
 from logicalrep_pipeline.wide_columns import Found, Ints, Loaded, Reader, Rows
 
 __all__ = ["Part", "load"]
@@ -67,11 +67,9 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     totals = table[:, kernels.TOTAL]
     if totals.max(initial=0) > 2**31 - 1:
         raise ValueError("a column of more than 2 GiB takes smaller batches")
-    texts = pa.allocate_buffer(int(totals.sum()) + 2 * PADDING)
-    characters = np.frombuffer(texts, np.uint8)
-    characters[:PADDING] = characters[-PADDING:] = 0
+    characters = padded_room(int(totals.sum()))
+    texts = pa.py_buffer(characters)
     table[:, kernels.TEXTS] = table[:, kernels.NEXT] = PADDING + np.cumsum(totals) - totals
-    whole = np.frombuffer(block, np.uint8)
     count = kernels.load_rows(data, address(table), len(table), whole, block.address, characters, address(left))
 
     of_lines = _by_line(left[:count])

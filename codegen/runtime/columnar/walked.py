@@ -133,3 +133,10 @@ def zeros(count: int, dtype: Any) -> Any:
     array = room(count, dtype)
     array.fill(0)
     return array
+
+
+def padded_room(size: int) -> Any:
+    """So many bytes that are yet to be written, with PADDING bytes of zeros before and behind them."""
+    array = room(size + 2 * PADDING, np.uint8)
+    array[:PADDING] = array[-PADDING:] = 0
+    return array

@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest 6cee929254b15ae3.
+# Made for runtime files of digest 7df915e0f01adff1.
 
 from __future__ import annotations
 

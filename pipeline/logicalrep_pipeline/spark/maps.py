@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from logicalrep.columnar import WalkedBatch
 from logicalrep.columnar.utf8 import are_utf8
-from logicalrep.columnar.walked import PADDING, address, room
+from logicalrep.columnar.walked import PADDING, address, padded_room, room
 from logicalrep_pipeline.changes import BINARY
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation
@@ -156,8 +156,7 @@ class Maps:
 
     def _texts_of(self, entries: _Entries) -> Any:
         count, size = len(entries.columns), entries.size
-        ends, characters = room(count + 1, np.int32), room(size + 2 * PADDING, np.uint8)
-        characters[:PADDING] = characters[-PADDING:] = 0
+        ends, characters = room(count + 1, np.int32), padded_room(size)
         map_kernels.copy_values(
             self._batch.data, address(entries.starts), address(entries.lengths), count, characters, PADDING, size,
             address(ends),
