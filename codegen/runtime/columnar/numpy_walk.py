@@ -190,7 +190,7 @@ class _Reader:
             tuples = yield field.part, offset, end
             after = tuples.ends
             fits = after >= 0
-            values = tuples.counts, tuples.position, np.repeat(_boxed(tuples.values), len(offset))
+            values = tuples.counts, tuples.position, np.broadcast_to(_boxed(tuples.values), len(offset))
         fits &= after <= end
         if fits.all():
             if present is None:
