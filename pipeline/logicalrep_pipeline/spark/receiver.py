@@ -101,11 +101,13 @@ class Receiver:
             seconds = moment / 1e6 if moment else None
             return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
 
-    def wait(self, after: Lsn, seconds: float) -> None:
-        """Wait until something has committed after a position, or for some time."""
+    def wait(self, after: Lsn, seconds: float, until: Lsn | None = None) -> None:
+        """Wait until something has committed after a position, or all `until` another is received, or for some time."""
         deadline = time.monotonic() + seconds
         with self._changed:
             while not (self._ends and self._ends[-1] > after) and time.monotonic() < deadline:
+                if until is not None and self._position >= until:
+                    break
                 self._check()
                 self._changed.wait(max(deadline - time.monotonic(), 0.001))
 

@@ -31,6 +31,9 @@ from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
 from logicalrep_pipeline.spark.statistics import Statistics, progress
 
+_LONGEST_WAIT = 5.0
+"""For how long a query is not told that there is nothing, in seconds, while the server has yet to send what it has."""
+
 
 @dataclass
 class SegmentRange(InputPartition):
@@ -52,6 +55,8 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         self._position: Lsn | None = None
         self._target: Lsn | None = None
         self._caught_up = False
+        # Whether nothing was there when it was asked last.
+        self._is_idle = False
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802
         """The slot's position; the slot is made here if it is to be made."""
@@ -159,8 +164,13 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options)
         if self._target is None:
-            receiver.wait(start, self._options.poll_interval)
+            if self._is_idle:
+                receiver.wait(start, self._options.poll_interval)
+            else:
+                # That nothing has come yet does not mean that the server has nothing.
+                receiver.wait(start, _LONGEST_WAIT, until=self._run(wal_head))
             end, has_rows = receiver.end_after(start, limits)
+            self._is_idle = not has_rows
         else:
             if start >= self._target:
                 return start
