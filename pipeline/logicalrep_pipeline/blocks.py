@@ -16,10 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.columnar import default_backend
-from logicalrep_pipeline.frames import LONGEST_MESSAGE, split_frames
+from logicalrep_pipeline.frames import LARGE_BLOCK, LONGEST_MESSAGE, split_frames
 
 _MESSAGES = 10_000
-_BYTES = 16 << 20
 
 
 def of_tags(tags: bytes) -> NDArray[np.bool_]:
@@ -100,7 +99,7 @@ def blocks_of(messages: Iterable[tuple[int, bytes]]) -> Iterator[Block]:
     for message in messages:
         part.append(message)
         size += len(message[1])
-        if len(part) >= _MESSAGES or size >= _BYTES:
+        if len(part) >= _MESSAGES or size >= LARGE_BLOCK:
             yield block_of(part)
             part, size = [], 0
     if part:

@@ -7,6 +7,9 @@ from struct import Struct
 LONGEST_MESSAGE = 1 << 30
 """In bytes; the server has none longer, so a length above it is none."""
 
+LARGE_BLOCK = 16 << 20
+"""In bytes: what is put together of messages ends soon after so many, however few messages they are."""
+
 _POSITION = Struct(">Qi")
 
 

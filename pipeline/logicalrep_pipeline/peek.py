@@ -18,6 +18,7 @@ from psycopg import pq, sql
 
 from logicalrep import Lsn
 from logicalrep.scalars import lsn_of
+from logicalrep_pipeline.frames import LARGE_BLOCK
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import Connection, when_free
 
@@ -29,10 +30,9 @@ _ROW = Struct(">hiQi")
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = len(_SIGNATURE) + 8
 _TRAILER = b"\xff\xff"
-# A block has so many rows at most, as a record batch of Spark, so that most need not be put together again; and it ends
-# soon after so many bytes: one looks after each step of so many rows.
+# A block has so many rows at most, as a record batch of Spark, so that most need not be put together again; its bytes
+# are looked at after each step of so many.
 _ROWS, _STEP = 10_000, 16
-_BYTES = 16 << 20
 
 
 def peek(
@@ -80,7 +80,7 @@ def peek_blocks(
         for _ in range(0, _ROWS, _STEP):
             for row in islice(copied, _STEP):
                 data += row
-            if len(data) >= _BYTES:
+            if len(data) >= LARGE_BLOCK:
                 break
         if not data:
             break

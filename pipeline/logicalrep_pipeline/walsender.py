@@ -20,6 +20,7 @@ from logicalrep import Lsn, TimestampTz, walsender
 from logicalrep.layouts import WALSENDER
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.frames import LARGE_BLOCK
 from logicalrep_pipeline.peek import wait_readable
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import LostPositionError, the_slot, when_free
@@ -36,7 +37,6 @@ _PAUSE = 0.002
 """For how long nothing comes where messages do not follow each other closely, in seconds."""
 _LONGEST = 0.1
 """How long messages wait for those that follow closely, in seconds."""
-_MOST_BYTES = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Walsender:
         keepalive: Lsn | None = None
         size, deadline = 0, 0.0
         pgconn, read_header = self._connection.pgconn, _HEADER.unpack_from
-        while len(messages) < most and size < _MOST_BYTES:
+        while len(messages) < most and size < LARGE_BLOCK:
             length, data = pgconn.get_copy_data(1)
             if length >= _HEADER.size and data[0] == _X_LOG_DATA:
                 envelope = bytes(data)

@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest 7df915e0f01adff1.
+# Made for runtime files of digest 09803e1a20d5e467.
 
 from __future__ import annotations
 
@@ -30,7 +30,20 @@ from logicalrep.columnar.memory import (
     write4,
     write8,
 )
-from logicalrep.columnar.rows import COUNT, ROOM, SEEN, SIZE, begin_cells, put1, put4, put8, put_cells, put_span
+from logicalrep.columnar.rows import (
+    CELLS_ENTRIES,
+    COLUMN_ENTRIES,
+    COUNT,
+    ROOM,
+    SEEN,
+    SIZE,
+    begin_cells,
+    put1,
+    put4,
+    put8,
+    put_cells,
+    put_span,
+)
 from logicalrep.columnar.utf8 import is_utf8
 from logicalrep.columnar.walked import FULL, OUTSIDE, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UNKNOWN, UTF8
 
@@ -39,36 +52,36 @@ TWO_PHASE = 2
 PARALLEL = 4
 
 # Each column's first entry in the table of addresses.
-FINAL_LSN = 0
-COMMIT_TIMESTAMP = 5
-XID = 10
-FLAGS = 15
-MESSAGE_LSN = 20
-PREFIX = 25
-CONTENT = 30
-COMMIT_LSN = 35
-END_LSN = 40
-ORIGIN_LSN = 45
-NAME = 50
-RELATION_ID = 55
-NAMESPACE = 60
-REPLICA_IDENTITY = 65
-COLUMNS = 70
-TYPE_ID = 75
-NEW = 80
-OLD_KIND = 85
-OLD = 90
-OPTIONS = 95
-RELATION_IDS = 100
-PREPARE_LSN = 105
-PREPARE_TIMESTAMP = 110
-GID = 115
-PREPARE_END_LSN = 120
-ROLLBACK_END_LSN = 125
-ROLLBACK_TIMESTAMP = 130
+FINAL_LSN = 0 * COLUMN_ENTRIES
+COMMIT_TIMESTAMP = 1 * COLUMN_ENTRIES
+XID = 2 * COLUMN_ENTRIES
+FLAGS = 3 * COLUMN_ENTRIES
+MESSAGE_LSN = 4 * COLUMN_ENTRIES
+PREFIX = 5 * COLUMN_ENTRIES
+CONTENT = 6 * COLUMN_ENTRIES
+COMMIT_LSN = 7 * COLUMN_ENTRIES
+END_LSN = 8 * COLUMN_ENTRIES
+ORIGIN_LSN = 9 * COLUMN_ENTRIES
+NAME = 10 * COLUMN_ENTRIES
+RELATION_ID = 11 * COLUMN_ENTRIES
+NAMESPACE = 12 * COLUMN_ENTRIES
+REPLICA_IDENTITY = 13 * COLUMN_ENTRIES
+COLUMNS = 14 * COLUMN_ENTRIES
+TYPE_ID = 15 * COLUMN_ENTRIES
+NEW = 16 * COLUMN_ENTRIES
+OLD_KIND = 17 * COLUMN_ENTRIES
+OLD = 18 * COLUMN_ENTRIES
+OPTIONS = 19 * COLUMN_ENTRIES
+RELATION_IDS = 20 * COLUMN_ENTRIES
+PREPARE_LSN = 21 * COLUMN_ENTRIES
+PREPARE_TIMESTAMP = 22 * COLUMN_ENTRIES
+GID = 23 * COLUMN_ENTRIES
+PREPARE_END_LSN = 24 * COLUMN_ENTRIES
+ROLLBACK_END_LSN = 25 * COLUMN_ENTRIES
+ROLLBACK_TIMESTAMP = 26 * COLUMN_ENTRIES
 
-NEW_CELLS = 135
-OLD_CELLS = 142
+NEW_CELLS = 27 * COLUMN_ENTRIES + 0 * CELLS_ENTRIES
+OLD_CELLS = 27 * COLUMN_ENTRIES + 1 * CELLS_ENTRIES
 
 
 @inlined

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from logicalrep.columnar.plan import Column, MessagePlan, Plan, bit_of
 from logicalrep.columnar.plans import FACTS
 from logicalrep.columnar.texts import are_utf8
-from logicalrep.columnar.walked import REFUSED_BIT, UNIX_EPOCH, UTF8, Cells, Ints, Spans, Walked
+from logicalrep.columnar.walked import REFUSED_BIT, UNIX_EPOCH, UTF8, Cells, Ints, Spans, Walked, check_offsets
 from logicalrep.layout import Field, PartLayout
 from logicalrep.layouts import LOGICALREP
 
@@ -30,9 +30,7 @@ _LARGEST_WINDOWS = 1 << 22
 def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints, copies: bool) -> Walked:
     """As walk.walk, with equal results; but it never copies."""
     count = len(offsets) - 1
-    wrong = np.flatnonzero((offsets[1:] < offsets[:-1]) | (offsets[1:] > len(data)) | (offsets[:-1] < 0))
-    if len(wrong):
-        raise ValueError(f"the offsets of message {wrong[0]} do not lie within the batch's data")
+    check_offsets(data, offsets)
     starts, ends = offsets[:-1], offsets[1:]
     tags = np.zeros(count, np.uint8)
     there = ends > starts

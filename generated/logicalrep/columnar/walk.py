@@ -38,6 +38,7 @@ from logicalrep.columnar.walked import (
     Spans,
     Walked,
     address,
+    check_offsets,
     zeros,
 )
 
@@ -65,16 +66,10 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
         else:
             break
     if result != TAKEN:
-        _check(data, offsets)
+        check_offsets(data, offsets)
     seen = arrays.seen()
     usual.was(seen)
     return arrays.walked(seen, row, after, result == REFUSED)
-
-
-def _check(data: Ints, offsets: Ints) -> None:
-    wrong = np.flatnonzero((offsets[1:] < offsets[:-1]) | (offsets[1:] > len(data)) | (offsets[:-1] < 0))
-    if len(wrong):
-        raise ValueError(f"the offsets of message {wrong[0]} do not lie within the batch's data")
 
 
 @cache

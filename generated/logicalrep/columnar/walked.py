@@ -118,6 +118,13 @@ class Walked:
     """By the column's number: which messages have it, in bits as in Arrow."""
 
 
+def check_offsets(data: Ints, offsets: Ints) -> None:
+    """Raise ValueError for a message that does not lie within the data, or begins before the one in front ends."""
+    wrong = np.flatnonzero((offsets[1:] < offsets[:-1]) | (offsets[1:] > len(data)) | (offsets[:-1] < 0))
+    if len(wrong):
+        raise ValueError(f"the offsets of message {wrong[0]} do not lie within the batch's data")
+
+
 def address(array: Ints) -> int:
     """Where an array's items begin; takes a seventh of the time of its `ctypes`."""
     return pa.py_buffer(array).address  # type: ignore[no-any-return]

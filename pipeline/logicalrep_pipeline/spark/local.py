@@ -46,7 +46,7 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
         # By default Arrow holds each read of an offset to its buffer: a fifth of what it takes the JVM to make rows.
         # Spark reads within by itself, and the bytes of strings without a check either way.
         "spark.driver.defaultJavaOptions": "-Darrow.enable_unsafe_memory_access=true",
-        # What a page would show of the past is kept for a thousand jobs and queries by default: hours of a stream's.
+        # By default what a page would show is kept of a thousand jobs and queries, which a stream has in minutes.
         **dict.fromkeys(_KEPT, "50"),
         "spark.ui.retainedTasks": "1000",
         "spark.ui.enabled": "false",
