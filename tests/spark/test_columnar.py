@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from logicalrep_pipeline.blocks import Block, blocks_of
@@ -26,9 +27,18 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
         try:
             messages = capture.blocks() if read is in_columns else capture
             batches = read(messages, capture.session.decoder(), options, feed_schema(), None, None)
-            return [row for batch in batches for row in batch.to_pylist()]
+            return [row for batch in batches for row in checked(batch).to_pylist()]
         except ValueError as error:
             return type(error).__name__
+
+
+def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, of which Spark reads without a look whether they are null those columns that are said never to be."""
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        assert field.nullable or not column.null_count
+        if pa.types.is_list(field.type):
+            assert field.type.value_field.nullable or not column.flatten().null_count
+    return batch
 
 
 def _given(messages: list[tuple[Any, bytes]], read: Any) -> Iterator[tuple[int, bytes]] | Iterator[Block]:
