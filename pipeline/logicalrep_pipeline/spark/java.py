@@ -1,13 +1,17 @@
-"""A Java for Spark from PyPI, for machines that have none."""
+"""The Java of a local session: its options, and one from PyPI for machines that have none."""
 
 from __future__ import annotations
 
 import atexit
 import importlib.util
 import os
+import re
 import shutil
 import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+
+import pyspark
 
 _LAUNCHER = """#!/bin/sh
 # Spark's launcher asks for a module that this Java does not have, and does not need it.
@@ -20,6 +24,30 @@ for argument in "$@"; do
 done
 exec "{java}" "$@"
 """
+
+
+def java_options(settings: Mapping[str, str]) -> str:
+    """What a session's Java is given where neither its settings nor this machine's say otherwise."""
+    # By default Arrow holds each read of an offset to its buffer: a fifth of what it takes the JVM to make rows. Spark
+    # reads within by itself, and the bytes of strings without a check either way.
+    options = ["-Darrow.enable_unsafe_memory_access=true"]
+    # Java refuses to start with two collectors. This one stops the program for each collection, as a batch can bear,
+    # and costs nothing in between.
+    if not any(_COLLECTOR.search(text) for text in (*settings.values(), *_options_of_the_machine())):
+        options.append("-XX:+UseParallelGC")
+    return " ".join(options)
+
+
+_COLLECTOR = re.compile(r"-XX:\+Use\w*GC\b")
+
+
+def _options_of_the_machine() -> Iterator[str]:
+    for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS", "PYSPARK_SUBMIT_ARGS"):
+        yield os.environ.get(name, "")
+    home = os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent
+    defaults = Path(os.environ.get("SPARK_CONF_DIR") or Path(home, "conf"), "spark-defaults.conf")
+    if defaults.is_file():
+        yield defaults.read_text(encoding="utf-8", errors="replace")
 
 
 def is_java_installed() -> bool:

@@ -12,7 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from logicalrep import Lsn
 from logicalrep_pipeline.slots import advance_slot
-from logicalrep_pipeline.spark.java import is_java_installed, packaged_java_home
+from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
@@ -43,9 +43,7 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     defaults = {
         "spark.master": master,
         "spark.app.name": "logicalrep",
-        # By default Arrow holds each read of an offset to its buffer: a fifth of what it takes the JVM to make rows.
-        # Spark reads within by itself, and the bytes of strings without a check either way.
-        "spark.driver.defaultJavaOptions": "-Darrow.enable_unsafe_memory_access=true",
+        "spark.driver.defaultJavaOptions": java_options(settings),
         # By default what a page would show is kept of a thousand jobs and queries, which a stream has in minutes.
         **dict.fromkeys(_KEPT, "50"),
         "spark.ui.retainedTasks": "1000",
