@@ -74,10 +74,11 @@ class Measured:
     target: float | None = None
 
 
+_AS_A_TABLE, _WITHOUT_START = ", a typed table", ", without the query's start"
 # Of which two the ratio is to be at least what.
-_WITHOUT_START = ", without the query's start"
 _TARGETS = {
     (f"mode=peek to noop{_WITHOUT_START}", _PEEK): 0.65,
+    (f"mode=peek to noop{_AS_A_TABLE}{_WITHOUT_START}", _PEEK): 0.65,
     (_FEED, _IDENTITY): 0.75,
     (_TYPED, _IDENTITY): 0.9,
     (_FEED, _PARSE): 4.0,
@@ -135,15 +136,20 @@ class Slot:
     def contenders(self, spark: Any, folder: Path) -> list[Contender]:
         """The source, and the server without it."""
 
-        def stream(mode: str, sink: str, rows: int | None = None) -> Contender:
-            size = "" if rows is None else f", batches of {rows:,}"
-            name = f"mode={mode} to {sink}{size}"
-            run = lambda: self._stream(name, spark, folder, mode, sink, rows)  # noqa: E731
+        def stream(mode: str, sink: str, which: str = "", **options: str) -> Contender:
+            name = f"mode={mode} to {sink}{which}"
+            run = lambda: self._stream(name, spark, folder, mode, sink, options)  # noqa: E731
             return Contender(name, self._messages[mode], run)
+
+        def sized(rows: int) -> Contender:
+            return stream("peek", "noop", f", batches of {rows:,}", rows_per_record_batch=str(rows))
 
         return [
             Contender(_PEEK, self._messages["peek"], self._peek),
-            *(stream("peek", "noop", rows) for rows in (None, 1000, 100_000)),
+            stream("peek", "noop"),
+            sized(1000),
+            sized(100_000),
+            stream("peek", "noop", _AS_A_TABLE, table="public.t"),
             stream("peek", "parquet"),
             Contender(_WALSENDER, self._messages["walsender"], self._receive),
             stream("walsender", "noop"),
@@ -178,14 +184,12 @@ class Slot:
                 left -= len(sender.receive(10).messages)
         self._wait_until_free()
 
-    def _stream(self, name: str, spark: Any, folder: Path, mode: str, sink: str, rows: int | None) -> None:
+    def _stream(self, name: str, spark: Any, folder: Path, mode: str, sink: str, options: dict[str, str]) -> None:
         self._copy_of_the_slot(mode)
         run = Path(tempfile.mkdtemp(dir=folder))
         frame = spark.readStream.format("logicalrep").options(
-            dsn=self._dsn, slot="copy", publication="p", mode=mode, spool=str(run / "spool")
+            dsn=self._dsn, slot="copy", publication="p", mode=mode, spool=str(run / "spool"), **options
         )
-        if rows is not None:
-            frame = frame.option("rows_per_record_batch", rows)
         writer = frame.load().writeStream.format(sink).option("checkpointLocation", str(run / "checkpoint"))
         if sink == "parquet":
             writer = writer.option("path", str(run / "out"))
@@ -300,7 +304,7 @@ def _between_masters(table: list[Measured]) -> list[Measured]:
 def _print(line: Measured) -> None:
     ratio = "" if line.ratio is None else f"{line.ratio:7.2f} of {line.to}"
     target = "" if line.target is None else f" (target {line.target:g})"
-    print(f"{line.master}  {line.name:54}{line.messages_per_second:12,.0f} messages/s{ratio}{target}", flush=True)
+    print(f"{line.master}  {line.name:56}{line.messages_per_second:12,.0f} messages/s{ratio}{target}", flush=True)
 
 
 if __name__ == "__main__":
