@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.server import LocalServer, find_installation
 from tests.server.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
@@ -41,3 +45,39 @@ def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mo
     db18.execute("INSERT INTO plain VALUES (2)")
     stream.run()
     assert [row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()] == ["1", "2"]
+
+
+@pytest.mark.parametrize("committed", [True, False])
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
+    """It has not what the query has committed, or was to read again."""
+    with LocalServer(find_installation(18)) as server:
+
+        def insert(number: int) -> None:
+            with database.settings.connect() as connection:
+                connection.execute("INSERT INTO plain VALUES (%s)", (number,))
+
+        database = Database(server, "postgres", 18, ConnectionSettings(server.dsn).connect())
+        prepare(database, "spark")
+        database.connection.close()
+        stream = Stream(spark, database, tmp_path, mode=mode)
+        insert(1)
+        stream.run()
+        server.stop()
+        backup = tmp_path / "backup"
+        subprocess.run(["cp", "-a", server.data, backup], check=True)
+        server.start()
+        insert(2)
+        stream.run()
+        if not committed:
+            for log in (tmp_path / "checkpoint" / "commits").glob("*1*"):
+                log.unlink()
+        server.stop()
+        shutil.rmtree(server.data)
+        backup.rename(server.data)
+        server.start()
+        with pytest.raises(Exception, match=r"the server's WAL ends at .*restored from a backup"):
+            stream.run()
+        confirmed = "SELECT confirmed_flush_lsn <= pg_current_wal_flush_lsn() FROM pg_replication_slots"
+        with database.settings.connect() as connection:
+            assert connection.execute(confirmed).fetchall() == [(True,)]

@@ -28,7 +28,14 @@ from logicalrep_pipeline.slots import (
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, ensure_slot, is_transient, log, log_to_standard_error
+from logicalrep_pipeline.spark.driver import (
+    Driver,
+    check_within_wal,
+    ensure_slot,
+    is_transient,
+    log,
+    log_to_standard_error,
+)
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.planning import Planner
 from logicalrep_pipeline.spark.reading import record_batches
@@ -58,7 +65,7 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         self._target: Lsn | None = None
         self._seen: Slot | None = None
         # The head of the WAL up to which nothing was found, and when to look again.
-        self._nothing_up_to: Lsn | None = None
+        self._nothing_up_to = Lsn(0)
         self._look_again = 0.0
 
     # In the driver
@@ -111,6 +118,7 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         if first == last:
             return []
         self._run(lambda connection: check_not_past(connection, self._slot, first))
+        check_within_wal(self._run(wal_head), last)
         return [SlotRange(str(first), str(last))]
 
     def commit(self, end: Mapping[str, object]) -> None:
@@ -147,15 +155,10 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         if self._target is not None:
             head = min(head, self._target)
         position = self._position
-        if position is not None and head <= position:
-            if seen.head < position and self._target is None:
-                raise LostPositionError(
-                    f"the checkpoint is at {position}, but the server's WAL ends at {seen.head}: it was restored from "
-                    "a backup, or is another server; copy the tables anew and start with a new checkpoint"
-                )
-            return position
-        if position is not None and self._nothing_up_to is not None and head <= self._nothing_up_to:
-            return position
+        if position is not None:
+            check_within_wal(seen.head, position)
+            if head <= max(position, self._nothing_up_to):
+                return position
         if self._planner is None:
             self._planner = Planner(self._slot, self._options.plugin_options(newest_protocol(connection)))
         end = self._planner.end(connection, position, head, limits)

@@ -25,7 +25,7 @@ from logicalrep_pipeline.slots import (
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
+from logicalrep_pipeline.spark.driver import Driver, check_within_wal, ensure_slot, log_to_standard_error
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
@@ -55,6 +55,7 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         self._position: Lsn | None = None
         self._target: Lsn | None = None
         self._caught_up = False
+        self._is_within_wal = False
         # Whether nothing was there when it was asked last.
         self._is_idle = False
 
@@ -74,7 +75,7 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         receiver = self._started()
         if start is not None:
             self._position = lsn_of_offset(start)
-            self._check_start(receiver, self._position)
+            self._check_range(receiver, self._position, self._position)
             receiver.commit(self._position)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is asked once, and nobody says that it is that trigger.
@@ -110,7 +111,7 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
             self._position = last
         if first == last:
             return []
-        self._check_start(receiver, first)
+        self._check_range(receiver, first, last)
         segments = receiver.segments(first, last)
         statistics = Statistics(self._options.the_slot, first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
@@ -153,7 +154,11 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         assert confirmed is not None
         return confirmed
 
-    def _check_start(self, receiver: Receiver, start: Lsn) -> None:
+    def _check_range(self, receiver: Receiver, start: Lsn, end: Lsn) -> None:
+        if not self._is_within_wal:
+            # Once, as the WAL only grows; and before the server is told of a position that it might take for its own.
+            check_within_wal(self._run(wal_head), end)
+            self._is_within_wal = True
         if receiver.started_at > start:
             raise LostPositionError(
                 f"replication slot {self._options.the_slot!r} was at {receiver.started_at} when the query started, but "
