@@ -20,6 +20,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from tests.server.servers import Database
 from tests.spark.streams import eventually
 from tests.spark.workload import feed_rows, prepare, run, truth
@@ -70,7 +71,7 @@ class Program:
         }
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *, available_now: bool = False) -> subprocess.Popen[bytes]:
+    def start(self, *, available_now: bool = False) -> None:
         # What is left at the end is read in one batch, as Spark 4.0 and 4.1 have but one for this trigger.
         options = {name: value for name, value in self._options.items() if not available_now or name != LIMIT}
         settings = {"options": options, "folder": str(self._folder), "available_now": available_now}
@@ -78,7 +79,16 @@ class Program:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.spark.program", json.dumps(settings)], cwd=ROOT, stdout=log, stderr=log
         )
-        return self._process
+
+    def finish(self) -> None:
+        """Read what is there, and end."""
+        self.start(available_now=True)
+        try:
+            eventually(lambda: not self.is_alive(), seconds=300)
+            assert self._process is not None
+            assert self._process.returncode == 0, self.log()
+        finally:
+            self.kill()
 
     def batches(self) -> int:
         commits = self._folder / "checkpoint" / "commits"
@@ -142,12 +152,9 @@ def test_kills_lose_nothing_and_double_nothing(spark: Any, db18: Database, tmp_p
         db18.execute(f"ROLLBACK PREPARED '{gid}'")
     run(db18.connection, 10_000, 6)
     expected = truth(db18, "twin")
-    process = program.start(available_now=True)
-    try:
-        eventually(lambda: process.poll() is not None, seconds=300)
-        assert process.returncode == 0, program.log()
-    finally:
-        program.kill()
+    # Spark 4.0 and 4.1 end with the batch that was killed, where there is one.
+    for _ in range(1 if HAS_ADMISSION_CONTROL else 2):
+        program.finish()
     rows = feed_rows(spark.read.parquet(str(tmp_path / "out")))
     assert len({(row["commit_lsn"], row["ordinal"]) for row in rows}) == len(rows)
     assert rows == expected
