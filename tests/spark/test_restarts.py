@@ -11,6 +11,7 @@ import pytest
 
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import LocalServer, find_installation
+from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from tests.server.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
@@ -47,6 +48,7 @@ def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mo
     assert [row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()] == ["1", "2"]
 
 
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark before 4.2 tells where a query is when it has a batch")
 @pytest.mark.parametrize("committed", [True, False])
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
@@ -67,7 +69,8 @@ def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, 
         backup = tmp_path / "backup"
         subprocess.run(["cp", "-a", server.data, backup], check=True)
         server.start()
-        insert(2)
+        for number in range(2, 100):
+            insert(number)
         stream.run()
         if not committed:
             for log in (tmp_path / "checkpoint" / "commits").glob("*1*"):

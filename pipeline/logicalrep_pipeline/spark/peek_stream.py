@@ -118,7 +118,7 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         if first == last:
             return []
         self._run(lambda connection: check_not_past(connection, self._slot, first))
-        check_within_wal(self._run(wal_head), last)
+        check_within_wal(self._run(wal_head), max(first, last))
         return [SlotRange(str(first), str(last))]
 
     def commit(self, end: Mapping[str, object]) -> None:

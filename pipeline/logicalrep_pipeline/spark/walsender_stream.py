@@ -75,7 +75,7 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         receiver = self._started()
         if start is not None:
             self._position = lsn_of_offset(start)
-            self._check_range(receiver, self._position, self._position)
+            self._check(receiver, self._position)
             receiver.commit(self._position)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is asked once, and nobody says that it is that trigger.
@@ -111,7 +111,7 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
             self._position = last
         if first == last:
             return []
-        self._check_range(receiver, first, last)
+        self._check(receiver, first, last)
         segments = receiver.segments(first, last)
         statistics = Statistics(self._options.the_slot, first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
@@ -120,7 +120,9 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Spark has committed what lies before `end`."""
-        self._started().commit(lsn_of_offset(end))
+        receiver, lsn = self._started(), lsn_of_offset(end)
+        self._check(receiver, lsn)
+        receiver.commit(lsn)
 
     def stop(self) -> None:
         """End the receiver and close the connections."""
@@ -154,16 +156,17 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
         assert confirmed is not None
         return confirmed
 
-    def _check_range(self, receiver: Receiver, start: Lsn, end: Lsn) -> None:
+    def _check(self, receiver: Receiver, *positions: Lsn) -> None:
+        """LostPositionError if the slot was past one of the checkpoint's positions, or the server not there yet."""
         if not self._is_within_wal:
             # Once, as the WAL only grows; and before the server is told of a position that it might take for its own.
-            check_within_wal(self._run(wal_head), end)
+            check_within_wal(self._run(wal_head), max(positions))
             self._is_within_wal = True
-        if receiver.started_at > start:
+        if receiver.started_at > min(positions):
             raise LostPositionError(
                 f"replication slot {self._options.the_slot!r} was at {receiver.started_at} when the query started, but "
-                f"its checkpoint is only at {start}: what lies between was acknowledged by somebody else and cannot be "
-                "read any more; copy the tables anew and start with a new checkpoint"
+                f"its checkpoint is only at {min(positions)}: what lies between was acknowledged by somebody else and "
+                "cannot be read any more; copy the tables anew and start with a new checkpoint"
             )
 
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
