@@ -13,7 +13,7 @@ from logicalrep import Lsn
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import find_slot
+from logicalrep_pipeline.slots import check_within_wal, find_slot
 from logicalrep_pipeline.transactions import Event
 from logicalrep_pipeline.walsender import Walsender
 
@@ -67,7 +67,7 @@ class Replication:
     def events(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[Event | WholeTransactions | None]:
         """What finishes, until `stop`; None when all that came is handed on, and when nothing came for a moment.
 
-        Raises psycopg.Error when the server stays away for too long.
+        Raises psycopg.Error when the server stays away for too long, and SlotError when the slot cannot serve.
         """
         deadline: float | None = None
         wait = 0.05
@@ -110,6 +110,8 @@ class Replication:
                 position = max(self._acknowledged, self.started_at)
             with self._settings.connect() as connection:
                 slot = find_slot(connection, self._slot)
+            if slot is not None:
+                check_within_wal(slot.head, self.position)
             two_phase = slot is not None and slot.two_phase
             self._session = Walsender(self._settings, self._slot, self._options, position=position)
             self._intake.connect(self._options.decoder(slot_two_phase=two_phase))

@@ -112,6 +112,16 @@ def the_slot(connection: Connection, name: str) -> Slot:
     return slot
 
 
+def check_within_wal(head: Lsn, position: Lsn) -> None:
+    """LostPositionError if the server's WAL ends before a position that a reader of it came to earlier."""
+    if head < position:
+        raise LostPositionError(
+            f"this reader is at {position}, but the server's WAL ends at {head}: it was restored from a backup, took "
+            "over from a server that was ahead of it, or is another one; copy the tables anew and start with a new "
+            "checkpoint"
+        )
+
+
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False) -> Slot:
     """Make a slot with pgoutput; all that commits from here on can be read from it."""
     arguments: list[object] = [name, "pgoutput", False]

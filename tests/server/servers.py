@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import shutil
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +64,21 @@ def running(major: int) -> LocalServer:
         server.start()
         _SERVERS[major] = server
     return _SERVERS[major]
+
+
+def back_up(server: LocalServer, folder: Path) -> None:
+    """Copy what a server has, which runs before and after; the folder is made."""
+    server.stop()
+    subprocess.run(["cp", "-a", server.data, folder], check=True)
+    server.start()
+
+
+def restore(server: LocalServer, folder: Path) -> None:
+    """Let a server have what was copied, and nothing of what came since."""
+    server.stop("immediate")
+    shutil.rmtree(server.data)
+    shutil.move(folder, server.data)
+    server.start()
 
 
 def stop_all() -> None:

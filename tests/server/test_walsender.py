@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import psycopg
 import pytest
 
 from logicalrep import DecodeError, Lsn, TimestampTz, walsender
 from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.replication import Replication
+from logicalrep_pipeline.server import LocalServer, find_installation
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from logicalrep_pipeline.transactions import Transaction
 from logicalrep_pipeline.walsender import Received, Walsender
-from tests.server.servers import Database
+from tests.server.servers import Database, back_up, restore
 
 pytestmark = pytest.mark.postgres
 
@@ -107,6 +110,31 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options
                 db.execute("INSERT INTO t VALUES (10002)")
         replication.close()
     assert found == [2000, 1, 1, 1]
+
+
+def test_a_server_that_is_behind_the_reader_is_an_error(tmp_path: Path) -> None:
+    """As one that took over from another, and has not all that was read from that."""
+    with LocalServer(find_installation(18)) as server, Assembler() as assembler:
+        settings = ConnectionSettings(server.dsn)
+        with settings.connect() as connection:
+            connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+            connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
+            create_slot(connection, "s")
+        back_up(server, tmp_path / "behind")
+        with settings.connect() as connection:
+            connection.execute("INSERT INTO t SELECT generate_series(1, 1000)")
+        options = PluginOptions(publication_names=("p",), proto_version=4)
+        replication = Replication(settings, "s", options, Intake(assembler))
+        deadline = time.monotonic() + 20
+        events = replication.events(lambda: time.monotonic() > deadline)
+        event = next(event for event in events if event is not None)
+        assert isinstance(event, Transaction)
+        assert len(event.changes) == 1000
+        event.close()
+        restore(server, tmp_path / "behind")
+        with pytest.raises(LostPositionError, match="this reader is at"):
+            list(events)
+        replication.close()
 
 
 def test_an_acknowledgement_waits_for_what_is_not_handed_on(db: Database, options: PluginOptions) -> None:

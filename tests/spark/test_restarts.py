@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pytest
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import LocalServer, find_installation
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from tests.server.servers import Database
+from tests.server.servers import Database, back_up, restore
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 
@@ -65,20 +63,14 @@ def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, 
         stream = Stream(spark, database, tmp_path, mode=mode)
         insert(1)
         stream.run()
-        server.stop()
-        backup = tmp_path / "backup"
-        subprocess.run(["cp", "-a", server.data, backup], check=True)
-        server.start()
+        back_up(server, tmp_path / "backup")
         for number in range(2, 100):
             insert(number)
         stream.run()
         if not committed:
             for log in (tmp_path / "checkpoint" / "commits").glob("*1*"):
                 log.unlink()
-        server.stop()
-        shutil.rmtree(server.data)
-        backup.rename(server.data)
-        server.start()
+        restore(server, tmp_path / "backup")
         with pytest.raises(Exception, match=r"the server's WAL ends at .*restored from a backup"):
             stream.run()
         confirmed = "SELECT confirmed_flush_lsn <= pg_current_wal_flush_lsn() FROM pg_replication_slots"

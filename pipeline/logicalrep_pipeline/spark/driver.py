@@ -10,9 +10,8 @@ from typing import TypeVar
 
 import psycopg
 
-from logicalrep import Lsn
 from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.slots import Connection, LostPositionError, create_slot, find_slot
+from logicalrep_pipeline.slots import Connection, create_slot, find_slot
 from logicalrep_pipeline.spark.options import SourceOptions
 
 _Result = TypeVar("_Result")
@@ -55,15 +54,6 @@ def ensure_slot(connection: Connection, options: SourceOptions) -> None:
     """Make the slot where there is none, if it is to be made."""
     if find_slot(connection, options.the_slot) is None and options.create_slot:
         create_slot(connection, options.the_slot, two_phase=options.two_phase)
-
-
-def check_within_wal(head: Lsn, position: Lsn) -> None:
-    """LostPositionError if the server has not come to a position of a checkpoint, which it was at before."""
-    if head < position:
-        raise LostPositionError(
-            f"the checkpoint is at {position}, but the server's WAL ends at {head}: it was restored from a backup, or "
-            "is another server; copy the tables anew and start with a new checkpoint"
-        )
 
 
 def persistently(action: Callable[[], _Result], timeout: float, reset: Callable[[], None]) -> _Result:

@@ -23,19 +23,13 @@ from logicalrep_pipeline.slots import (
     LostPositionError,
     Slot,
     advance_slot,
+    check_within_wal,
     newest_protocol,
     the_slot,
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import (
-    Driver,
-    check_within_wal,
-    ensure_slot,
-    is_transient,
-    log,
-    log_to_standard_error,
-)
+from logicalrep_pipeline.spark.driver import Driver, ensure_slot, is_transient, log, log_to_standard_error
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.planning import Planner
 from logicalrep_pipeline.spark.reading import record_batches

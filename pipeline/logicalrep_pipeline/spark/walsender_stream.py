@@ -20,12 +20,13 @@ from logicalrep_pipeline.slots import (
     Connection,
     LostPositionError,
     Slot,
+    check_within_wal,
     newest_protocol,
     the_slot,
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, check_within_wal, ensure_slot, log_to_standard_error
+from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
 from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
