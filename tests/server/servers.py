@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.server import LocalServer, installations
+from logicalrep_pipeline.server import Installation, LocalServer, installations
 from logicalrep_pipeline.slots import Connection
 
 _NUMBERS = itertools.count(1)
@@ -53,13 +53,18 @@ class Database:
         self.connection = self.settings.connect()
 
 
+def installation(major: int) -> Installation:
+    """The installation of a major version; the test is skipped where it is absent."""
+    found = installations()
+    if major not in found:
+        pytest.skip(f"PostgreSQL {major} is not installed")
+    return found[major]
+
+
 def running(major: int) -> LocalServer:
     """The server of a major version, started when it is first asked for."""
     if major not in _SERVERS:
-        found = installations()
-        if major not in found:
-            pytest.skip(f"PostgreSQL {major} is not installed")
-        server = LocalServer(found[major], fsync="off")
+        server = LocalServer(installation(major), fsync="off")
         server.create()
         server.start()
         _SERVERS[major] = server

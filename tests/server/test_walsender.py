@@ -14,11 +14,11 @@ from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.replication import Replication
-from logicalrep_pipeline.server import LocalServer, find_installation
+from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from logicalrep_pipeline.transactions import Transaction
 from logicalrep_pipeline.walsender import Received, Walsender
-from tests.server.servers import Database, back_up, restore
+from tests.server.servers import Database, back_up, installation, restore
 
 pytestmark = pytest.mark.postgres
 
@@ -114,7 +114,7 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options
 
 def test_a_server_that_is_behind_the_reader_is_an_error(tmp_path: Path) -> None:
     """As one that took over from another, and has not all that was read from that."""
-    with LocalServer(find_installation(18)) as server, Assembler() as assembler:
+    with LocalServer(installation(18)) as server, Assembler() as assembler:
         settings = ConnectionSettings(server.dsn)
         with settings.connect() as connection:
             connection.execute("CREATE TABLE t (id int PRIMARY KEY)")

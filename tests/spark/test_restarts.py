@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.server import LocalServer, find_installation
+from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from tests.server.servers import Database, back_up, restore
+from tests.server.servers import Database, back_up, installation, restore
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 
@@ -51,7 +51,7 @@ def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mo
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
     """It has not what the query has committed, or was to read again."""
-    with LocalServer(find_installation(18)) as server:
+    with LocalServer(installation(18)) as server:
 
         def insert(number: int) -> None:
             with database.settings.connect() as connection:

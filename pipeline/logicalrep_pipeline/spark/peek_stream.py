@@ -111,8 +111,8 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
             self._position = last
         if first == last:
             return []
-        self._run(lambda connection: check_not_past(connection, self._slot, first))
-        check_within_wal(self._run(wal_head), max(first, last))
+        slot: Slot = self._run(lambda connection: check_not_past(connection, self._slot, first))
+        check_within_wal(slot.head, max(first, last))
         return [SlotRange(str(first), str(last))]
 
     def commit(self, end: Mapping[str, object]) -> None:
@@ -173,9 +173,10 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         return read_slot(self._options, self._schema, Lsn(partition.start), Lsn(partition.end))
 
 
-def check_not_past(connection: Connection, name: str, start: Lsn) -> None:
-    """LostPositionError if the slot is past a position that is still to be read."""
-    confirmed = the_slot(connection, name).confirmed_flush_lsn
+def check_not_past(connection: Connection, name: str, start: Lsn) -> Slot:
+    """The slot; LostPositionError if it is past a position that is still to be read."""
+    slot = the_slot(connection, name)
+    confirmed = slot.confirmed_flush_lsn
     assert confirmed is not None
     if confirmed > start:
         raise LostPositionError(
@@ -183,6 +184,7 @@ def check_not_past(connection: Connection, name: str, start: Lsn) -> None:
             "acknowledged by somebody else and cannot be read any more; give each reader a slot of its own, copy the "
             "tables anew and start with a new checkpoint"
         )
+    return slot
 
 
 def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end: Lsn) -> Iterator[Any]:
