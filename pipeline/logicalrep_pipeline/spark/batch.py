@@ -19,6 +19,7 @@ from logicalrep_pipeline.spark.driver import log, log_to_standard_error
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.peek_stream import SlotRange, read_slot
 from logicalrep_pipeline.spark.reading import record_batches
+from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
 
 @dataclass
@@ -28,10 +29,11 @@ class CaptureFile(InputPartition):
     path: str
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(PromptReader, DataSourceReader):
     """Reads captures by their path, or peeks into a slot."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__()
         self._options = options
         self._schema = schema
 
@@ -49,9 +51,9 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The record batches of a capture or of the slot."""
         if isinstance(partition, SlotRange):
-            return read_slot(self._options, self._schema, None, Lsn(partition.end))
+            return collected_once(read_slot(self._options, self._schema, None, Lsn(partition.end)))
         assert isinstance(partition, CaptureFile)
-        return self._read_capture(Path(partition.path))
+        return collected_once(self._read_capture(Path(partition.path)))
 
     def _read_capture(self, path: Path) -> Iterator[Any]:
         with Capture.open(path) as capture:

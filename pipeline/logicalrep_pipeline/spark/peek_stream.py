@@ -34,6 +34,7 @@ from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offs
 from logicalrep_pipeline.spark.planning import Planner
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.statistics import Statistics, progress
+from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
 
 @dataclass
@@ -44,10 +45,11 @@ class SlotRange(InputPartition):
     end: str
 
 
-class PeekStreamReader(AvailableNow, DataSourceStreamReader):
+class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     """Plans micro-batches in the driver, reads them in the executors."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__()
         self._options = options
         self._schema = schema
         self._slot = options.the_slot
@@ -170,7 +172,7 @@ class PeekStreamReader(AvailableNow, DataSourceStreamReader):
         """The record batches of a part of the slot."""
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
-        return read_slot(self._options, self._schema, Lsn(partition.start), Lsn(partition.end))
+        return collected_once(read_slot(self._options, self._schema, Lsn(partition.start), Lsn(partition.end)))
 
 
 def check_not_past(connection: Connection, name: str, start: Lsn) -> Slot:

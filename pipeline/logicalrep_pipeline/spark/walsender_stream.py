@@ -31,6 +31,7 @@ from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offs
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
 from logicalrep_pipeline.spark.statistics import Statistics, progress
+from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
 _LONGEST_WAIT = 5.0
 """For how long a query is not told that there is nothing, in seconds, while the server has yet to send what it has."""
@@ -45,10 +46,11 @@ class SegmentRange(InputPartition):
     end: str
 
 
-class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
+class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     """Keeps the receiver in the driver, and plans a partition for each segment."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__()
         self._options = options
         self._schema = schema
         self._driver: Driver | None = None
@@ -137,7 +139,7 @@ class WalsenderStreamReader(AvailableNow, DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The record batches of a segment."""
         assert isinstance(partition, SegmentRange)
-        return read_segment(Path(partition.path), Lsn(partition.start), Lsn(partition.end))
+        return collected_once(read_segment(Path(partition.path), Lsn(partition.start), Lsn(partition.end)))
 
     def _run(self, action: Any) -> Any:
         if self._driver is None:

@@ -1,0 +1,56 @@
+"""A task in a Python worker that had one before starts at once."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+
+from logicalrep_pipeline.spark import feed_schema
+from logicalrep_pipeline.spark.source import LogicalRepDataSource
+
+pytestmark = pytest.mark.spark
+
+CAPTURE = Path(__file__).parents[1] / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
+SLOT = {"slot": "s", "publication": "p"}
+
+
+def reader(is_stream: bool, **options: str) -> Any:
+    source = LogicalRepDataSource(options)
+    return source.streamReader(feed_schema()) if is_stream else source.reader(feed_schema())
+
+
+@pytest.mark.parametrize(
+    ("is_stream", "options"),
+    [(False, {"path": str(CAPTURE)}), (True, SLOT), (True, SLOT | {"mode": "walsender", "spool": "/tmp/spool"})],
+    ids=["captures", "peek", "walsender"],
+)
+def test_a_reader_is_longer_than_a_segment_of_tcp(is_stream: bool, options: dict[str, str]) -> None:
+    assert len(cloudpickle.dumps(reader(is_stream, **options))) > 1 << 16
+
+
+def test_what_a_task_has_loaded_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    captures = reader(False, path=str(CAPTURE))
+    [partition] = captures.partitions()
+
+    def run() -> int:
+        assert sum(batch.num_rows for batch in captures.read(partition))
+        return gc.get_freeze_count()
+
+    gc.unfreeze()
+    try:
+        # Whatever ran before in this process may have loaded all that is needed.
+        monkeypatch.setitem(sys.modules, "loaded by the first task", ModuleType("first"))
+        frozen = run()
+        assert frozen > 10_000
+        made_since = [[number] for number in range(1000)]
+        assert run() < frozen + len(made_since)
+        monkeypatch.setitem(sys.modules, "loaded by another task", ModuleType("second"))
+        assert run() >= frozen + len(made_since)
+    finally:
+        gc.unfreeze()
