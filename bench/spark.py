@@ -2,8 +2,8 @@
 
 From a slot: by mode, rows of a record batch, sink and master, beside what the server gives without Spark. From
 captures: the feed and a typed table, beside an identity mapInArrow over the same messages, and the feed's rows as one
-would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas. Medians of interleaved rounds, after
-one that does not count; the same as JSON in build/bench-spark.json.
+would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas; and with one task beside two.
+Medians of interleaved rounds, after one that does not count; the same as JSON in build/bench-spark.json.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _MASTERS = ("local[1]", "local[2]")
 _ROWS = 1_000_000
 _LATE_ROWS = 300_000
 """What walsenders read, which send message by message."""
-_FILES = 4
-_FEW = 50_000
+_FILES = 8
+_FEW = 25_000
 """Messages of a file for those who read them one by one."""
 
 _PEEK, _WALSENDER = "peek without Spark", "walsender without Spark"
@@ -98,13 +98,12 @@ def main() -> None:
         folder = Path(name)
         captures = Captures(arguments.capture, folder) if arguments.capture.is_file() else None
         for master in _MASTERS:
-            spark = session(master, **{"spark.driver.memory": "2g"})
-            spark.sparkContext.setLogLevel("OFF")
-            contenders = slot.contenders(spark, folder) + (captures.contenders(spark) if captures else [])
-            found = rates(contenders, arguments.rounds)
+            with _spark(master) as spark:
+                contenders = slot.contenders(spark, folder) + (captures.contenders(spark) if captures else [])
+                found = rates(contenders, arguments.rounds)
             table += _lines(master, found | slot.without_start())
-            spark.stop()
-    table += _between_masters(table)
+        if captures:
+            table += _between_masters(captures, arguments.rounds)
     _JSON.parent.mkdir(exist_ok=True)
     _JSON.write_text(json.dumps([dataclasses.asdict(line) for line in table], indent=1) + "\n", encoding="utf-8")
     print(f"\nWritten to {_JSON}")
@@ -287,18 +286,33 @@ def _bound(name: str) -> str:
     return _IDENTITY if name in (_FEED, _TYPED, _PARSE, _PYPGOUTPUT) else ""
 
 
-def _between_masters(table: list[Measured]) -> list[Measured]:
-    """How much two cores help with captures."""
+def _between_masters(captures: Captures, rounds: int) -> list[Measured]:
+    """How much a second task helps with captures; in turns, so that a slow moment hits both masters."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for number in range(rounds + 1):
+        for master in _MASTERS:
+            with _spark(master) as spark:
+                sources = [contender for contender in captures.contenders(spark) if contender.name in (_FEED, _TYPED)]
+                # The first round of a session starts its workers.
+                for name, rate in rates(sources, 2).items():
+                    if number > 0:
+                        found.setdefault((master, name), []).append(rate)
     lines = []
     for name in (_FEED, _TYPED):
-        one, two = (
-            next((line.messages_per_second for line in table if (line.master, line.name) == (master, name)), None)
-            for master in _MASTERS
-        )
-        if one is not None and two is not None:
-            lines.append(Measured(_MASTERS[1], name, two, two / one, _MASTERS[0], _BETWEEN_MASTERS))
-            _print(lines[-1])
+        one, two = (statistics.median(found[master, name]) for master in _MASTERS)
+        lines.append(Measured(_MASTERS[1], name, two, two / one, _MASTERS[0], _BETWEEN_MASTERS))
+        _print(lines[-1])
     return lines
+
+
+@contextmanager
+def _spark(master: str) -> Iterator[Any]:
+    spark = session(master, **{"spark.driver.memory": "2g"})
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 def _print(line: Measured) -> None:
