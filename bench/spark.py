@@ -287,16 +287,17 @@ def _bound(name: str) -> str:
 
 
 def _between_masters(captures: Captures, rounds: int) -> list[Measured]:
-    """How much a second task helps with captures; in turns, so that a slow moment hits both masters."""
+    """How much a second task helps with captures; in turns, so that a slow moment hits both masters.
+
+    Java has to have compiled by then what they run.
+    """
     found: dict[tuple[str, str], list[float]] = {}
-    for number in range(rounds + 1):
+    for _ in range(rounds):
         for master in _MASTERS:
             with _spark(master) as spark:
                 sources = [contender for contender in captures.contenders(spark) if contender.name in (_FEED, _TYPED)]
-                # The first round of a session starts its workers.
                 for name, rate in rates(sources, 2).items():
-                    if number > 0:
-                        found.setdefault((master, name), []).append(rate)
+                    found.setdefault((master, name), []).append(rate)
     lines = []
     for name in (_FEED, _TYPED):
         one, two = (statistics.median(found[master, name]) for master in _MASTERS)

@@ -14,9 +14,9 @@ _modules = 0
 class PromptReader:
     """A reader that does not keep its partition waiting.
 
-    Spark writes a task's reader to the worker's socket, and then its partition. Where the reader is short, TCP holds
-    the partition back until the worker's side has acknowledged the reader, for which that takes 40 ms. What is longer
-    than a segment is acknowledged when it comes.
+    Spark writes a task's reader to the worker's socket, and then its partition. TCP holds the partition back until the
+    reader is acknowledged, and the worker's side acknowledges a short one after 40 ms. What is longer than a segment
+    it acknowledges at once.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class PromptReader:
 
 
 def collected_once(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same batches; what they loaded is after the last one looked at by the garbage collector for the last time.
+    """The same batches; after the last one, the garbage collector looks for the last time at what is loaded by then.
 
     Spark's worker collects garbage after each task, and the next one waits for it: a tenth of a second, with all the
     objects that numba and Arrow keep.
