@@ -46,8 +46,8 @@ class Block:
     @classmethod
     def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> Block:
         """A block of these messages."""
-        _, offsets, data = messages.buffers()
-        places = np.frombuffer(offsets, np.int32)[messages.offset : messages.offset + len(messages) + 1]
+        data = messages.buffers()[2]
+        places = _places(messages)
         if data is None or not data.size:
             return cls(lsns, messages, np.zeros(len(messages), np.uint8))
         tags = np.frombuffer(data, np.uint8).take(places[:-1], mode="clip")
@@ -70,15 +70,20 @@ class Block:
     @property
     def size(self) -> int:
         """How many bytes the messages have."""
-        return int(self.ends[-1]) if len(self) else 0
+        places = _places(self.messages)
+        return int(places[-1]) - int(places[0]) if len(self) else 0
 
     @property
     def ends(self) -> NDArray[np.int64]:
         """For each message how many bytes all have up to its end."""
-        offsets = np.frombuffer(self.messages.buffers()[1], np.int32)
-        offsets = offsets[self.messages.offset : self.messages.offset + len(self) + 1]
-        ends: NDArray[np.int64] = offsets[1:].astype(np.int64) - offsets[0]
+        places = _places(self.messages)
+        ends: NDArray[np.int64] = places[1:].astype(np.int64) - places[0]
         return ends
+
+
+def _places(messages: pa.Array) -> NDArray[np.int32]:
+    """Where each message begins and, last, where all end."""
+    return np.frombuffer(messages.buffers()[1], np.int32)[messages.offset : messages.offset + len(messages) + 1]
 
 
 def joined(blocks: list[Block]) -> Block:
@@ -112,7 +117,7 @@ def block_of(messages: Sequence[tuple[int, bytes]]) -> Block:
     return Block.of(lsns, pa.array([data for _, data in messages], pa.binary()))
 
 
-def split(data: bytes | bytearray, header: int) -> tuple[int, Block]:
+def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Block]:
     """As `frames.split_frames`, with the messages as a block."""
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
@@ -122,10 +127,11 @@ def split(data: bytes | bytearray, header: int) -> tuple[int, Block]:
         size, messages = split_frames(data, header)
         return size, block_of(messages)
     most = len(source) // header
-    lsns, offsets, target = np.empty(most, np.int64), np.zeros(most + 1, np.int32), pa.allocate_buffer(len(source))
-    count, size = kernel(source, header, LONGEST_MESSAGE, lsns, offsets, np.frombuffer(target, np.uint8))
+    lsns, offsets, tags = np.empty(most, np.int64), np.empty(most + 1, np.int32), np.empty(most, np.uint8)
+    target = pa.allocate_buffer(len(source))
+    count, size = kernel(source, header, LONGEST_MESSAGE, lsns, offsets, tags, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), target], null_count=0)
-    return size, Block.of(lsns[:count], array)
+    return size, Block(lsns[:count], array, tags[:count])
 
 
 @cache

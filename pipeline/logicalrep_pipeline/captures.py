@@ -193,32 +193,36 @@ class Capture:
             for lsn, data in messages:
                 yield lsn_of(lsn), data
 
-    def _pieces(self, split: Callable[[bytes], tuple[int, _T]]) -> Iterator[_T]:
+    def _pieces(self, split: Callable[[memoryview], tuple[int, _T]]) -> Iterator[_T]:
         """What `split` makes of the frames that begin a piece of the file; it says how many bytes those have."""
-        left, offset = b"", 0
-        while piece := self._read(len(left), offset):
-            data = left + piece
-            size, made = split(data)
+        # One memory for all pieces: what is left of one, part of a frame, is moved to the beginning of the next.
+        piece, left, offset = bytearray(_PIECE), 0, 0
+        while more := self._read(memoryview(piece)[left:], left, offset):
+            size, made = split(memoryview(piece)[: left + more])
             yield made
-            left = data[size:]
-            offset += size
-            if len(left) >= _FRAME.size:
-                _, length = _FRAME.unpack_from(left)
+            left += more - size
+            if size:
+                piece[:left] = piece[size : size + left]
+                offset += size
+            if left >= _FRAME.size:
+                _, length = _FRAME.unpack_from(piece)
                 if length > LONGEST_MESSAGE:
                     raise CaptureError(
                         f"{self._path}: a message of {length} bytes at byte {offset} is longer than any; "
                         "is this a file of uint64 LSN, uint32 length and message?"
                     )
-        if len(left) >= _FRAME.size:
+            if left == len(piece):
+                piece += bytes(left)
+        if left >= _FRAME.size:
             raise CaptureError(f"{self._path}: ends within a message, at byte {offset + _FRAME.size}")
         if left:
             raise CaptureError(f"{self._path}: ends within a frame, at byte {offset}")
 
-    def _read(self, left: int, offset: int) -> bytes:
+    def _read(self, room: memoryview, left: int, offset: int) -> int:
         try:
             if left > _PIECE:
-                # A long message: so much more that it is not put together again too often, if there is so much.
-                return self._stream.read(left)
-            return self._stream.read1(_PIECE)
+                # A long message: so much more that it is not looked at too often, if there is so much.
+                return self._stream.readinto(room)
+            return self._stream.readinto1(room)
         except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged at byte {offset}: {error}") from None

@@ -13,7 +13,7 @@ LARGE_BLOCK = 16 << 20
 _POSITION = Struct(">Qi")
 
 
-def split_frames(data: bytes | bytearray, header: int) -> tuple[int, list[tuple[int, bytes]]]:
+def split_frames(data: bytes | bytearray | memoryview, header: int) -> tuple[int, list[tuple[int, bytes]]]:
     """The bytes of the whole frames that data begin with, and their LSNs and messages.
 
     A frame is a header of so many bytes, which ends with the LSN (8 bytes) and the length (4) of the message, and the

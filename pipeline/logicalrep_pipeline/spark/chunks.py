@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -41,22 +42,25 @@ class Chunks:
             is_more = is_more and self._gather(count, size)
             if not self._waiting:
                 return
-            block = joined(self._waiting)
-            self._waiting = [block]
-            end = self._end(block)
+            end = self._end()
             if end:
-                self._waiting = [block[end:]] if end < len(block) else []
                 count, size = self._count, _BYTES
-                yield block[:end]
-            elif not is_more or (self._limit is not None and block.size > self._limit):
+                yield joined(self._taken(end))
+            elif not is_more or (self._limit is not None and self._size() > self._limit):
                 return
             else:
                 # The transaction is larger than a chunk: look again when there is twice as much.
-                count, size = 2 * len(block), 2 * block.size
+                count, size = 2 * self._messages(), 2 * self._size()
+
+    def _messages(self) -> int:
+        return sum(map(len, self._waiting))
+
+    def _size(self) -> int:
+        return sum(block.size for block in self._waiting)
 
     def _gather(self, count: int, size: int) -> bool:
         """Have so many messages, or so many bytes of them; False where there are no more."""
-        while sum(map(len, self._waiting)) < count and sum(block.size for block in self._waiting) < size:
+        while self._messages() < count and self._size() < size:
             block = next(self._blocks, None)
             if block is None:
                 return False
@@ -64,15 +68,33 @@ class Chunks:
                 self._waiting.append(block)
         return True
 
-    def _end(self, block: Block) -> int:
+    def _end(self) -> int:
         """How many of the messages are a chunk; 0 if it cannot be said yet, or if it were too large."""
-        most = min(self._count, max(int(np.searchsorted(block.ends, _BYTES)), 1))
+        most = self._count
+        if self._size() > _BYTES:
+            most = min(most, max(int(np.searchsorted(self._ends(), _BYTES)), 1))
         if self._limit is None:
-            return min(most, len(block))
-        commits = np.flatnonzero(block.tags == _COMMIT)
+            return min(most, self._messages())
+        commits = np.flatnonzero(np.concatenate([block.tags for block in self._waiting]) == _COMMIT)
         whole = int(np.searchsorted(commits, most))
         if whole:
             return int(commits[whole - 1]) + 1
-        if len(commits) and block.ends[commits[0]] <= self._limit:
+        if len(commits) and self._ends()[commits[0]] <= self._limit:
             return int(commits[0]) + 1
         return 0
+
+    def _ends(self) -> Any:
+        """For each message how many bytes all have up to its end."""
+        return np.cumsum(np.concatenate([np.diff(block.ends, prepend=0) for block in self._waiting]))
+
+    def _taken(self, end: int) -> list[Block]:
+        """So many messages, which no longer wait. Only what is taken is to be joined: blocks are large."""
+        taken, waiting = [], []
+        for block in self._waiting:
+            if end:
+                taken.append(block[:end])
+            if end < len(block):
+                waiting.append(block[end:])
+            end -= min(end, len(block))
+        self._waiting = waiting
+        return taken
