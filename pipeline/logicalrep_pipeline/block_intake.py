@@ -125,7 +125,7 @@ class BlockIntake(Intake):
         tags = block.tags
         if not self._open and tags[0] != _BEGIN:
             return None
-        others = np.flatnonzero(~KNOWN[tags])
+        others = np.flatnonzero(~KNOWN.take(tags))
         if len(others):
             tags = tags[: others[0]]
         begins, commits = np.flatnonzero(tags == _BEGIN), np.flatnonzero(tags == _COMMIT)
@@ -182,7 +182,7 @@ class BlockIntake(Intake):
         if not self._open and block.tags[0] != _BEGIN:
             return False
         tags = block.tags if self._open else block.tags[1:]
-        return bool(KNOWN[tags].all()) and not bool(((tags == _BEGIN) | (tags == _COMMIT)).any())
+        return bool(KNOWN.take(tags).all()) and not bool(((tags == _BEGIN) | (tags == _COMMIT)).any())
 
     # What is assembled
 

@@ -14,23 +14,22 @@ import pyarrow as pa
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
 from logicalrep.columnar import Session, WalkedBatch, walk_batch
-from logicalrep.columnar.walked import address
+from logicalrep.columnar.walked import address, room
 from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.changes import Change
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation, Relations
 from logicalrep_pipeline.resending import preamble
 from logicalrep_pipeline.spark.feed import EPOCH, FeedBuilder, Reads, Texts
-from logicalrep_pipeline.spark.maps import Maps, Names, Tables
+from logicalrep_pipeline.spark.maps import Maps, Names, Rows, Tables, addresses
+from logicalrep_pipeline.spark.row_kernels import fill
 from logicalrep_pipeline.spark.run_kernels import number_tables
-from logicalrep_pipeline.spark.runs import ROW_CHANGE, D, I, M, R, Run, Runs, T, U, Y
+from logicalrep_pipeline.spark.runs import ROW_CHANGE, M, R, Run, Runs, T, Y
 from logicalrep_pipeline.spill import ChangeLog
 from logicalrep_pipeline.transactions import NonTransactionalMessage, Transaction
 
 _OPS = Names(["insert", "update", "delete"])
 _MOST_VALUES = 1 << 22
-_OP_OF_TAG = np.zeros(256, dtype=np.int32)
-_OP_OF_TAG[[I, U, D]] = 0, 1, 2
 
 
 class ColumnarFeed:
@@ -54,6 +53,8 @@ class ColumnarFeed:
         self._texts = Texts("utf-8")
         self._relations = Relations()
         self._described: dict[int, int] = {}
+        # By the OID, the last Relation; none where a Type came since, which may give it another meaning.
+        self._messages: dict[int, bytes] = {}
         # The same as arrays: the OIDs in order, and the number of each one's description.
         self._numbered = np.empty(0, np.int64), np.empty(0, np.int64)
         # All descriptions so far, and what of them rows need, to be taken by number.
@@ -82,7 +83,7 @@ class ColumnarFeed:
         table_of = self._bind(batch, block)
         assert self._tables is not None
         maps = Maps(batch, self._tables.for_maps, self._texts)
-        wanted = ROW_CHANGE[tags] & run.in_range
+        wanted = ROW_CHANGE.take(tags) & run.in_range
         if not all(self._wanted):
             wanted &= np.asarray([*self._wanted, True])[table_of]
         position = 0
@@ -97,16 +98,17 @@ class ColumnarFeed:
     def _parts(self, chosen: Any, table_of: Any) -> list[Any]:
         """Rows in parts of so many values that what becomes of them stays small, however wide their tables are."""
         assert self._tables is not None
-        values = np.cumsum(self._tables.for_maps.widths[table_of[chosen]])
-        if not len(values) or values[-1] <= _MOST_VALUES:
+        widths = self._tables.for_maps.widths
+        if not len(chosen) or len(chosen) * int(widths.max()) <= _MOST_VALUES:
             return [chosen] if len(chosen) else []
+        values = np.cumsum(widths[table_of[chosen]])
         places = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
         return [part for part in np.split(chosen, places) if len(part)]
 
     def _bind(self, batch: WalkedBatch, block: Block) -> Any:
         """For each row the number of its table's description; that of no table is the number of all descriptions."""
         tags = np.ascontiguousarray(block.tags)
-        table_of = np.full(len(tags), -1, dtype=np.int64)
+        table_of = np.full(len(tags), -1, dtype=np.int32)
         oids = batch.walked.fixed.get(batch.numbers["relation_id"], table_of)
         described = np.flatnonzero((tags == R) | (tags == Y))
         position = 0
@@ -120,17 +122,22 @@ class ColumnarFeed:
                 reason = f"no Relation has described the table with OID {oids.view(np.uint32)[unknown]}"
                 raise TransactionError("message", None, None, reason)
             if at < len(tags):
-                self._describe(block.data(at))
+                self._describe(int(oids[at]), block.data(at))
             position = at + 1
         if self._tables is None or len(self._tables.oids) != len(self._known):
             self._tables = _Tables(self._known)
         return table_of
 
-    def _describe(self, data: bytes) -> None:
+    def _describe(self, oid: int, data: bytes) -> None:
+        if self._messages.get(oid) == data:
+            # As servers do again and again.
+            return
         message = v1.parse(data)
         if isinstance(message, v1.Type):
             self._relations.name_type(message)
+            self._messages.clear()
             return
+        self._messages[oid] = data
         assert isinstance(message, v1.Relation)
         self._relations.describe(message, None)
         relation = self._relations.find(message.relation_id, None)
@@ -145,33 +152,39 @@ class ColumnarFeed:
 
     def _plain(self, maps: Maps, chosen: Any, tags: Any, lsns: Any, table_of: Any, run: Run) -> Any:
         assert self._tables is not None
-        tables = self._tables
-        table = table_of[chosen]
-        transaction = run.transaction_of[chosen]
-        numbers = table.astype(np.int32)
+        tables, count = self._tables, len(chosen)
+        ops, numbers = room(2 * count, np.int32).reshape(2, count)
+        relation_id, lsn, commit_lsn, moments, xid, ordinal = columns = room(6 * count, np.int64).reshape(6, count)
+        of_messages = addresses(tags, lsns, table_of, run.transaction_of, run.ordinals)
+        of_transactions = addresses(run.final_lsn, run.commit_timestamp, run.xid)
+        of_rows = addresses(ops, numbers, *columns)
+        values = fill(
+            address(chosen), count, address(of_messages), address(tables.addresses), address(of_transactions),
+            address(of_rows),
+        )  # fmt: skip
+        rows = Rows(chosen, numbers, values)
         field = self._schema.field
-        after, unchanged = maps.after(chosen, table, field("after").type, field("unchanged").type)
-        moments = run.commit_timestamp[transaction]
-        origin: Any = pa.nulls(len(chosen), pa.string())
+        after, unchanged = maps.after(rows, field("after").type, field("unchanged").type)
+        origin: Any = pa.nulls(count, pa.string())
         if run.origins:
             names = [run.origins.get(number) for number in range(len(run.xid))]
-            origin = pa.array(names, pa.string()).take(pa.array(transaction))
+            origin = pa.array(names, pa.string()).take(pa.array(run.transaction_of[chosen]))
         arrays = {
-            "op": _OPS.take(_OP_OF_TAG[tags[chosen]], pa.string()),
+            "op": _OPS.take(ops, pa.string()),
             "schema": tables.schemas.take(numbers, pa.string()),
             "table": tables.names.take(numbers, pa.string()),
-            "relation_id": pa.array(tables.oids[table]),
-            "before": maps.before(chosen, table, field("before").type),
+            "relation_id": pa.array(relation_id),
+            "before": maps.before(rows, field("before").type),
             "after": after,
-            "key": tables.for_maps.keys(table, field("key").type),
+            "key": tables.for_maps.keys(numbers, field("key").type),
             "unchanged": unchanged,
-            "lsn": pa.array(lsns[chosen]),
-            "commit_lsn": pa.array(run.final_lsn[transaction]),
+            "lsn": pa.array(lsn),
+            "commit_lsn": pa.array(commit_lsn),
             "commit_timestamp": pa.array(moments).cast(field("commit_timestamp").type),
-            "xid": pa.array(run.xid[transaction]),
-            "ordinal": pa.array(run.ordinals[chosen]),
+            "xid": pa.array(xid),
+            "ordinal": pa.array(ordinal),
             "origin": origin,
-            "gid": pa.nulls(len(chosen), pa.string()),
+            "gid": pa.nulls(count, pa.string()),
         }
         return pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
 
@@ -213,3 +226,4 @@ class _Tables:
         self.names = Names([relation.name for relation in known])
         self.oids = np.array([relation.relation_id for relation in known], np.int64)
         self.for_maps = Tables(known)
+        self.addresses = addresses(self.oids, self.for_maps.widths)

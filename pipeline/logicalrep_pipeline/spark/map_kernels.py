@@ -7,23 +7,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import compiled, copy, inlined, read1, read4, read8, write1, write4, write8
+from logicalrep.columnar.memory import compiled, copy_to, inlined, read1, read4, read8, write1, write4, write8
 from logicalrep_pipeline.changes import BINARY, NULL, TEXT, UNCHANGED
 
 _KEY, _WHOLE = map(ord, "KO")
-NO_VALUE = (1 << 32) - 1
-"""The length of an entry whose value is null."""
 
 _OFFSETS, _VALIDITY, _KINDS, _STARTS, _LENGTHS = range(5)
 """A side: the addresses of what a walk found of the old or the new rows of a batch; `_OFFSETS` is 0 for none."""
 
-_FIRST, _WIDTH, _IS_KEY = range(3)
-"""Of the tables: the addresses of the number of each one's first column among all, and of how many each has; and of a
-byte for each column, whether it is of the key."""
+_FIRST, _WIDTH, _IS_KEY, _NAME_ENDS = range(4)
+"""Of the tables: the addresses of the number of each one's first column among all, and of how many each has; and for
+each column of a byte that says whether it is of the key, and of where its name begins and, last, where all end."""
 
-_COLUMNS, _STARTS_OF, _LENGTHS_OF, _KINDS_OF, _ENDS, _UNSENT, _UNSENT_ENDS = range(7)
-"""Of the entries: the addresses of the number of each one's column, where its value is, and the value's kind; of where
-each row's entries end; of the columns whose values were not sent, and of where each row's such columns end."""
+_COLUMNS, _NAMES_OF, _STARTS_OF, _KINDS_OF, _VALUES, _VALUE_BITS, _ENDS, _ROW_BITS, _UNSENT, _UNSENT_ENDS = range(10)
+"""Of the entries: the addresses of the number of each one's column and where its name ends; of where its value is, the
+value's kind, where it ends, and in bits whether there is one. Of the rows: of where each one's entries end, and in bits
+whether there is one; of the columns whose values were not sent, and of where each row's such columns end."""
 
 
 @inlined
@@ -42,8 +41,8 @@ def _has_width(side: int, row: int, width: int) -> Any:
 
 @compiled
 def find_entries(
-    rows: int, count: int, tables: int, of_tables: int, side: int, other: int, old_kinds: int, entries: int
-) -> tuple[int, int, int, int, int, int]:  # fmt: skip
+    rows: int, count: int, tables: int, of_tables: int, side: int, other: int, old_kinds: int, entries: int, found: int
+) -> int:  # fmt: skip
     """Find the entries of the old or new rows of messages.
 
     `rows` are the messages' indices in the batch, `tables` the numbers of their tables, `of_tables` what is known of
@@ -51,105 +50,138 @@ def find_entries(
     that was not sent, if the old row is whole; 0 for old rows. `old_kinds` is each message's kind of old row in the
     batch, or 0 where none has any. Where an old row is a key, it has the key's columns and those with a value.
 
-    Returns how many entries there are, how many columns that were not sent; how many bytes the entries' values have,
-    how many are null, how many in binary format; and which of the rows has another number of values than its table has
-    columns, -1 if none.
+    `found` becomes how many entries there are, how many bytes their names have and how many their values; how many
+    values are null, how many in binary format; how many rows are missing, and how many columns were not sent.
+    Returns which of the rows has another number of values than its table has columns, -1 if none.
     """
-    columns, starts, lengths = read8(entries, _COLUMNS), read8(entries, _STARTS_OF), read8(entries, _LENGTHS_OF)
-    entry_kinds, ends = read8(entries, _KINDS_OF), read8(entries, _ENDS)
+    columns, names_of = read8(entries, _COLUMNS), read8(entries, _NAMES_OF)
+    starts, entry_kinds = read8(entries, _STARTS_OF), read8(entries, _KINDS_OF)
+    values, value_bits = read8(entries, _VALUES), read8(entries, _VALUE_BITS)
+    ends, row_bits = read8(entries, _ENDS), read8(entries, _ROW_BITS)
     unsent, unsent_ends = read8(entries, _UNSENT), read8(entries, _UNSENT_ENDS)
-    found = 0
-    left_out = 0
-    size = 0
-    nulls = 0
-    binary = 0
+    firsts, widths = read8(of_tables, _FIRST), read8(of_tables, _WIDTH)
+    key_columns, name_ends = read8(of_tables, _IS_KEY), read8(of_tables, _NAME_ENDS)
+    side_kinds, side_starts, side_lengths = read8(side, _KINDS), read8(side, _STARTS), read8(side, _LENGTHS)
+    entry = names = size = nulls = binary = missing = left_out = 0
+    there = full = 0
+    write4(names_of, 0, 0)
+    write4(values, 0, 0)
     write4(ends, 0, 0)
     write4(unsent_ends, 0, 0)
     for index in range(count):
-        row, table = read8(rows, index), read8(tables, index)
-        first, width = read8(read8(of_tables, _FIRST), table), read8(read8(of_tables, _WIDTH), table)
+        row, table = read8(rows, index), read4(tables, index)
+        first, width = read8(firsts, table), read8(widths, table)
         cell = _first_cell(side, row)
-        if cell >= 0:
+        if cell < 0:
+            missing += 1
+        else:
             if not _has_width(side, row, width):
-                return found, left_out, size, nulls, binary, index
+                return index
             old_kind = 0 if old_kinds == 0 else read1(old_kinds, row)
             whole = -1
             if other != 0 and old_kind == _WHOLE:
                 whole = _first_cell(other, row)
                 if whole >= 0 and not _has_width(other, row, width):
-                    return found, left_out, size, nulls, binary, index
+                    return index
             is_key = other == 0 and old_kind == _KEY
+            name_end = read4(name_ends, first)
             for column in range(width):
-                source, place = side, cell + column
-                kind = read1(read8(source, _KINDS), place)
-                if kind == UNCHANGED and whole >= 0:
-                    source, place = other, whole + column
-                    kind = read1(read8(source, _KINDS), place)
+                name_start, name_end = name_end, read4(name_ends, first + column + 1)
+                kind = read1(side_kinds, cell + column)
+                from_old = kind == UNCHANGED and whole >= 0
+                if from_old:
+                    kind = read1(read8(other, _KINDS), whole + column)
                 if kind == UNCHANGED and other != 0:
                     write4(unsent, left_out, first + column)
                     left_out += 1
                     continue
-                if is_key and kind == NULL and not read1(read8(of_tables, _IS_KEY), first + column):
+                if is_key and kind == NULL and not read1(key_columns, first + column):
                     continue
-                length = NO_VALUE
                 if kind in (TEXT, BINARY):
-                    length = read4(read8(source, _LENGTHS), place)
-                    size += length
+                    if from_old:
+                        write8(starts, entry, read8(read8(other, _STARTS), whole + column))
+                        size += read4(read8(other, _LENGTHS), whole + column)
+                    else:
+                        write8(starts, entry, read8(side_starts, cell + column))
+                        size += read4(side_lengths, cell + column)
+                    full |= 1 << (entry & 7)
                     binary += kind == BINARY
                 else:
                     nulls += 1
-                write4(columns, found, first + column)
-                write8(starts, found, read8(read8(source, _STARTS), place))
-                write4(lengths, found, length)
-                write1(entry_kinds, found, kind)
-                found += 1
-        write4(ends, index + 1, found)
+                names += name_end - name_start
+                write4(columns, entry, first + column)
+                write1(entry_kinds, entry, kind)
+                write4(names_of, entry + 1, names)
+                write4(values, entry + 1, size)
+                if entry & 7 == 7:
+                    write1(value_bits, entry >> 3, full)
+                    full = 0
+                entry += 1
+            there |= 1 << (index & 7)
+        write4(ends, index + 1, entry)
         write4(unsent_ends, index + 1, left_out)
-    return found, left_out, size, nulls, binary, -1
+        if index & 7 == 7:
+            write1(row_bits, index >> 3, there)
+            there = 0
+    if entry & 7:
+        write1(value_bits, entry >> 3, full)
+    if count & 7:
+        write1(row_bits, count >> 3, there)
+    write8(found, 0, entry)
+    write8(found, 1, names)
+    write8(found, 2, size)
+    write8(found, 3, nulls)
+    write8(found, 4, binary)
+    write8(found, 5, missing)
+    write8(found, 6, left_out)
+    return -1
 
 
 @compiled
-def find_keys(tables: int, count: int, key_columns: int, key_ends: int, columns: int, ends: int) -> None:
-    """Note the columns of the keys of tables one after another, and where each table's end."""
+def find_keys(tables: int, count: int, key_columns: int, key_ends: int, columns: int, ends: int) -> int:
+    """Note the columns of the keys of tables one after another, and where each table's end; returns how many."""
     found = 0
     write4(ends, 0, 0)
     for index in range(count):
-        table = read8(tables, index)
+        table = read4(tables, index)
         for place in range(read8(key_ends, table), read8(key_ends, table + 1)):
             write4(columns, found, read4(key_columns, place))
             found += 1
         write4(ends, index + 1, found)
+    return found
 
 
 @compiled
-def find_names(columns: int, count: int, name_ends: int, ends: int) -> int:
-    """Note where the name of each column ends, one after another; returns how many bytes they have."""
+def find_names(numbers: int, count: int, name_ends: int, ends: int) -> int:
+    """Note where the name of each number ends, one after another; returns how many bytes they have."""
     size = 0
     write4(ends, 0, 0)
     for index in range(count):
-        column = read4(columns, index)
-        size += read4(name_ends, column + 1) - read4(name_ends, column)
+        number = read4(numbers, index)
+        size += read4(name_ends, number + 1) - read4(name_ends, number)
         write4(ends, index + 1, size)
     return size
 
 
 @compiled
-def copy_names(columns: int, count: int, names: Any, name_ends: int, to: Any, ends: int) -> None:
-    """Copy the names of columns to where `find_names` has them end."""
-    for index in range(count):
-        place = read4(ends, index)
-        start = read4(name_ends, read4(columns, index))
-        copy(to, place, names, start, read4(ends, index + 1) - place, len(to))
+def copy_names(numbers: int, count: int, names: Any, name_ends: int, to: int, ends: int) -> None:
+    """Copy names to where they are to end; those that lie one after another, as of a whole row, together."""
+    index = 0
+    while index < count:
+        start, number = index, read4(numbers, index)
+        index += 1
+        while index < count and read4(numbers, index) == number + index - start:
+            index += 1
+        place = read4(ends, start)
+        copy_to(to, place, names, read4(name_ends, number), read4(ends, index) - place)
 
 
 @compiled
-def copy_values(data: Any, starts: int, lengths: int, count: int, to: Any, start: int, size: int, ends: int) -> None:
-    """Copy values one after another to `start`, where there is room for `size` bytes, and note where each ends."""
+def copy_values(data: Any, starts: int, count: int, to: int, ends: int) -> None:
+    """Copy values one after another to where they are to end; nothing of those that are empty or null."""
     place = 0
-    write4(ends, 0, 0)
     for index in range(count):
-        length = read4(lengths, index)
-        if length != NO_VALUE:
-            copy(to, start + place, data, read8(starts, index), length, start + size)
-            place += length
-        write4(ends, index + 1, place)
+        end = read4(ends, index + 1)
+        if end > place:
+            copy_to(to, place, data, read8(starts, index), end - place)
+            place = end

@@ -5,7 +5,7 @@ Arrays are given by their addresses, as everywhere in compiled kernels: see logi
 
 from __future__ import annotations
 
-from logicalrep.columnar.memory import compiled, read1, read4, read8, write8
+from logicalrep.columnar.memory import compiled, read1, read4, read8, write4, write8
 
 _BEGIN, _COMMIT, _TRUNCATE, _MESSAGE = map(ord, "BCTM")
 _INSERT, _UPDATE, _DELETE = map(ord, "IUD")
@@ -71,5 +71,5 @@ def number_tables(
                 if low == count or read8(known, low) != oid:
                     return row
                 of, number = oid, read8(numbers, low)
-            write8(tables, row, number)
+            write4(tables, row, number)
     return -1

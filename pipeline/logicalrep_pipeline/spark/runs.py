@@ -65,7 +65,7 @@ class Runs:
 
     def supported(self, tags: Any) -> int:
         """How many messages can be read in columns, up to one that cannot; that one must be outside."""
-        unknown = np.flatnonzero(~KNOWN[tags])
+        unknown = np.flatnonzero(~KNOWN.take(tags))
         return int(unknown[0]) if len(unknown) else len(tags)
 
     def refuse(self, index: int, tag: int) -> None:
@@ -100,7 +100,7 @@ class Runs:
         )
         unsigned = final_lsn.view(np.uint64)
         in_range = (unsigned >= np.uint64(self.start)) & (unsigned < np.uint64(self.end))
-        run = Run(transaction_of, ordinals, in_range[transaction_of], final_lsn, commit_timestamp, xid, origins)
+        run = Run(transaction_of, ordinals, in_range.take(transaction_of), final_lsn, commit_timestamp, xid, origins)
         self._open = None
         if is_open:
             number = int(transaction_of[-1])
