@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from logicalrep_pipeline.blocks import Block, joined
+from logicalrep_pipeline.frames import LARGE_BLOCK
 
-_BYTES = 16 << 20
 _MOST_BYTES = 1 << 30
 _COMMIT = ord("C")
 
@@ -37,14 +37,14 @@ class Chunks:
         yield from self._blocks
 
     def __iter__(self) -> Iterator[Block]:
-        count, size, is_more = self._count, _BYTES, True
+        count, size, is_more = self._count, LARGE_BLOCK, True
         while is_more or self._waiting:
             is_more = is_more and self._gather(count, size)
             if not self._waiting:
                 return
             end = self._end()
             if end:
-                count, size = self._count, _BYTES
+                count, size = self._count, LARGE_BLOCK
                 yield joined(self._taken(end))
             elif not is_more or (self._limit is not None and self._size() > self._limit):
                 return
@@ -71,8 +71,8 @@ class Chunks:
     def _end(self) -> int:
         """How many of the messages are a chunk; 0 if it cannot be said yet, or if it were too large."""
         most = self._count
-        if self._size() > _BYTES:
-            most = min(most, max(int(np.searchsorted(self._ends(), _BYTES)), 1))
+        if self._size() > LARGE_BLOCK:
+            most = min(most, max(int(np.searchsorted(self._ends(), LARGE_BLOCK)), 1))
         if self._limit is None:
             return min(most, self._messages())
         commits = np.flatnonzero(np.concatenate([block.tags for block in self._waiting]) == _COMMIT)

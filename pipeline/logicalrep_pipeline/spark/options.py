@@ -44,7 +44,9 @@ _NAMES = (
     "path",
     *PARAMETERS,
 )
-_ROWS = 30_000
+# As much of the feed as sockets hold for Spark while it makes rows of what came before: a larger record batch would
+# keep its writer waiting. Messages of other tables are no rows of a typed table: it takes more of them.
+_ROWS, _ROWS_OF_A_TABLE = 10_000, 30_000
 # What Spark itself puts among the options.
 _OF_SPARK = ("paths", "header", "inferschema")
 
@@ -168,7 +170,10 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         poll_interval=_seconds(options, "poll_interval", 0.1),
         idle_advance_bytes=_count(options, "idle_advance_bytes", 16 << 20, 1) or 0,
         retry_timeout=_seconds(options, "retry_timeout", 60),
-        rows_per_record_batch=_count(options, "rows_per_record_batch", _ROWS, 1) or 0,
+        rows_per_record_batch=_count(
+            options, "rows_per_record_batch", _ROWS_OF_A_TABLE if "table" in options else _ROWS, 1
+        )
+        or 0,
         spool=Path(spool),
         segment_bytes=_count(options, "segment_bytes", 32 << 20, 1) or 0,
         spool_bytes=_count(options, "spool_bytes", 8 << 30, 1) or 0,
