@@ -21,7 +21,7 @@ from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation, Relations
 from logicalrep_pipeline.resending import preamble
 from logicalrep_pipeline.spark.feed import EPOCH, FeedBuilder, Reads, Texts
-from logicalrep_pipeline.spark.maps import Maps, Names, Rows, Tables, addresses
+from logicalrep_pipeline.spark.maps import Maps, Names, Tables, Wanted, addresses
 from logicalrep_pipeline.spark.row_kernels import fill
 from logicalrep_pipeline.spark.run_kernels import number_tables
 from logicalrep_pipeline.spark.runs import ROW_CHANGE, M, R, Run, Runs, T, Y
@@ -53,8 +53,8 @@ class ColumnarFeed:
         self._texts = Texts("utf-8")
         self._relations = Relations()
         self._described: dict[int, int] = {}
-        # By the OID, the last Relation; none where a Type came since, which may give it another meaning.
-        self._messages: dict[int, bytes] = {}
+        # By the OID, the last Relation's bytes; none where a Type came since, which may give them another meaning.
+        self._last_messages: dict[int, bytes] = {}
         # The same as arrays: the OIDs in order, and the number of each one's description.
         self._numbered = np.empty(0, np.int64), np.empty(0, np.int64)
         # All descriptions so far, and what of them rows need, to be taken by number.
@@ -129,15 +129,15 @@ class ColumnarFeed:
         return table_of
 
     def _describe(self, oid: int, data: bytes) -> None:
-        if self._messages.get(oid) == data:
+        if self._last_messages.get(oid) == data:
             # As servers do again and again.
             return
         message = v1.parse(data)
         if isinstance(message, v1.Type):
             self._relations.name_type(message)
-            self._messages.clear()
+            self._last_messages.clear()
             return
-        self._messages[oid] = data
+        self._last_messages[oid] = data
         assert isinstance(message, v1.Relation)
         self._relations.describe(message, None)
         relation = self._relations.find(message.relation_id, None)
@@ -162,7 +162,7 @@ class ColumnarFeed:
             address(chosen), count, address(of_messages), address(tables.addresses), address(of_transactions),
             address(of_rows),
         )  # fmt: skip
-        rows = Rows(chosen, numbers, values)
+        rows = Wanted(chosen, numbers, values)
         field = self._schema.field
         after, unchanged = maps.after(rows, field("after").type, field("unchanged").type)
         origin: Any = pa.nulls(count, pa.string())

@@ -19,7 +19,7 @@ from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.spark import map_kernels
 from logicalrep_pipeline.spark.feed import Texts, refuse_texts
 
-__all__ = ["Maps", "Names", "Rows", "Tables", "addresses"]
+__all__ = ["Maps", "Names", "Tables", "Wanted", "addresses"]
 
 
 class Names:
@@ -72,7 +72,7 @@ class Tables:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class Wanted:
     """Messages whose rows are wanted."""
 
     messages: Any
@@ -84,9 +84,9 @@ class Rows:
 
 
 class _Entries:
-    """The entries of the maps of some rows: of each the number of its column, and where its value is."""
+    """The entries of the maps of some rows, as `map_kernels` has them; and the size of what they become."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Wanted) -> None:
         count, most = len(rows.messages), rows.most_values
         self.columns, self.name_ends = room(most, np.int32), room(most + 1, np.int32)
         self.starts, self.kinds = room(most, np.int64), room(most, np.uint8)
@@ -100,7 +100,7 @@ class _Entries:
         self.found = np.zeros(7, np.int64)
 
     def filled(self) -> None:
-        """Keep what was found, once it was."""
+        """Know how much of it there is, once it was found."""
         self.count, self.names_size, self.size, self.nulls, self.binary, self.missing, left_out = self.found.tolist()
         self.columns, self.unsent = self.columns[: self.count], self.unsent[:left_out]
 
@@ -115,7 +115,7 @@ class Maps:
         self._old_kinds = batch.walked.fixed.get(batch.numbers["old_kind"])
         self._old, self._new = self._side("old"), self._side("new")
 
-    def before(self, rows: Rows, type_: Any) -> Any:
+    def before(self, rows: Wanted, type_: Any) -> Any:
         """The old rows as an array of maps, null where there is none; those that are a key without the other columns.
 
         Raises TransactionError for a row with another number of values than its table has columns, ValueError for a
@@ -123,7 +123,7 @@ class Maps:
         """
         return self._maps(self._find(rows, self._old, None), type_)
 
-    def after(self, rows: Rows, type_: Any, names_type: Any) -> tuple[Any, Any]:
+    def after(self, rows: Wanted, type_: Any, names_type: Any) -> tuple[Any, Any]:
         """The new rows likewise, without the values that were not sent; and lists of the names of those columns.
 
         Where the whole old row was sent, such a value is taken from there.
@@ -140,7 +140,7 @@ class Maps:
         validity = self._batch.walked.validity[number]
         return addresses(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
-    def _find(self, rows: Rows, side: Any, other: Any) -> _Entries:
+    def _find(self, rows: Wanted, side: Any, other: Any) -> _Entries:
         entries = _Entries(rows)
         wrong = map_kernels.find_entries(
             address(rows.messages), len(rows.messages), address(rows.tables), address(self._tables.addresses),

@@ -1,0 +1,79 @@
+"""Chunks are all messages in order, end where they may, and stop before what has to be read row by row."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from logicalrep_pipeline.blocks import block_of
+from logicalrep_pipeline.spark import chunks
+from logicalrep_pipeline.spark.chunks import Chunks
+
+_LARGE = 120
+_SIZES = st.lists(st.integers(0, 60), max_size=12)
+Messages = list[tuple[int, bytes]]
+
+
+def _session(transactions: list[list[int]], *, ends: bool) -> Messages:
+    """Transactions with changes of these sizes; the last one may lack its Commit."""
+    found = [[b"B", *(b"I" + bytes(size) for size in sizes), b"C"] for sizes in transactions]
+    if found and not ends:
+        found[-1].pop()
+    return list(enumerate(data for transaction in found for data in transaction))
+
+
+def _chunks(messages: Messages, pieces: list[int], count: int, limit: int | None) -> tuple[list[Messages], Messages]:
+    """The chunks and the rest of messages that come in blocks of these lengths."""
+    blocks, place = [], 0
+    for piece in [*pieces, len(messages)]:
+        blocks.append(block_of(messages[place : place + piece]))
+        place += piece
+    read = Chunks(iter(blocks), count, limit)
+    with patch.object(chunks, "LARGE_BLOCK", _LARGE):
+        return [list(chunk) for chunk in read], [message for block in read.rest() for message in block]
+
+
+def _size(messages: Messages) -> int:
+    return sum(len(data) for _, data in messages)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(_SIZES, max_size=12), st.booleans(), st.lists(st.integers(0, 20), max_size=12), st.integers(1, 30))
+def test_chunks_that_end_anywhere(transactions: list[list[int]], ends: bool, pieces: list[int], count: int) -> None:
+    messages = _session(transactions, ends=ends)
+    found, rest = _chunks(messages, pieces, count, None)
+    assert [message for chunk in found for message in chunk] == messages
+    assert not rest
+    for chunk in found:
+        assert len(chunk) <= count
+        assert _size(chunk) <= _LARGE or len(chunk) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(_SIZES, max_size=12),
+    st.booleans(),
+    st.lists(st.integers(0, 20), max_size=12),
+    st.integers(1, 30),
+    st.integers(0, 700),
+)
+def test_chunks_of_whole_transactions(
+    transactions: list[list[int]], ends: bool, pieces: list[int], count: int, limit: int
+) -> None:
+    messages = _session(transactions, ends=ends)
+    found, rest = _chunks(messages, pieces, count, limit)
+    assert [message for chunk in [*found, rest] for message in chunk] == messages
+    for chunk in found:
+        tags = [data[:1] for _, data in chunk]
+        assert (tags[0], tags[-1]) == (b"B", b"C")
+        if tags.count(b"C") > 1:
+            assert len(chunk) <= count
+            assert _size(chunk) <= _LARGE
+        else:
+            assert _size(chunk) <= max(limit, _LARGE)
+    if rest:
+        assert rest[0][1] == b"B"
+        end = next((at for at, (_, data) in enumerate(rest) if data == b"C"), None)
+        assert end is None or _size(rest[: end + 1]) > limit
