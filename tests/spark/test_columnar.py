@@ -27,13 +27,14 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
         try:
             messages = capture.blocks() if read is in_columns else capture
             batches = read(messages, capture.session.decoder(), options, feed_schema(), None, None)
-            return [row for batch in batches for row in checked(batch).to_pylist()]
+            return [row for batch in batches for row in checked(batch, size).to_pylist()]
         except ValueError as error:
             return type(error).__name__
 
 
-def checked(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch, of which Spark reads without a look whether they are null those columns that are said never to be."""
+def checked(batch: pa.RecordBatch, size: int) -> pa.RecordBatch:
+    """The batch, which has so many rows at most; Spark takes columns at their word that are said never to be null."""
+    assert 0 < batch.num_rows <= size
     for field, column in zip(batch.schema, batch.columns, strict=True):
         assert field.nullable or not column.null_count
         if pa.types.is_list(field.type):

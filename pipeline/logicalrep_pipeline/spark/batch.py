@@ -58,7 +58,7 @@ class BatchReader(PromptReader, DataSourceReader):
     def _read_capture(self, path: Path) -> Iterator[Any]:
         with Capture.open(path) as capture:
             decoder = capture.session.decoder()
-            yield from record_batches(capture.blocks(), decoder, self._options, self._schema, may_end_early=True)
+            yield from record_batches(capture.blocks(), decoder, self._options, self._schema, is_capture=True)
 
 
 def capture_files(path: str) -> list[Path]:

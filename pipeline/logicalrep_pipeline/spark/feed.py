@@ -78,6 +78,8 @@ def batches(events: Iterable[Event], builder: Builder, *, rows: int, size: int =
                         yield builder.finish()
         elif isinstance(event, NonTransactionalMessage):
             builder.add_message(event)
+            if builder.rows >= rows or builder.size >= size:
+                yield builder.finish()
         elif event.committed and not event.known:
             reason = f"the changes of the prepared transaction {event.gid!r} came before the reading began"
             raise TransactionError("Commit Prepared", event.end_lsn, event.xid, reason)

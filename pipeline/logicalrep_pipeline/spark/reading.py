@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
     from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
 
+# A capture is there at once, so more of it is read in the same calls. A slot's first rows are not to wait for that.
+_RECORD_BATCHES_OF_A_CAPTURE = 3
+
 
 def record_batches(
     blocks: Iterator[Block],
@@ -36,15 +39,15 @@ def record_batches(
     *,
     start: Lsn | None = None,
     end: Lsn | None = None,
-    may_end_early: bool = False,
+    is_capture: bool = False,
 ) -> Iterator[Any]:
     """Record batches of what committed at or after `start` and before `end`, of all where they are None.
 
-    In columns as long as that goes, row by row from there on. `may_end_early` says whether the messages may end within
-    a transaction, as captures may: such a one is left out.
+    In columns as long as that goes, row by row from there on. A capture may end within a transaction: one that does is
+    left out.
     """
     if reads_in_columns(options, decoder.encoding):
-        yield from in_columns(blocks, decoder, options, schema, start, end, may_end_early=may_end_early)
+        yield from in_columns(blocks, decoder, options, schema, start, end, is_capture=is_capture)
     else:
         yield from row_by_row(chain.from_iterable(blocks), decoder, options, schema, start, end)
 
@@ -80,14 +83,20 @@ def in_columns(
     start: Lsn | None,
     end: Lsn | None,
     *,
-    may_end_early: bool = True,
+    is_capture: bool = True,
 ) -> Iterator[Any]:
     """As `record_batches`, in columns."""
     feed = columnar(decoder, options, schema, start, end)
-    chunks = Chunks(blocks, options.rows_per_record_batch, options.memory_limit if may_end_early else None)
+    rows = options.rows_per_record_batch
+    if is_capture:
+        chunks = Chunks(blocks, _RECORD_BATCHES_OF_A_CAPTURE * rows, options.memory_limit)
+    else:
+        chunks = Chunks(blocks, rows, None)
     for chunk in chunks:
         try:
-            yield from feed.batches(chunk)
+            for batch in feed.batches(chunk):
+                for place in range(0, batch.num_rows, rows):
+                    yield batch.slice(place, rows)
         except UnsupportedError as place:
             chunks.put_back(chunk[place.index :])
             break
