@@ -18,7 +18,7 @@ from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.spark.chunks import Chunks
 from logicalrep_pipeline.spark.feed import batches, signed
 from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.reading import builder_for, columnar, reads_in_columns
+from logicalrep_pipeline.spark.reading import builder_for, columnar, parts, reads_in_columns
 from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
 
 
@@ -75,8 +75,9 @@ class Committing:
         if self._columnar is None:
             # Not before it is needed: to have compiled code takes memory, and a moment.
             self._columnar = columnar(Decoder(1), self._options, self._schema, None, None)
-        for chunk in Chunks(iter(transactions.blocks), self._options.rows_per_record_batch, None):
-            for batch in self._columnar.batches(chunk):
+        rows = self._options.rows_per_record_batch
+        for chunk in Chunks(iter(transactions.blocks), rows, None):
+            for batch in parts(self._columnar.batches(chunk), rows):
                 yield batch if transactions.gid is None else _named(batch, transactions.gid)
 
     def _row_by_row(self, event: Event, sizes: NDArray[np.int64]) -> Iterator[Any]:

@@ -66,6 +66,10 @@ def batches(events: Iterable[Event], builder: Builder, *, rows: int, size: int =
 
     Raises TransactionError for the commit of a prepared transaction whose changes came before the reading began.
     """
+
+    def is_full() -> bool:
+        return builder.rows >= rows or builder.size >= size
+
     for event in events:
         if isinstance(event, Transaction | PreparedTransaction):
             with event:
@@ -74,11 +78,11 @@ def batches(events: Iterable[Event], builder: Builder, *, rows: int, size: int =
                         builder.add_schema_change(item, event)
                     else:
                         builder.add(item, event)
-                    if builder.rows >= rows or builder.size >= size:
+                    if is_full():
                         yield builder.finish()
         elif isinstance(event, NonTransactionalMessage):
             builder.add_message(event)
-            if builder.rows >= rows or builder.size >= size:
+            if is_full():
                 yield builder.finish()
         elif event.committed and not event.known:
             reason = f"the changes of the prepared transaction {event.gid!r} came before the reading began"

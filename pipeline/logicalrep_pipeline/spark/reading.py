@@ -94,17 +94,22 @@ def in_columns(
         chunks = Chunks(blocks, rows, None)
     for chunk in chunks:
         try:
-            for batch in feed.batches(chunk):
-                for place in range(0, batch.num_rows, rows):
-                    yield batch.slice(place, rows)
-        except UnsupportedError as place:
-            chunks.put_back(chunk[place.index :])
+            yield from parts(feed.batches(chunk), rows)
+        except UnsupportedError as error:
+            chunks.put_back(chunk[error.index :])
             break
     messages = chain.from_iterable(chunks.rest())
     first = next(messages, None)
     if first is not None:
         left = chain(feed.preamble(), (first,), messages)
         yield from row_by_row(left, decoder, options, schema, start, end)
+
+
+def parts(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """The same rows in record batches of so many at most, as a chunk may have more: of several, or old and new ones."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
 
 
 def columnar(
