@@ -13,7 +13,7 @@ from logicalrep import Lsn
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import check_within_wal, find_slot
+from logicalrep_pipeline.timelines import Timeline, WalPosition
 from logicalrep_pipeline.transactions import Event
 from logicalrep_pipeline.walsender import Walsender
 
@@ -47,6 +47,8 @@ class Replication:
         self._acknowledged = Lsn(0)
         self.started_at: Lsn | None = None
         """The slot's position when the first session started."""
+        self.timeline: Timeline | None = None
+        """The timeline of the server that the last session was with, on which `position` lies; None for a standby."""
 
     @property
     def position(self) -> Lsn:
@@ -108,13 +110,10 @@ class Replication:
             if self.started_at is not None:
                 # The slot cannot be past what was acknowledged here, unless somebody else moved it.
                 position = max(self._acknowledged, self.started_at)
-            with self._settings.connect() as connection:
-                slot = find_slot(connection, self._slot)
-            if slot is not None:
-                check_within_wal(slot.head, self.position)
-            two_phase = slot is not None and slot.two_phase
-            self._session = Walsender(self._settings, self._slot, self._options, position=position)
-            self._intake.connect(self._options.decoder(slot_two_phase=two_phase))
+            reached = WalPosition(self.position, self.timeline)
+            self._session = Walsender(self._settings, self._slot, self._options, position=position, reached=reached)
+            self.timeline = self._session.slot.timeline
+            self._intake.connect(self._options.decoder(slot_two_phase=self._session.slot.two_phase))
             if self.started_at is None:
                 self.started_at = self._session.started_at
         return self._session

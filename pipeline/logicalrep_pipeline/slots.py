@@ -11,6 +11,8 @@ import psycopg
 from psycopg.rows import dict_row
 
 from logicalrep import Lsn, versions
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -19,6 +21,11 @@ _Result = TypeVar("_Result")
 # The first major version of the server that speaks a version of the protocol.
 _SERVERS = {1: 10, 2: 14, 3: 15, 4: 16}
 
+# The name of a WAL file begins with the timeline, in hexadecimal digits.
+_TIMELINE = """
+(SELECT system_identifier FROM pg_control_system()) AS system_identifier,
+CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) END AS timeline
+"""
 _HEAD = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END"
 
 
@@ -50,6 +57,19 @@ class Slot:
     """Why it cannot be used any more; None if it can."""
     head: Lsn
     """How far the server has written its WAL."""
+    timeline: Timeline | None
+    """The timeline that it writes; None for a standby, which writes none."""
+
+    @property
+    def confirmed(self) -> WalPosition:
+        """What was acknowledged; only of a slot that can be read from."""
+        assert self.confirmed_flush_lsn is not None
+        return WalPosition(self.confirmed_flush_lsn, self.timeline)
+
+    @property
+    def reached(self) -> WalPosition:
+        """How far the server has written its WAL."""
+        return WalPosition(self.head, self.timeline)
 
     @property
     def retained_bytes(self) -> int:
@@ -75,7 +95,8 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     columns.append("two_phase" if major >= 14 else "false AS two_phase")
     columns.append("wal_status" if major >= 13 else "NULL AS wal_status")
     columns.append("invalidation_reason" if major >= 17 else "NULL AS invalidation_reason")
-    query = f"SELECT {', '.join(columns)}, {_HEAD} AS head FROM pg_replication_slots WHERE slot_name = %s"
+    columns += [f"{_HEAD} AS head", _TIMELINE]
+    query = f"SELECT {', '.join(columns)} FROM pg_replication_slots WHERE slot_name = %s"
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(query, (name,)).fetchone()
     if row is None:
@@ -93,6 +114,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
         two_phase=row["two_phase"],
         lost=lost,
         head=Lsn(row["head"]),
+        timeline=row["timeline"] and Timeline(row["system_identifier"], int(row["timeline"], 16)),
     )
 
 
@@ -112,14 +134,16 @@ def the_slot(connection: Connection, name: str) -> Slot:
     return slot
 
 
-def check_within_wal(head: Lsn, position: Lsn) -> None:
-    """LostPositionError if the server's WAL ends before a position that a reader of it came to earlier."""
-    if head < position:
-        raise LostPositionError(
-            f"this reader is at {position}, but the server's WAL ends at {head}: it was restored from a backup, took "
-            "over from a server that was ahead of it, or is another one; copy the tables anew and start with a new "
-            "checkpoint"
+def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:
+    """LostPositionError if a position, to which a reader came earlier, is none of the WAL of the slot's server."""
+    reason = why_not_part_of(settings, position, slot.timeline)
+    if reason is None and slot.head < position.lsn:
+        reason = (
+            f"this reader is at {position.lsn}, but the server's WAL ends at {slot.head}: it was restored from a "
+            "backup, took over from a server that was ahead of it, or is another one"
         )
+    if reason is not None:
+        raise LostPositionError(f"{reason}; copy the tables anew and start with a new checkpoint")
 
 
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False) -> Slot:

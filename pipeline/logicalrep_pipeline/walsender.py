@@ -23,7 +23,8 @@ from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.frames import LARGE_BLOCK
 from logicalrep_pipeline.peek import wait_readable
 from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import LostPositionError, the_slot, when_free
+from logicalrep_pipeline.slots import LostPositionError, Slot, check_within_wal, the_slot, when_free
+from logicalrep_pipeline.timelines import WalPosition
 
 _UNIX_EPOCH_MICROSECONDS = 946_684_800_000_000
 
@@ -65,6 +66,7 @@ class Walsender:
         options: PluginOptions,
         *,
         position: Lsn | None = None,
+        reached: WalPosition | None = None,
         status_interval: float = 10,
         patience: float = 30,
     ) -> None:
@@ -76,9 +78,13 @@ class Walsender:
             options: pgoutput's options.
             position: what the reader has. The server starts from the slot's own position if that is later, and does
                 not say so; here that is a LostPositionError.
+            reached: how far the reader came before, which may be further; that the server's WAL did not come by there
+                is a LostPositionError too.
             status_interval: how often to report to the server at least, in seconds.
             patience: how long to wait for another process to let go of the slot, in seconds.
         """
+        self.slot: Slot
+        """The slot as it was before the session started."""
         self.started_at: Lsn
         """The slot's position when the session started: all that committed from there on comes."""
         self.received = Lsn(0)
@@ -89,8 +95,11 @@ class Walsender:
         self._connection = settings.connect(replication=True)
         try:
             command = _start_replication(slot, position or Lsn(0), options).as_bytes(self._connection)
+            # Asked over this connection: another one may be to another server.
+            self.slot = the_slot(self._connection, slot)
+            if reached is not None:
+                check_within_wal(settings, self.slot, reached)
             with settings.connect() as observer:
-                the_slot(observer, slot)
                 when_free(lambda: self._start(command), observer, slot, patience=patience)
                 confirmed = the_slot(observer, slot).confirmed_flush_lsn
             assert confirmed is not None

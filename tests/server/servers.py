@@ -86,6 +86,14 @@ def restore(server: LocalServer, folder: Path) -> None:
     server.start()
 
 
+def take_over(server: LocalServer, folder: Path) -> None:
+    """As `restore`, but as a standby does that had come so far when it was promoted: on a timeline of its own."""
+    (folder / "standby.signal").touch()
+    restore(server, folder)
+    with ConnectionSettings(server.dsn).connect() as connection:
+        connection.execute("SELECT pg_promote()")
+
+
 def stop_all() -> None:
     """Stop all servers and remove them."""
     for server in _SERVERS.values():

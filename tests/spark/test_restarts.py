@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from logicalrep import Lsn
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import LocalServer
+from logicalrep_pipeline.slots import the_slot, wal_head
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from tests.server.servers import Database, back_up, installation, restore
+from tests.server.servers import Database, back_up, installation, restore, take_over
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 
@@ -52,27 +54,87 @@ def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mo
 def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
     """It has not what the query has committed, or was to read again."""
     with LocalServer(installation(18)) as server:
-
-        def insert(number: int) -> None:
-            with database.settings.connect() as connection:
-                connection.execute("INSERT INTO plain VALUES (%s)", (number,))
-
-        database = Database(server, "postgres", 18, ConnectionSettings(server.dsn).connect())
-        prepare(database, "spark")
-        database.connection.close()
+        database = _prepared(server)
         stream = Stream(spark, database, tmp_path, mode=mode)
-        insert(1)
+        _insert(database, 1)
         stream.run()
         back_up(server, tmp_path / "backup")
-        for number in range(2, 100):
-            insert(number)
+        _insert(database, *range(2, 100))
         stream.run()
         if not committed:
-            for log in (tmp_path / "checkpoint" / "commits").glob("*1*"):
-                log.unlink()
+            _forget_the_last_commit(tmp_path)
         restore(server, tmp_path / "backup")
         with pytest.raises(Exception, match=r"the server's WAL ends at .*restored from a backup"):
             stream.run()
-        confirmed = "SELECT confirmed_flush_lsn <= pg_current_wal_flush_lsn() FROM pg_replication_slots"
-        with database.settings.connect() as connection:
-            assert connection.execute(confirmed).fetchall() == [(True,)]
+        assert _confirmed(database) <= wal_head(database.connection)
+
+
+@pytest.mark.parametrize(("mode", "committed"), [("peek", True), ("peek", False), ("walsender", True)])
+def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
+    """Its own changes have LSNs that the query has read, of other changes: they would be left out as known."""
+    with LocalServer(installation(18)) as server:
+        database = _prepared(server)
+        stream = Stream(spark, database, tmp_path, mode=mode)
+        _insert(database, 1)
+        stream.run()
+        back_up(server, tmp_path / "behind")
+        _insert(database, *range(2, 100))
+        stream.run()
+        if not committed:
+            _forget_the_last_commit(tmp_path)
+        take_over(server, tmp_path / "behind")
+        database.reconnect()
+        before = _confirmed(database)
+        _insert(database, *range(100, 1000))
+        with pytest.raises(Exception, match=r"of timeline 1, but the server is on timeline 2, which left that at"):
+            stream.run()
+        assert _confirmed(database) == before
+
+
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Path, mode: str) -> None:
+    with LocalServer(installation(18)) as server:
+        database = _prepared(server)
+        stream = Stream(spark, database, tmp_path, mode=mode)
+        _insert(database, 1)
+        stream.run()
+        _insert(database, 2)
+        back_up(server, tmp_path / "ahead")
+        take_over(server, tmp_path / "ahead")
+        database.reconnect()
+        for number in range(3, 6):
+            _insert(database, number)
+            stream.run()
+        ids = [row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()]
+        assert ids == ["1", "2", "3", "4", "5"]
+        offsets = tmp_path / "checkpoint" / "offsets"
+        assert '"timeline": 2' in (offsets / _batches(offsets)[-1]).read_text()
+
+
+def _prepared(server: LocalServer) -> Database:
+    database = Database(server, "postgres", 18, ConnectionSettings(server.dsn).connect())
+    prepare(database, "spark")
+    return database
+
+
+def _insert(database: Database, *numbers: int) -> None:
+    """Each in a transaction; the server may have been restarted since the last one."""
+    database.reconnect()
+    for number in numbers:
+        database.execute(f"INSERT INTO plain VALUES ({number})")
+
+
+def _confirmed(database: Database) -> Lsn:
+    database.reconnect()
+    return the_slot(database.connection, "spark").confirmed.lsn
+
+
+def _batches(folder: Path) -> list[str]:
+    return sorted((file.name for file in folder.iterdir() if file.name.isdecimal()), key=int)
+
+
+def _forget_the_last_commit(folder: Path) -> None:
+    commits = folder / "checkpoint" / "commits"
+    last = _batches(commits)[-1]
+    for log in commits.glob(f"*{last}*"):
+        log.unlink()

@@ -11,7 +11,6 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep import Lsn
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.slots import the_slot
@@ -46,12 +45,12 @@ class BatchReader(PromptReader, DataSourceReader):
             for warning in check(connection, self._options.needs):
                 log.warning("%s", warning)
             slot = the_slot(connection, self._options.the_slot)
-        return [SlotRange(str(slot.confirmed_flush_lsn), str(slot.head))]
+        return [SlotRange(slot.confirmed.lsn, slot.reached)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The record batches of a capture or of the slot."""
         if isinstance(partition, SlotRange):
-            return collected_once(read_slot(self._options, self._schema, None, Lsn(partition.end)))
+            return collected_once(read_slot(self._options, self._schema, None, partition.end))
         assert isinstance(partition, CaptureFile)
         return collected_once(self._read_capture(Path(partition.path)))
 

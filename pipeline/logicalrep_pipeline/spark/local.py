@@ -75,7 +75,7 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     progress = query.lastProgress
     if not progress or not progress["sources"]:
         return None
-    # The offset as JSON, or as what is left of it in Spark's versions; a position is all there is in it.
+    # The offset as JSON, or as what is left of it in Spark's versions; it has one LSN.
     found = re.search(r"[0-9A-F]+/[0-9A-F]+", str(progress["sources"][0]["endOffset"]))
     if found is None:
         return None

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
-from logicalrep import Lsn
 from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, settings_from
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs
@@ -180,19 +179,6 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         memory_limit=_count(options, "memory_limit", 64 << 20, 0) or 0,
         path=options.get("path"),
     )
-
-
-def lsn_of_offset(offset: Mapping[str, object]) -> Lsn:
-    """The position that an offset stands for."""
-    lsn = offset.get("lsn")
-    if not isinstance(lsn, str):
-        raise OptionError(f"the checkpoint's offset {dict(offset)!r} is none of this source: start with a new one")
-    return Lsn(lsn)
-
-
-def offset_of_lsn(lsn: Lsn) -> dict[str, str]:
-    """A position as an offset, to be kept in Spark's checkpoint."""
-    return {"lsn": str(lsn)}
 
 
 def _refuse_visible_password(options: Mapping[str, str]) -> None:

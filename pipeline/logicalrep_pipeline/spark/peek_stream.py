@@ -1,6 +1,6 @@
 """mode = peek: each micro-batch reads its part of the slot through SQL, and the slot follows what Spark committed.
 
-An offset is a position in the WAL. The batch (start, end] holds a transaction if and only if
+An offset is a position in the WAL of a timeline. The batch (start, end] holds a transaction if and only if
 start <= the LSN of its commit record < end. The slot never moves past an offset that Spark has committed: so a slot
 that is past the checkpoint was moved by somebody else, and that is an error.
 """
@@ -30,19 +30,21 @@ from logicalrep_pipeline.slots import (
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
 from logicalrep_pipeline.spark.driver import Driver, ensure_slot, is_transient, log, log_to_standard_error
-from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
+from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
+from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.planning import Planner
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.statistics import Statistics, progress
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
+from logicalrep_pipeline.timelines import WalPosition
 
 
 @dataclass
 class SlotRange(InputPartition):
     """The part of a slot that a micro-batch reads."""
 
-    start: str
-    end: str
+    start: Lsn
+    end: WalPosition
 
 
 class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
@@ -56,7 +58,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._driver: Driver | None = None
         self._planner: Planner | None = None
         # The newest offset known to have been planned; None right after a start from a checkpoint.
-        self._position: Lsn | None = None
+        self._position: WalPosition | None = None
         self._acknowledged = Lsn(0)
         self._target: Lsn | None = None
         self._seen: Slot | None = None
@@ -66,17 +68,17 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     # In the driver
 
-    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+    def initialOffset(self) -> Offset:  # noqa: N802
         """The slot's position; the slot is made here if it is to be made."""
-        return offset_of_lsn(self._run(self._initial))
+        return offset_of(self._run(self._initial))
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
-    ) -> dict[str, str]:
+    ) -> Offset:
         """The end of the next batch; the start where there is nothing to read. Spark 4.0 and 4.1 give no arguments."""
         if start is not None:
             # Spark has committed all that lies before.
-            self._position = lsn_of_offset(start)
+            self._position = position_of(start)
             self._acknowledge(self._position)
         elif self._position is None:
             # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
@@ -92,7 +94,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
         self._position = end
-        return offset_of_lsn(end)
+        return offset_of(end)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """What the options max_changes_per_batch and max_bytes_per_batch allow."""
@@ -100,7 +102,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
         """How far the server is, for Spark's progress report."""
-        return None if self._seen is None or self._position is None else progress(self._seen, self._position)
+        return None if self._seen is None or self._position is None else progress(self._seen, self._position.lsn)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the WAL ends now: the query reads up to there."""
@@ -108,18 +110,17 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """One partition, as a slot has one reader at a time."""
-        first, last = lsn_of_offset(start), lsn_of_offset(end)
-        if self._position is None or self._position < last:
+        first, last = position_of(start), position_of(end)
+        if self._position is None or self._position.lsn < last.lsn:
             self._position = last
-        if first == last:
+        if first.lsn == last.lsn:
             return []
-        slot: Slot = self._run(lambda connection: check_not_past(connection, self._slot, first))
-        check_within_wal(slot.head, max(first, last))
-        return [SlotRange(str(first), str(last))]
+        self._run(lambda connection: check_readable(connection, self._options, first.lsn, last))
+        return [SlotRange(first.lsn, last)]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Spark has committed what lies before `end`: the slot may follow."""
-        self._acknowledge(lsn_of_offset(end))
+        self._acknowledge(position_of(end))
 
     def stop(self) -> None:
         """Close the connection."""
@@ -133,37 +134,40 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._driver = Driver(self._options)
         return self._driver.run(action)
 
-    def _initial(self, connection: Connection) -> Lsn:
+    def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options)
-        slot = the_slot(connection, self._slot)
-        assert slot.confirmed_flush_lsn is not None
-        self._position = slot.confirmed_flush_lsn
-        return slot.confirmed_flush_lsn
+        self._position = the_slot(connection, self._slot).confirmed
+        return self._position
 
-    def _acknowledge(self, lsn: Lsn) -> None:
-        if lsn > self._acknowledged:
-            self._run(lambda connection: advance_slot(connection, self._slot, lsn))
-            self._acknowledged = lsn
+    def _acknowledge(self, position: WalPosition) -> None:
+        if position.lsn > self._acknowledged:
+            self._run(lambda connection: self._advance(connection, position))
+            self._acknowledged = position.lsn
 
-    def _next_end(self, connection: Connection, limits: Limits) -> Lsn:
+    def _advance(self, connection: Connection, position: WalPosition) -> None:
+        # Another server would take the position for one of its own, and skip what it has before that.
+        check_within_wal(self._options.connection, the_slot(connection, self._slot), position)
+        advance_slot(connection, self._slot, position.lsn)
+
+    def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
         seen = self._seen = the_slot(connection, self._slot)
         head = seen.head
         if self._target is not None:
             head = min(head, self._target)
         position = self._position
         if position is not None:
-            check_within_wal(seen.head, position)
-            if head <= max(position, self._nothing_up_to):
+            check_within_wal(self._options.connection, seen, position)
+            if head <= max(position.lsn, self._nothing_up_to):
                 return position
         if self._planner is None:
             self._planner = Planner(self._slot, self._options.plugin_options(newest_protocol(connection)))
-        end = self._planner.end(connection, position, head, limits)
+        end = self._planner.end(connection, None if position is None else position.lsn, head, limits)
         if end is not None:
-            return end
+            return WalPosition(end, seen.timeline)
         self._nothing_up_to = head
-        if position is None or head - position >= self._options.idle_advance_bytes:
+        if position is None or head - position.lsn >= self._options.idle_advance_bytes:
             # Nothing of ours: an empty batch now and then lets the server remove the WAL of it.
-            return head
+            return WalPosition(head, seen.timeline)
         return position
 
     # In an executor
@@ -172,24 +176,22 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """The record batches of a part of the slot."""
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
-        return collected_once(read_slot(self._options, self._schema, Lsn(partition.start), Lsn(partition.end)))
+        return collected_once(read_slot(self._options, self._schema, partition.start, partition.end))
 
 
-def check_not_past(connection: Connection, name: str, start: Lsn) -> Slot:
-    """The slot; LostPositionError if it is past a position that is still to be read."""
-    slot = the_slot(connection, name)
-    confirmed = slot.confirmed_flush_lsn
-    assert confirmed is not None
-    if confirmed > start:
+def check_readable(connection: Connection, options: SourceOptions, start: Lsn, end: WalPosition) -> None:
+    """LostPositionError if the slot is past `start`, or its server's WAL did not come by `end`."""
+    slot = the_slot(connection, options.the_slot)
+    check_within_wal(options.connection, slot, end)
+    if slot.confirmed.lsn > start:
         raise LostPositionError(
-            f"replication slot {name!r} is at {confirmed}, but this reader only at {start}: what lies between was "
-            "acknowledged by somebody else and cannot be read any more; give each reader a slot of its own, copy the "
-            "tables anew and start with a new checkpoint"
+            f"replication slot {slot.name!r} is at {slot.confirmed.lsn}, but this reader only at {start}: what lies "
+            "between was acknowledged by somebody else and cannot be read any more; give each reader a slot of its "
+            "own, copy the tables anew and start with a new checkpoint"
         )
-    return slot
 
 
-def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end: Lsn) -> Iterator[Any]:
+def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end: WalPosition) -> Iterator[Any]:
     """The record batches of what committed at or after `start` and before `end`; `start` None is the slot's position.
 
     When the connection breaks the slot is read again, and what was given already is left out.
@@ -198,17 +200,17 @@ def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end
     given = 0
     deadline = began + options.retry_timeout
     pause = 0.1
-    statistics = Statistics(options.the_slot, start, end)
+    statistics = Statistics(options.the_slot, start, end.lsn)
     while True:
         seen = 0
         statistics.clear()
         try:
             with options.connection.connect() as connection:
                 if start is not None:
-                    check_not_past(connection, options.the_slot, start)
+                    check_readable(connection, options, start, end)
                 plugin = options.plugin_options(newest_protocol(connection))
-                blocks = statistics.count(peek_blocks(connection, options.the_slot, plugin, end))
-                for batch in record_batches(blocks, plugin.decoder(), options, schema, start=start, end=end):
+                blocks = statistics.count(peek_blocks(connection, options.the_slot, plugin, end.lsn))
+                for batch in record_batches(blocks, plugin.decoder(), options, schema, start=start, end=end.lsn):
                     seen += batch.num_rows
                     statistics.see(batch)
                     if seen > given:
@@ -217,7 +219,7 @@ def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end
                         yield batch.slice(batch.num_rows - new)
                 if start is not None:
                     # Nobody can have moved the slot while it was read; after that this tells.
-                    check_not_past(connection, options.the_slot, start)
+                    check_readable(connection, options, start, end)
                 statistics.report(connection, time.monotonic() - began)
             return
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:

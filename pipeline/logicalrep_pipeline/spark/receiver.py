@@ -21,6 +21,7 @@ from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.spool import Segment, Spool
 from logicalrep_pipeline.spark.statistics import commit_times
+from logicalrep_pipeline.timelines import Timeline
 
 
 class Receiver:
@@ -62,6 +63,11 @@ class Receiver:
                 self._check()
                 self._changed.wait(0.05)
             return self._replication.started_at
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """The one on which all lies that is received: ask for positions first, and then for this."""
+        return self._replication.timeline
 
     def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
         """The end of the batch that begins at `start`, and whether it has rows; with none, how far all is received."""

@@ -27,11 +27,13 @@ from logicalrep_pipeline.slots import (
 )
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
 from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
-from logicalrep_pipeline.spark.options import SourceOptions, lsn_of_offset, offset_of_lsn
+from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
+from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
 from logicalrep_pipeline.spark.statistics import Statistics, progress
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
+from logicalrep_pipeline.timelines import WalPosition
 
 _LONGEST_WAIT = 5.0
 """For how long a query is not told that there is nothing, in seconds, while the server has yet to send what it has."""
@@ -42,8 +44,8 @@ class SegmentRange(InputPartition):
     """The part of a segment that belongs to a micro-batch."""
 
     path: str
-    start: str
-    end: str
+    start: Lsn
+    end: Lsn
 
 
 class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
@@ -55,40 +57,42 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._schema = schema
         self._driver: Driver | None = None
         self._receiver: Receiver | None = None
-        self._position: Lsn | None = None
+        self._position: WalPosition | None = None
         self._target: Lsn | None = None
         self._caught_up = False
         self._is_within_wal = False
         # Whether nothing was there when it was asked last.
         self._is_idle = False
 
-    def initialOffset(self) -> dict[str, str]:  # noqa: N802
+    def initialOffset(self) -> Offset:  # noqa: N802
         """The slot's position; the slot is made here if it is to be made."""
         self._position = self._run(self._initial)
         assert self._position is not None
-        return offset_of_lsn(self._position)
+        return offset_of(self._position)
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
-    ) -> dict[str, str]:
+    ) -> Offset:
         """The end of the next batch; the start where nothing has come. Spark 4.0 and 4.1 give no arguments."""
         if start is None and self._position is None:
             # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
             self._run(lambda connection: ensure_slot(connection, self._options))
         receiver = self._started()
         if start is not None:
-            self._position = lsn_of_offset(start)
+            self._position = position_of(start)
             self._check(receiver, self._position)
-            receiver.commit(self._position)
+            receiver.commit(self._position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is asked once, and nobody says that it is that trigger.
             receiver.wait_for(self._run(wal_head))
             self._caught_up = True
         if self._position is None:
             # Restarted by a Spark that does not say where; nothing before this has been committed for certain.
-            self._position = receiver.started_at
-        self._position = self._next_end(receiver, self._position, limit)
-        return offset_of_lsn(self._position)
+            self._position = WalPosition(receiver.started_at, receiver.timeline)
+        end = self._next_end(receiver, self._position.lsn, limit)
+        if end != self._position.lsn:
+            self._position = WalPosition(end, receiver.timeline)
+        return offset_of(self._position)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """What the options max_changes_per_batch and max_bytes_per_batch allow."""
@@ -100,7 +104,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if position is None:
             return None
         slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
-        return progress(slot, position)
+        return progress(slot, position.lsn)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the WAL ends now: the query reads up to there."""
@@ -108,24 +112,25 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """A partition for each segment that has rows of the batch."""
-        first, last = lsn_of_offset(start), lsn_of_offset(end)
+        position = position_of(end)
+        first, last = position_of(start).lsn, position.lsn
         receiver = self._started()
-        if self._position is None or self._position < last:
-            self._position = last
+        if self._position is None or self._position.lsn < last:
+            self._position = position
         if first == last:
             return []
-        self._check(receiver, first, last)
+        self._check(receiver, position, first)
         segments = receiver.segments(first, last)
         statistics = Statistics(self._options.the_slot, first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
         self._run(statistics.report)
-        return [SegmentRange(str(segment.path), str(first), str(last)) for segment in segments]
+        return [SegmentRange(str(segment.path), first, last) for segment in segments]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Spark has committed what lies before `end`."""
-        receiver, lsn = self._started(), lsn_of_offset(end)
-        self._check(receiver, lsn)
-        receiver.commit(lsn)
+        receiver, position = self._started(), position_of(end)
+        self._check(receiver, position)
+        receiver.commit(position.lsn)
 
     def stop(self) -> None:
         """End the receiver and close the connections."""
@@ -139,7 +144,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The record batches of a segment."""
         assert isinstance(partition, SegmentRange)
-        return collected_once(read_segment(Path(partition.path), Lsn(partition.start), Lsn(partition.end)))
+        return collected_once(read_segment(Path(partition.path), partition.start, partition.end))
 
     def _run(self, action: Any) -> Any:
         if self._driver is None:
@@ -153,23 +158,24 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._receiver = Receiver(self._options, self._options.plugin_options(version), self._schema)
         return self._receiver
 
-    def _initial(self, connection: Connection) -> Lsn:
+    def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options)
-        confirmed = the_slot(connection, self._options.the_slot).confirmed_flush_lsn
-        assert confirmed is not None
-        return confirmed
+        return the_slot(connection, self._options.the_slot).confirmed
 
-    def _check(self, receiver: Receiver, *positions: Lsn) -> None:
-        """LostPositionError if the slot was past one of the checkpoint's positions, or the server not there yet."""
+    def _check(self, receiver: Receiver, position: WalPosition, start: Lsn | None = None) -> None:
+        """LostPositionError if the server's WAL did not come by a position, or the slot was past it or past `start`."""
         if not self._is_within_wal:
-            # Once, as the WAL only grows; and before the server is told of a position that it might take for its own.
-            check_within_wal(self._run(wal_head), max(positions))
+            # Once, as the receiver looks at each connection that follows; and before the server is told of a position
+            # that it might take for its own.
+            slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
+            check_within_wal(self._options.connection, slot, position)
             self._is_within_wal = True
-        if receiver.started_at > min(positions):
+        first = position.lsn if start is None else start
+        if receiver.started_at > first:
             raise LostPositionError(
                 f"replication slot {self._options.the_slot!r} was at {receiver.started_at} when the query started, but "
-                f"its checkpoint is only at {min(positions)}: what lies between was acknowledged by somebody else and "
-                "cannot be read any more; copy the tables anew and start with a new checkpoint"
+                f"its checkpoint is only at {first}: what lies between was acknowledged by somebody else and cannot be "
+                "read any more; copy the tables anew and start with a new checkpoint"
             )
 
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:

@@ -1,0 +1,72 @@
+"""Whose WAL an LSN belongs to: it alone does not tell a server from one that was restored, or took over, behind it.
+
+A server that is promoted, or recovered to a point in time, goes on with a timeline of its own. The history of that
+timeline says at which LSN it left the one before: what others have read of that one beyond it never happened there, and
+what happened instead has LSNs that they take for known. Sources: "Timelines" in the chapter on backups, and
+TIMELINE_HISTORY in "Streaming Replication Protocol".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg import pq
+
+from logicalrep import Lsn
+from logicalrep_pipeline.connection import ConnectionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A timeline of a database cluster."""
+
+    system_identifier: int
+    """The cluster's, which its copies share."""
+    id: int
+    """1, and one more for each server that took over, or was recovered to a point in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalPosition:
+    """A position in the WAL of a server."""
+
+    lsn: Lsn
+    timeline: Timeline | None
+    """None where it is unknown: that of a standby may change at any time."""
+
+
+def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Timeline | None) -> str | None:
+    """Why the WAL of a server that is on the timeline `now` did not come by a position; None if it did, or may have.
+
+    Asks the server for the timeline's history where the position was reached on another one.
+    """
+    then = position.timeline
+    if then is None or now is None or then == now:
+        return None
+    if then.system_identifier != now.system_identifier:
+        return (
+            f"this reader is at {position.lsn} of system {then.system_identifier}, but the server is system "
+            f"{now.system_identifier}: it is another one, or was upgraded"
+        )
+    left = switch_points(settings, now.id).get(then.id)
+    if left is not None and left >= position.lsn:
+        return None
+    where = "does not come from that" if left is None else f"left that at {left}"
+    return (
+        f"this reader is at {position.lsn} of timeline {then.id}, but the server is on timeline {now.id}, which "
+        f"{where}: it was restored from a backup, or took over from a server that was ahead of it"
+    )
+
+
+def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, Lsn]:
+    """The timelines that one comes from, each with the LSN at which it was left."""
+    if timeline_id == 1:
+        return {}
+    with settings.connect(replication=True) as connection:
+        result = connection.pgconn.exec_(f"TIMELINE_HISTORY {timeline_id}".encode())
+        if result.status != pq.ExecStatus.TUPLES_OK:
+            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+        content = result.get_value(0, 1) or b""
+    lines = (line.split() for line in content.decode(errors="replace").splitlines())
+    return {int(fields[0]): Lsn(fields[1]) for fields in lines if fields and not fields[0].startswith("#")}

@@ -1,0 +1,127 @@
+"""A server that takes over, or is restored, goes on with a timeline of its own: whose WAL a position belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from logicalrep import Lsn
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.intake import Intake
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.replication import Replication
+from logicalrep_pipeline.server import LocalServer
+from logicalrep_pipeline.slots import LostPositionError, Slot, check_within_wal, create_slot, the_slot
+from logicalrep_pipeline.timelines import Timeline, WalPosition, switch_points
+from logicalrep_pipeline.transactions import Transaction
+from tests.server.servers import back_up, installation, take_over
+
+pytestmark = pytest.mark.postgres
+
+_OPTIONS = PluginOptions(publication_names=("p",), proto_version=3)
+
+
+@pytest.fixture(params=[15, 16, 18])
+def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
+    """With a table, a publication and a slot."""
+    with LocalServer(installation(request.param)) as server:
+        with ConnectionSettings(server.dsn).connect() as connection:
+            connection.execute("CREATE ROLE reader LOGIN REPLICATION")
+            connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+            connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
+            create_slot(connection, "s")
+        yield server
+
+
+def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServer, tmp_path: Path) -> None:
+    settings = ConnectionSettings(server.dsn_as("reader"))
+    first = _slot(settings)
+    assert first.timeline is not None
+    assert first.timeline.id == 1
+    assert switch_points(settings, 1) == {}
+    back_up(server, tmp_path / "backup")
+    then = _slot(settings).reached
+    take_over(server, tmp_path / "backup")
+    slot = _slot(settings)
+    assert slot.timeline == replace(first.timeline, id=2)
+    (left,) = switch_points(settings, 2).values()
+    assert then.lsn <= left <= slot.head
+
+    def check(lsn: int, timeline: Timeline | None = first.timeline) -> None:
+        check_within_wal(settings, slot, WalPosition(Lsn(lsn), timeline))
+
+    check(left)
+    check(slot.head, slot.timeline)
+    check(slot.head, None)
+    with pytest.raises(
+        LostPositionError, match=f"of timeline 1, but the server is on timeline 2, .* left that at {left}:"
+    ):
+        check(left + 1)
+    with pytest.raises(LostPositionError, match=r"of timeline 3, .* on timeline 2, which does not come from that:"):
+        check(left, replace(first.timeline, id=3))
+    other = replace(first.timeline, system_identifier=first.timeline.system_identifier + 1)
+    with pytest.raises(
+        LostPositionError, match=f"but the server is system {first.timeline.system_identifier}: .*another"
+    ):
+        check(left, other)
+    with pytest.raises(LostPositionError, match=f"the server's WAL ends at {slot.head}: "):
+        check(slot.head + 1, slot.timeline)
+    with pytest.raises(psycopg.Error, match=r"0000000A\.history"):
+        switch_points(settings, 10)
+
+
+def test_a_standby_has_no_timeline_of_its_own(server: LocalServer) -> None:
+    server.stop()
+    (server.data / "standby.signal").touch()
+    server.start()
+    assert _slot(ConnectionSettings(server.dsn)).timeline is None
+
+
+@pytest.mark.parametrize("is_behind", [False, True])
+def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tmp_path: Path, is_behind: bool) -> None:
+    """One that is behind has LSNs of its own that the reader has passed, in other transactions."""
+    settings = ConnectionSettings(server.dsn)
+    found: list[int] = []
+
+    def insert(*transactions: int) -> None:
+        with settings.connect() as connection:
+            for number in transactions:
+                connection.execute("INSERT INTO t VALUES (%s)", (number,))
+
+    def read(count: int) -> None:
+        for event in replication.events(lambda: len(found) >= count):
+            if event is not None:
+                assert isinstance(event, Transaction)
+                found.append(event.commit_lsn)
+                event.close()
+
+    insert(1)
+    back_up(server, tmp_path / "backup")
+    with Assembler() as assembler:
+        replication = Replication(settings, "s", _OPTIONS, Intake(assembler))
+        read(1)
+        if is_behind:
+            insert(*range(2, 100))
+            read(99)
+        take_over(server, tmp_path / "backup")
+        insert(*range(100, 400))
+        if is_behind:
+            with pytest.raises(LostPositionError, match="which left that at"):
+                read(100)
+        else:
+            read(301)
+            assert replication.timeline is not None
+            assert replication.timeline.id == 2
+        replication.close()
+    assert found == sorted(set(found))
+    assert len(found) == (99 if is_behind else 301)
+
+
+def _slot(settings: ConnectionSettings) -> Slot:
+    with settings.connect() as connection:
+        return the_slot(connection, "s")
