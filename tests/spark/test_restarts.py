@@ -86,6 +86,9 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
         database.reconnect()
         before = _confirmed(database)
         _insert(database, *range(100, 1000))
+        if not committed and not HAS_ADMISSION_CONTROL:
+            # A run of Spark 4.0 and 4.1 that finds a batch under way has no other, and the sink has that one already.
+            stream.run()
         with pytest.raises(Exception, match=r"of timeline 1, but the server is on timeline 2, which left that at"):
             stream.run()
         assert _confirmed(database) == before

@@ -45,7 +45,7 @@ class BatchReader(PromptReader, DataSourceReader):
             for warning in check(connection, self._options.needs):
                 log.warning("%s", warning)
             slot = the_slot(connection, self._options.the_slot)
-        return [SlotRange(slot.confirmed.lsn, slot.reached)]
+        return [SlotRange(slot.confirmed, slot.reached)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The record batches of a capture or of the slot."""

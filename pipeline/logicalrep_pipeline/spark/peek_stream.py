@@ -43,7 +43,7 @@ from logicalrep_pipeline.timelines import WalPosition
 class SlotRange(InputPartition):
     """The part of a slot that a micro-batch reads."""
 
-    start: Lsn
+    start: WalPosition
     end: WalPosition
 
 
@@ -115,8 +115,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._position = last
         if first.lsn == last.lsn:
             return []
-        self._run(lambda connection: check_readable(connection, self._options, first.lsn, last))
-        return [SlotRange(first.lsn, last)]
+        self._run(lambda connection: check_readable(connection, self._options, first, last))
+        return [SlotRange(first, last)]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Spark has committed what lies before `end`: the slot may follow."""
@@ -179,19 +179,20 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return collected_once(read_slot(self._options, self._schema, partition.start, partition.end))
 
 
-def check_readable(connection: Connection, options: SourceOptions, start: Lsn, end: WalPosition) -> None:
-    """LostPositionError if the slot is past `start`, or its server's WAL did not come by `end`."""
+def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> None:
+    """LostPositionError if the slot is past `start`, or its server's WAL did not come by `start` and `end`."""
     slot = the_slot(connection, options.the_slot)
-    check_within_wal(options.connection, slot, end)
-    if slot.confirmed.lsn > start:
+    for position in (start, end):
+        check_within_wal(options.connection, slot, position)
+    if slot.confirmed.lsn > start.lsn:
         raise LostPositionError(
-            f"replication slot {slot.name!r} is at {slot.confirmed.lsn}, but this reader only at {start}: what lies "
-            "between was acknowledged by somebody else and cannot be read any more; give each reader a slot of its "
-            "own, copy the tables anew and start with a new checkpoint"
+            f"replication slot {slot.name!r} is at {slot.confirmed.lsn}, but this reader only at {start.lsn}: what "
+            "lies between was acknowledged by somebody else and cannot be read any more; give each reader a slot of "
+            "its own, copy the tables anew and start with a new checkpoint"
         )
 
 
-def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end: WalPosition) -> Iterator[Any]:
+def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | None, end: WalPosition) -> Iterator[Any]:
     """The record batches of what committed at or after `start` and before `end`; `start` None is the slot's position.
 
     When the connection breaks the slot is read again, and what was given already is left out.
@@ -200,7 +201,8 @@ def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end
     given = 0
     deadline = began + options.retry_timeout
     pause = 0.1
-    statistics = Statistics(options.the_slot, start, end.lsn)
+    first = None if start is None else start.lsn
+    statistics = Statistics(options.the_slot, first, end.lsn)
     while True:
         seen = 0
         statistics.clear()
@@ -210,7 +212,7 @@ def read_slot(options: SourceOptions, schema: StructType, start: Lsn | None, end
                     check_readable(connection, options, start, end)
                 plugin = options.plugin_options(newest_protocol(connection))
                 blocks = statistics.count(peek_blocks(connection, options.the_slot, plugin, end.lsn))
-                for batch in record_batches(blocks, plugin.decoder(), options, schema, start=start, end=end.lsn):
+                for batch in record_batches(blocks, plugin.decoder(), options, schema, start=first, end=end.lsn):
                     seen += batch.num_rows
                     statistics.see(batch)
                     if seen > given:

@@ -112,14 +112,14 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """A partition for each segment that has rows of the batch."""
-        position = position_of(end)
-        first, last = position_of(start).lsn, position.lsn
+        begins, ends = position_of(start), position_of(end)
+        first, last = begins.lsn, ends.lsn
         receiver = self._started()
         if self._position is None or self._position.lsn < last:
-            self._position = position
+            self._position = ends
         if first == last:
             return []
-        self._check(receiver, position, first)
+        self._check(receiver, begins, ends)
         segments = receiver.segments(first, last)
         statistics = Statistics(self._options.the_slot, first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
@@ -162,15 +162,16 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         ensure_slot(connection, self._options)
         return the_slot(connection, self._options.the_slot).confirmed
 
-    def _check(self, receiver: Receiver, position: WalPosition, start: Lsn | None = None) -> None:
-        """LostPositionError if the server's WAL did not come by a position, or the slot was past it or past `start`."""
+    def _check(self, receiver: Receiver, *positions: WalPosition) -> None:
+        """LostPositionError if the slot was past one of the checkpoint's positions, or the WAL did not come by it."""
         if not self._is_within_wal:
             # Once, as the receiver looks at each connection that follows; and before the server is told of a position
             # that it might take for its own.
             slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
-            check_within_wal(self._options.connection, slot, position)
+            for position in positions:
+                check_within_wal(self._options.connection, slot, position)
             self._is_within_wal = True
-        first = position.lsn if start is None else start
+        first = min(position.lsn for position in positions)
         if receiver.started_at > first:
             raise LostPositionError(
                 f"replication slot {self._options.the_slot!r} was at {receiver.started_at} when the query started, but "
