@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId
 from logicalrep.v1 import TupleData
@@ -51,6 +51,9 @@ from logicalrep_pipeline.transactions import (
     Transaction,
 )
 
+if TYPE_CHECKING:
+    from logicalrep_pipeline.row_runs import ArrivedRows
+
 
 class _OpenTransaction:
     """What has arrived of a transaction that has not ended."""
@@ -71,11 +74,11 @@ class _OpenTransaction:
         """The Relations of its changes, each with the first change that is bound to it after those of another."""
         self._used: dict[Oid, Relation] = {}
 
-    def use(self, relation: Relation) -> None:
-        """The next change is bound to this Relation."""
+    def use(self, relation: Relation, ordinal: int) -> None:
+        """The change that is to have this number is bound to this Relation."""
         if self._used.get(relation.relation_id) is not relation:
             self._used[relation.relation_id] = relation
-            self.uses.append((len(self.log), relation))
+            self.uses.append((ordinal, relation))
 
     def forget_uses(self, changes: int) -> None:
         """There are only so many changes left."""
@@ -150,6 +153,27 @@ class Assembler:
         could not be written.
         """
         return _HANDLERS[message.tag](self, message, lsn)
+
+    def feed_rows(self, arrived: ArrivedRows) -> int:
+        """Rows that come one after another, in place of `feed` for each; returns how many were taken.
+
+        That is up to one that cannot come here, of which `feed` says why. OSError as `feed`.
+        """
+        block = self._block
+        if block is None:
+            return 0
+        rows = arrived.bound(lambda relation_id: self._session_relations.find(relation_id, block.relations))
+        if not len(rows):
+            return 0
+        first = len(block.log)
+        if block.relations is not None:
+            for index, subxid in arrived.subtransactions(len(rows)):
+                block.subtransactions.appear(subxid, first + index, len(block.relations))
+        if block.kept:
+            for index, relation_id in rows.tables():
+                block.use(rows.relations[relation_id], first + index)
+            self._area.extend(block.log, rows)
+        return len(rows)
 
     def keepalive(self, lsn: Lsn) -> None:
         """A keepalive's LSN, up to which the server has sent all there is; it moves `position` on an idle slot."""
@@ -430,7 +454,7 @@ class Assembler:
         if not block.kept:
             return
         if relation is not None:
-            block.use(relation)
+            block.use(relation, len(block.log))
         self._area.append(block.log, Change(len(block.log), lsn, message, relation))
 
     def _find(

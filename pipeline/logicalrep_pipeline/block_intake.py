@@ -1,15 +1,15 @@
 """Committed transactions as messages again, in blocks, so that whoever makes rows of them can do it in columns.
 
 Most transactions are sent whole, from Begin to Commit with nothing else in between: there is nothing to assemble, and
-their messages go on as they came, those of many transactions at once. What is streamed or prepared, and what is too
-large to be kept until it commits, goes through the assembler; where that is much, it goes on as the messages of a
-transaction that was sent whole. Of little the events are handed on, as arrays do not pay before there is something in
-them. Needs `logicalrep[arrow]`.
+their messages go on as they came, those of many transactions at once. What is streamed or prepared, and what is
+too large to be kept until it commits, goes through the assembler, rows that follow each other together; where that is
+much, it goes on as the messages of a transaction that was sent whole. Of little the events are handed on, as arrays do
+not pay before there is something in them. Needs `logicalrep[arrow]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +21,17 @@ from logicalrep import Decoder, Lsn, Oid
 from logicalrep.columnar import Session, decode_batch
 from logicalrep.decoder import OUTSIDE
 from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.blocks import KNOWN, Block, block_of, blocks_of, of_tags
+from logicalrep_pipeline.blocks import KNOWN, ROW_CHANGE, Block, block_of, blocks_of, of_tags
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import preamble, sent_whole
+from logicalrep_pipeline.row_runs import rows_from
 from logicalrep_pipeline.transactions import Event, Transaction
 
 _FEWEST = 100
 """From how many messages on blocks are less work than events."""
+_FEWEST_ROWS = 16
+"""From how many on rows that come one after another are less work together."""
 
 _BEGIN, _COMMIT = b"BC"
 _DESCRIBES = of_tags(b"RY")
@@ -106,8 +109,7 @@ class BlockIntake(Intake):
                         yield from self._assemble_open()
                     return
                 yield from self._assemble_open()
-            yield from self._assemble(*messages[at])
-            at += 1
+            at += yield from self._assemble(block, at)
 
     @property
     def _is_outside(self) -> bool:
@@ -189,15 +191,25 @@ class BlockIntake(Intake):
     def _assemble_open(self) -> Iterator[Event | WholeTransactions]:
         blocks, self._open = self._open, []
         for block in blocks:
-            for lsn, data in block:
-                yield from self._assemble(lsn, data)
+            at = 0
+            while at < len(block):
+                at += yield from self._assemble(block, at)
 
-    def _assemble(self, lsn: int, data: bytes) -> Iterator[Event | WholeTransactions]:
-        for event in self._take_one(lsn, data):
+    def _assemble(self, block: Block, at: int) -> Generator[Event | WholeTransactions, None, int]:
+        """Give the assembler the next message, or the rows that come one after another; returns how many these are."""
+        assert self._decoder is not None
+        if not self._is_outside and ROW_CHANGE.take(block.tags[at : at + _FEWEST_ROWS]).all():
+            session = Session(version=self._decoder.version, streaming=self._decoder.streaming)
+            rows = rows_from(block, at, session)
+            taken = 0 if rows is None else self._assembler.feed_rows(rows)
+            if taken:
+                return taken
+        for event in self._take_one(int(block.lsns[at]) % (1 << 64), block.data(at)):
             if isinstance(event, Transaction) and len(event.changes) >= _FEWEST:
                 yield self._sent_whole(event)
             else:
                 yield event
+        return 1
 
     def _sent_whole(self, transaction: Transaction) -> WholeTransactions:
         sizes = np.zeros(1, np.int64)

@@ -1,4 +1,4 @@
-"""The compiled loop that takes messages out of their frames."""
+"""The compiled loops that take messages out of their frames, and bytes out of messages."""
 
 from __future__ import annotations
 
@@ -25,3 +25,17 @@ def split_frames(source: Any, header: int, longest: int, lsns: Any, offsets: Any
         count += 1
         offsets[count] = place
     return count, start
+
+
+@compiled
+def cut_out(source: Any, places: Any, start: int, length: int, offsets: Any, target: Any) -> None:
+    """Messages one after another, each without the bytes that stand at a place in it."""
+    offsets[0] = 0
+    to = 0
+    for index in range(len(places) - 1):
+        begin = places[index]
+        rest = places[index + 1] - begin - start - length
+        copy(target, to, source, begin, start, len(target))
+        copy(target, to + start, source, begin + start + length, rest, len(target))
+        to += start + rest
+        offsets[index + 1] = to

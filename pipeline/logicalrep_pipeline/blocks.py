@@ -30,6 +30,8 @@ def of_tags(tags: bytes) -> NDArray[np.bool_]:
 
 KNOWN = of_tags(b"BCIUDTMRYO")
 """By its tag, whether a message can be read in columns; those of streamed and prepared transactions cannot."""
+ROW_CHANGE = of_tags(b"IUD")
+"""By its tag, whether a message is a row's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,17 @@ def joined(blocks: list[Block]) -> Block:
     )
 
 
-def blocks_of(messages: Iterable[tuple[int, bytes]]) -> Iterator[Block]:
-    """Blocks of messages that come one by one: of so many, fewer where they are large."""
+def blocks_of(messages: Iterable[tuple[int, bytes] | Block]) -> Iterator[Block]:
+    """Blocks of messages that come one by one: of so many, fewer where they are large; and those that come as such."""
     part: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
+        if isinstance(message, Block):
+            if part:
+                yield block_of(part)
+                part, size = [], 0
+            yield message
+            continue
         part.append(message)
         size += len(message[1])
         if len(part) >= _MESSAGES or size >= LARGE_BLOCK:
@@ -122,7 +130,7 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Block
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
         raise ValueError("a message of 2 GiB and more cannot be read in columns")
-    kernel = _kernel()
+    kernel = _kernel("split_frames")
     if kernel is None:
         size, messages = split_frames(data, header)
         return size, block_of(messages)
@@ -134,10 +142,23 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Block
     return size, Block(lsns[:count], array, tags[:count])
 
 
+def copied(block: Block, *, without: slice = slice(0, 0)) -> Block:
+    """The same messages in memory of their own, each without the bytes at a place that all of them have."""
+    start, length = without.start, without.stop - without.start
+    kernel = _kernel("cut_out")
+    if kernel is None:
+        return block_of([(lsn, data[:start] + data[without.stop :]) for lsn, data in block])
+    source = np.frombuffer(block.messages.buffers()[2], np.uint8)
+    target, offsets = pa.allocate_buffer(block.size - length * len(block)), np.empty(len(block) + 1, np.int32)
+    kernel(source, _places(block.messages).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
+    array = pa.Array.from_buffers(pa.binary(), len(block), [None, pa.py_buffer(offsets), target], null_count=0)
+    return Block(block.lsns.copy(), array, block.tags.copy())
+
+
 @cache
-def _kernel() -> Any:
+def _kernel(name: str) -> Any:
     if default_backend() == "numpy":
         return None
-    from logicalrep_pipeline.block_kernel import split_frames
+    from logicalrep_pipeline import block_kernel
 
-    return split_frames
+    return getattr(block_kernel, name)

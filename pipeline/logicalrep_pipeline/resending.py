@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
+from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.transactions import Transaction
 
@@ -17,7 +18,7 @@ def preamble(relations: Iterable[Relation]) -> Iterator[tuple[Lsn, bytes]]:
     yield Lsn(1), v1.Commit(commit_lsn=Lsn(1), end_lsn=Lsn(1), commit_timestamp=TimestampTz(0)).build()
 
 
-def sent_whole(transaction: Transaction, known: dict[Oid, Relation]) -> Iterator[tuple[Lsn, bytes]]:
+def sent_whole(transaction: Transaction, known: dict[Oid, Relation]) -> Iterator[tuple[Lsn, bytes] | Block]:
     """A transaction from Begin to Commit; of its tables those are described that are not known so, and are then.
 
     Its gid is not in it: only Commit Prepared says that.
@@ -27,11 +28,13 @@ def sent_whole(transaction: Transaction, known: dict[Oid, Relation]) -> Iterator
     if transaction.origin is not None:
         origin_lsn = transaction.origin_lsn or Lsn(0)
         yield commit_lsn, v1.Origin(origin_lsn=origin_lsn, name=transaction.origin).build()
-    for lsn, data, relation in transaction.changes.messages():
-        if relation is not None and known.get(relation.relation_id) is not relation:
-            known[relation.relation_id] = relation
-            yield from _description(relation)
-        yield lsn, data
+    for part in transaction.changes.messages():
+        relations = [part[2]] if isinstance(part, tuple) else [part.relations[table] for _, table in part.tables()]
+        for relation in relations:
+            if relation is not None and known.get(relation.relation_id) is not relation:
+                known[relation.relation_id] = relation
+                yield from _description(relation)
+        yield part[:2] if isinstance(part, tuple) else part.block
     end_lsn = transaction.end_lsn
     yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=moment).build()
 

@@ -1,7 +1,8 @@
 """The changes of one transaction that has not ended: in memory, and on disk once all of them together are too many.
 
 A transaction may be larger than memory, and nobody knows before its end whether it will hold. So its changes are kept
-in a log that is appended to, cut back where a subtransaction is rolled back, and read once it is known to hold.
+in a log that is appended to, cut back where a subtransaction is rolled back, and read once it is known to hold: each
+as an object, or many rows together as the bytes that they are.
 """
 
 from __future__ import annotations
@@ -11,16 +12,19 @@ import tempfile
 import weakref
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from io import FileIO
 from struct import Struct
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
-from logicalrep import Lsn, v1, v2
+from logicalrep import Lsn, Oid, v1, v2
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Message, Truncate, Update
 from logicalrep_pipeline.changes import Change, ChangeMessage
 from logicalrep_pipeline.relations import Relation
+
+if TYPE_CHECKING:
+    from logicalrep_pipeline.row_runs import RowRun
 
 DEFAULT_MEMORY_LIMIT = 64 << 20
 """How many bytes of memory the changes of all open transactions may take together."""
@@ -48,9 +52,11 @@ class ChangeLog:
         "__weakref__",
         "_block_firsts",
         "_block_offsets",
+        "_block_relations",
         "_close",
         "_end",
         "_file",
+        "_length",
         "_on_disk",
         "_relation_numbers",
         "_relations",
@@ -64,19 +70,22 @@ class ChangeLog:
         """An estimate of the memory that its changes take, in bytes."""
         self.closed = False
         """Whether its changes are gone."""
-        self._tail: list[Change] = []
+        self._length = 0
+        self._tail: list[Change | RowRun] = []
         self._on_disk = 0
         self._file: FileIO | None = None
         self._end = 0
         self._block_firsts = array("Q")
         self._block_offsets = array("Q")
+        # Of a block that is a run of rows its Relations; None for a block of records.
+        self._block_relations: list[Mapping[Oid, Relation] | None] = []
         self._relations: list[Relation] = []
         self._relation_numbers: dict[int, int] = {}
         self._close: weakref.finalize[[], ChangeLog] | None = None
 
     def __len__(self) -> int:
         """How many changes there are."""
-        return self._on_disk + len(self._tail)
+        return self._length
 
     @property
     def spilled(self) -> int:
@@ -85,20 +94,31 @@ class ChangeLog:
 
     def append(self, change: Change) -> int:
         """Add a change, whose ordinal is the log's length; returns by how much `memory` grew."""
-        self._tail.append(change)
-        cost = _cost(change.message)
+        return self._append(change)
+
+    def extend(self, rows: RowRun) -> int:
+        """Add rows; returns by how much `memory` grew."""
+        return self._append(rows)
+
+    def _append(self, part: Change | RowRun) -> int:
+        self._tail.append(part)
+        self._length += _count(part)
+        cost = _cost(part)
         self.memory += cost
         return cost
 
     def truncate(self, length: int) -> int:
         """Drop all changes but the first `length`; returns by how much `memory` shrank."""
-        kept = max(length - self._on_disk, 0)
-        freed = sum(_cost(change.message) for change in self._tail[kept:])
-        del self._tail[kept:]
-        self.memory -= freed
+        before = self.memory
+        while self._tail and self._length > length:
+            part = self._tail.pop()
+            self.memory -= _cost(part)
+            self._length -= _count(part)
+            if self._length < length and not isinstance(part, Change):
+                self.extend(part[: length - self._length])
         if length < self._on_disk:
             self._truncate_file(length)
-        return freed
+        return before - self.memory
 
     def spill(self, directory: str | os.PathLike[str] | None = None) -> None:
         """Write to disk what is in memory.
@@ -108,20 +128,16 @@ class ChangeLog:
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0, prefix="logicalrep-", dir=directory)  # noqa: SIM115
             self._close = weakref.finalize(self, self._file.close)
+        self._tail = [piece for part in self._tail for piece in _pieces(part)]
         while self._tail:
-            block = bytearray()
-            count = 0
-            for change in self._tail:
-                block += self._record(change)
-                count += 1
-                if len(block) >= _BLOCK:
-                    break
+            block, relations, count = self._next_block()
             _write(self._file, self._end, block)
             self._block_firsts.append(self._on_disk)
             self._block_offsets.append(self._end)
+            self._block_relations.append(relations)
             self._end += len(block)
-            self._on_disk += count
-            self.memory -= sum(_cost(change.message) for change in self._tail[:count])
+            self._on_disk += sum(map(_count, self._tail[:count]))
+            self.memory -= sum(map(_cost, self._tail[:count]))
             del self._tail[:count]
 
     def close(self) -> None:
@@ -141,17 +157,46 @@ class ChangeLog:
                 ordinal += 1
         if self.closed:
             raise ValueError("the changes of a closed transaction are gone")
-        yield from self._tail
+        ordinal = self._on_disk
+        for part in self._tail:
+            if isinstance(part, Change):
+                yield part
+            else:
+                for number, (lsn, message, relation) in enumerate(_parsed(part), ordinal):
+                    yield Change(number, lsn, message, relation)
+            ordinal += _count(part)
 
-    def messages(self) -> Iterator[tuple[Lsn, bytes, Relation | None]]:
-        """The changes as messages of version 1, each with its position and Relation; ValueError as `__iter__`."""
-        for index in range(len(self._block_firsts)):
+    def messages(self) -> Iterator[tuple[Lsn, bytes, Relation | None] | RowRun]:
+        """The changes as messages of version 1, each with its position and Relation, and as runs of rows.
+
+        ValueError as `__iter__`.
+        """
+        for index, relations in enumerate(self._block_relations):
+            if relations is not None:
+                yield self._read_rows(index, relations)
+                continue
             for lsn, form, number, data in self._records(index):
                 yield lsn, _in_version_1(form, data), self._relations[number - 1] if number else None
         if self.closed:
             raise ValueError("the changes of a closed transaction are gone")
-        for change in self._tail:
-            yield change.lsn, _in_version_1(_form(change.message), change.message.build()), change.relation
+        for part in self._tail:
+            if isinstance(part, Change):
+                yield part.lsn, _in_version_1(_form(part.message), part.message.build()), part.relation
+            else:
+                yield part
+
+    def _next_block(self) -> tuple[Any, Mapping[Oid, Relation] | None, int]:
+        """What is to be written next: the bytes, the Relations if it is a run of rows, and of how many parts it is."""
+        first = self._tail[0]
+        if not isinstance(first, Change):
+            return first.dump(), first.relations, 1
+        block, count = bytearray(), 0
+        for part in self._tail:
+            if not isinstance(part, Change) or len(block) >= _BLOCK:
+                break
+            block += self._record(part)
+            count += 1
+        return block, None, count
 
     def _record(self, change: Change) -> bytes:
         data = change.message.build()
@@ -167,16 +212,28 @@ class ChangeLog:
         return number
 
     def _read_block(self, index: int) -> Iterator[tuple[Lsn, ChangeMessage, Relation | None]]:
+        relations = self._block_relations[index]
+        if relations is not None:
+            yield from _parsed(self._read_rows(index, relations))
+            return
         for lsn, form, number, data in self._records(index):
             parsed = v1.parse(data) if form == _VERSION_1 else v2.parse(data, streaming=form == _STREAMED)
             yield lsn, cast(ChangeMessage, parsed), self._relations[number - 1] if number else None
 
-    def _records(self, index: int) -> Iterator[tuple[Lsn, int, int, bytes]]:
+    def _read_rows(self, index: int, relations: Mapping[Oid, Relation]) -> RowRun:
+        from logicalrep_pipeline.row_runs import RowRun
+
+        return RowRun.load(self._bytes(index), relations)
+
+    def _bytes(self, index: int) -> bytes:
         if self.closed or self._file is None:
             raise ValueError("the changes of a closed transaction are gone")
         start = self._block_offsets[index]
         end = self._block_offsets[index + 1] if index + 1 < len(self._block_offsets) else self._end
-        block = _read(self._file, start, end - start)
+        return _read(self._file, start, end - start)
+
+    def _records(self, index: int) -> Iterator[tuple[Lsn, int, int, bytes]]:
+        block = self._bytes(index)
         offset = 0
         while offset < len(block):
             length, form, lsn, number = _RECORD.unpack_from(block, offset)
@@ -187,15 +244,22 @@ class ChangeLog:
     def _truncate_file(self, length: int) -> None:
         """Cut the file before change number `length`: within the block that has it, and drop the blocks that follow."""
         index = bisect_right(self._block_firsts, length) - 1
-        offset = self._block_offsets[index]
-        for _, (*_, data) in zip(range(length - self._block_firsts[index]), self._records(index), strict=False):
-            offset += _RECORD.size + len(data)
-        first_dropped = index if offset == self._block_offsets[index] else index + 1
+        count, offset = length - self._block_firsts[index], self._block_offsets[index]
+        relations = self._block_relations[index]
+        assert self._file is not None
+        if count and relations is not None:
+            block = self._read_rows(index, relations)[:count].dump()
+            _write(self._file, offset, block)
+            offset += len(block)
+        elif count:
+            for _, (*_, data) in zip(range(count), self._records(index), strict=False):
+                offset += _RECORD.size + len(data)
+        first_dropped = index + 1 if count else index
         del self._block_firsts[first_dropped:]
         del self._block_offsets[first_dropped:]
-        self._on_disk = length
+        del self._block_relations[first_dropped:]
+        self._on_disk = self._length = length
         self._end = offset
-        assert self._file is not None
         self._file.truncate(offset)
 
 
@@ -218,6 +282,14 @@ class SpillArea:
     def append(self, log: ChangeLog, change: Change) -> None:
         """Add a change to a log; OSError where it was to be written to disk and could not."""
         self.memory += log.append(change)
+        self._make_room()
+
+    def extend(self, log: ChangeLog, rows: RowRun) -> None:
+        """Add rows to a log; OSError as `append`."""
+        self.memory += log.extend(rows)
+        self._make_room()
+
+    def _make_room(self) -> None:
         while self.memory > self._limit:
             largest = max(self._logs, key=lambda candidate: candidate.memory)
             if not largest.memory:
@@ -259,7 +331,7 @@ def _in_version_1(form: int, data: bytes) -> bytes:
     return data[:1] + data[5:] if form == _STREAMED else data
 
 
-def _write(file: FileIO, offset: int, data: bytearray) -> None:
+def _write(file: FileIO, offset: int, data: Any) -> None:
     file.seek(offset)
     rest = memoryview(data)
     while rest:
@@ -278,8 +350,28 @@ def _read(file: FileIO, offset: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _cost(message: ChangeMessage) -> int:
+def _parsed(rows: RowRun) -> Iterator[tuple[Lsn, ChangeMessage, Relation]]:
+    for lsn, data, relation in rows:
+        yield lsn, cast(ChangeMessage, v1.parse(data)), relation
+
+
+def _count(part: Change | RowRun) -> int:
+    return 1 if isinstance(part, Change) else len(part)
+
+
+def _pieces(part: Change | RowRun) -> Iterator[Change | RowRun]:
+    """The same, none of it much longer than a block."""
+    if isinstance(part, Change):
+        yield part
+    else:
+        yield from part.pieces(_BLOCK)
+
+
+def _cost(part: Change | RowRun) -> int:
     """About how much memory a change takes: its objects, each value's object and reference, and the bytes."""
+    if not isinstance(part, Change):
+        return part.memory
+    message = part.message
     if isinstance(message, Insert):
         return 400 + _row_cost(message.new)
     if isinstance(message, Update):

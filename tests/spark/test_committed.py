@@ -123,6 +123,7 @@ def outcome(messages: Messages, decoder: Decoder, size: int, **options: Any) -> 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_blocks_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_intake, "_FEWEST", fewest)
+    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", fewest)
     messages, session = opened(path)
     expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False)
     for size, options in ((7, {}), (1000, {"memory_limit": "2k"}), (100_000, {"rows_per_record_batch": "7"})):
@@ -136,6 +137,7 @@ def test_blocks_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytes
 @pytest.mark.corpus
 def test_blocks_and_events_are_equal_over_the_whole_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
     for path in collected():
         with Capture.open(path) as capture:
             session, messages = capture.session, list(capture)
@@ -149,6 +151,7 @@ def test_blocks_and_events_are_equal_over_the_whole_collection(monkeypatch: pyte
 )
 def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
     messages, session = capture(pattern)
     last = {}
     with Assembler() as assembler:
@@ -187,6 +190,7 @@ def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
 def test_a_connection_that_breaks_anywhere(relative: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was handed on does not come again, and what was half received does."""
     monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
     server = CapturedServer(find(relative))
     messages = list(server.send(0))
     whole, _ = outcome(messages, server.decoder(), 1000, in_blocks=False)
@@ -245,6 +249,7 @@ def test_a_stream_that_knows_an_older_form_of_a_table_commits_after_a_newer_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(block_intake, "_FEWEST", 1)
+    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
     messages = [
         *built(begin(1, 100), relation("id", "old"), insert("1", "a"), commit(100)),
         *built(start(7, first=True), streamed_relation(7, "id", "old"), streamed_insert(7, "2", "b"), STOP),

@@ -15,10 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logicalrep import Lsn
+from logicalrep import Lsn, v1
+from logicalrep.columnar import Session
 from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.changes import Change
+from logicalrep_pipeline.blocks import block_of
+from logicalrep_pipeline.changes import Change, ChangeMessage
 from logicalrep_pipeline.relations import Relation, Relations
+from logicalrep_pipeline.row_runs import RowRun, rows_from
 from logicalrep_pipeline.spill import ChangeLog, SpillArea
 from logicalrep_pipeline.transactions import Transaction
 from tests.transactions import wire
@@ -60,13 +63,28 @@ def told(log: ChangeLog) -> list[tuple[int, int, object, Relation | None]]:
     return [(each.ordinal, each.lsn, each.message, each.relation) for each in log]
 
 
+def run_of(count: int, first: int, table: Relation | None) -> RowRun:
+    """Rows of a stream, whose LSNs count from a number on."""
+    messages = [(number, wire.streamed_insert(7, str(number), "").build()) for number in range(first, first + count)]
+    rows = rows_from(block_of(messages), 0, Session(version=2, streaming=True))
+    assert rows is not None
+    return rows.bound(lambda _: table)
+
+
+def v1_bytes(message: ChangeMessage) -> bytes:
+    """A message as it is outside of streams."""
+    data = message.build()
+    return data[:1] + data[5:] if getattr(message, "xid", None) is not None else data
+
+
 Steps = list[tuple[str, int]]
 
 
 @settings(deadline=None)
 @given(
     steps=st.lists(
-        st.tuples(st.sampled_from(["append", "append", "spill", "truncate"]), st.integers(0, 60)), max_size=30
+        st.tuples(st.sampled_from(["append", "extend", "append", "extend", "spill", "truncate"]), st.integers(0, 60)),
+        max_size=30,
     ),
     block=st.sampled_from([1, 100, 1 << 20]),
 )
@@ -83,13 +101,24 @@ def test_a_log_is_a_list_that_is_cut_and_spilled_at_any_place(steps: Steps, bloc
                 for _ in range(number):
                     expected.append(change(len(expected), table))
                     log.append(expected[-1])
+            elif kind == "extend" and number:
+                rows = run_of(number, len(expected), table)
+                for lsn, data, _ in rows:
+                    row = v1.parse(data)
+                    assert isinstance(row, v1.Insert)
+                    expected.append(Change(len(expected), lsn, row, table))
+                log.extend(rows)
             elif kind == "spill":
                 log.spill()
                 assert log.memory == 0
-            else:
+            elif kind == "truncate":
                 del expected[number:]
                 log.truncate(min(number, len(log)))
             assert len(log) == len(expected)
+        found: list[tuple[Lsn, bytes, Relation | None]] = []
+        for part in log.messages():
+            found += [part] if isinstance(part, tuple) else part
+        assert found == [(each.lsn, v1_bytes(each.message), each.relation) for each in expected]
         assert told(log) == [(each.ordinal, each.lsn, each.message, each.relation) for each in expected]
         assert told(log) == told(log)
         log.truncate(0)

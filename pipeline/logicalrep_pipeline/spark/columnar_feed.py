@@ -15,7 +15,7 @@ import pyarrow as pa
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
 from logicalrep.columnar import Session, WalkedBatch, walk_batch
 from logicalrep.columnar.walked import address, room
-from logicalrep_pipeline.blocks import Block
+from logicalrep_pipeline.blocks import ROW_CHANGE, Block
 from logicalrep_pipeline.changes import Change
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation, Relations
@@ -24,7 +24,7 @@ from logicalrep_pipeline.spark.feed import EPOCH, FeedBuilder, Reads, Texts
 from logicalrep_pipeline.spark.maps import Maps, Names, Tables, Wanted, addresses
 from logicalrep_pipeline.spark.row_kernels import fill
 from logicalrep_pipeline.spark.run_kernels import number_tables
-from logicalrep_pipeline.spark.runs import ROW_CHANGE, M, R, Run, Runs, T, Y
+from logicalrep_pipeline.spark.runs import M, R, Run, Runs, T, Y
 from logicalrep_pipeline.spill import ChangeLog
 from logicalrep_pipeline.transactions import NonTransactionalMessage, Transaction
 

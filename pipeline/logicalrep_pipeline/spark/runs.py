@@ -11,13 +11,11 @@ import pyarrow as pa
 from logicalrep import TransactionId, v1
 from logicalrep.columnar import Session, WalkedBatch, walk_batch
 from logicalrep.columnar.walked import address
-from logicalrep_pipeline.blocks import KNOWN, Block, of_tags
+from logicalrep_pipeline.blocks import KNOWN, Block
 from logicalrep_pipeline.errors import TransactionError
 
 B, C, I, U, D, T, M, R, Y, O = b"BCIUDTMRYO"  # noqa: E741
 
-
-ROW_CHANGE = of_tags(b"IUD")
 _EVERYTHING = (1 << 64) - 1
 
 

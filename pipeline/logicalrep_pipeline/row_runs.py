@@ -1,0 +1,146 @@
+"""Row changes that came one after another within a transaction, kept as the bytes that they are.
+
+Of a transaction that is sent while it runs, or held until it is decided, nearly all is rows. An assembler has to know
+of each its table, its subtransaction and how many values it has; nobody looks at the values before the transaction is
+known to hold. Needs `logicalrep[arrow]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep import Lsn, Oid, TransactionId
+from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, walk_batch
+from logicalrep_pipeline.blocks import ROW_CHANGE, Block, copied
+from logicalrep_pipeline.relations import Relation
+
+_DELETE = ord("D")
+_SCHEMA = pa.schema({"lsn": pa.int64(), "relation_id": pa.int64(), "message": pa.binary()})
+_XID = slice(1, 5)
+"""Where the xid stands that messages have in streamed transactions only: behind the tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowRun:
+    """Insert, Update and Delete messages, of version 1."""
+
+    block: Block
+    relation_ids: NDArray[np.int64]
+    """For each the OID of its table."""
+    relations: Mapping[Oid, Relation]
+    """What the tables were described as when they came."""
+
+    def __len__(self) -> int:
+        return len(self.block)
+
+    def __iter__(self) -> Iterator[tuple[Lsn, bytes, Relation]]:
+        """Each message with its position and its Relation."""
+        for (lsn, data), relation_id in zip(self.block, self.relation_ids.tolist(), strict=True):
+            yield Lsn(lsn), data, self.relations[relation_id]
+
+    def __getitem__(self, part: slice) -> RowRun:
+        return RowRun(self.block[part], self.relation_ids[part], self.relations)
+
+    @property
+    def memory(self) -> int:
+        """How much memory it takes, in bytes."""
+        arrays = self.block.lsns, self.block.tags, self.relation_ids
+        return self.block.size + 4 * len(self) + sum(array.nbytes for array in arrays)
+
+    def tables(self) -> list[tuple[int, Oid]]:
+        """The tables, each with the number of its first row, by which they are ordered."""
+        relation_ids, firsts = np.unique(self.relation_ids, return_index=True)
+        return sorted(zip(firsts.tolist(), map(Oid, relation_ids.tolist()), strict=True))
+
+    def pieces(self, size: int) -> Iterator[RowRun]:
+        """The same rows in runs of so many bytes, more where a single row has."""
+        ends = self.block.ends
+        start = 0
+        while start < len(self):
+            before = ends[start - 1] if start else 0
+            stop = max(int(np.searchsorted(ends, before + size, "right")), start + 1)
+            yield self[start:stop]
+            start = stop
+
+    def dump(self) -> Any:
+        """All but the Relations, as a buffer."""
+        arrays = [pa.array(self.block.lsns), pa.array(self.relation_ids), self.block.messages]
+        return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA).serialize()
+
+    @classmethod
+    def load(cls, data: bytes, relations: Mapping[Oid, Relation]) -> RowRun:
+        """What was dumped, with its Relations."""
+        lsns, relation_ids, messages = pa.ipc.read_record_batch(pa.py_buffer(data), _SCHEMA).columns
+        return cls(Block.of(lsns.to_numpy(), messages), relation_ids.to_numpy(), relations)
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedRows:
+    """Row messages that have yet to be bound to their Relations; an array has an item for each."""
+
+    block: Block
+    relation_ids: NDArray[np.int64]
+    """The OID of its table."""
+    widths: NDArray[np.int64]
+    """How many values its rows have."""
+    xids: NDArray[np.int64] | None
+    """The subtransaction that it is of; None where they are not streamed."""
+
+    def bound(self, find: Callable[[Oid], Relation | None]) -> RowRun:
+        """The same rows, bound to their Relations, up to one that has none, or not as many values as it has columns."""
+        tables, table_of = np.unique(self.relation_ids, return_inverse=True)
+        found = {Oid(relation_id): find(Oid(relation_id)) for relation_id in tables.tolist()}
+        columns = np.array([-1 if relation is None else len(relation.columns) for relation in found.values()])
+        relations = {relation_id: relation for relation_id, relation in found.items() if relation is not None}
+        count = _leading(columns[table_of] == self.widths)
+        return RowRun(self.block[:count], self.relation_ids[:count], relations)
+
+    def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
+        """Of so many rows those that are not of the subtransaction of the one before: their numbers and xids."""
+        if self.xids is not None:
+            for first in np.flatnonzero(np.diff(self.xids[:count], prepend=-1)).tolist():
+                yield first, TransactionId(self.xids[first])
+
+
+def rows_from(block: Block, at: int, session: Session) -> ArrivedRows | None:
+    """The rows of a block that come one after another from a message on, up to one that is not as it should be.
+
+    None where the first is not: to parse it says what is wrong.
+    """
+    part = block[at : at + _leading(ROW_CHANGE.take(block.tags[at:]))]
+    try:
+        walk = walk_batch(part.messages, session)
+    except RowDecodeError as error:
+        return rows_from(block[: at + error.row], at, session) if error.row else None
+    widths, old_widths = _widths(walk, "new"), _widths(walk, "old")
+    np.copyto(widths, old_widths, where=part.tags == _DELETE)
+    even = _leading((old_widths == widths) | (_fixed(walk, "old_kind") == 0))
+    if not even:
+        return None
+    rows = copied(part[:even], without=_XID) if session.streaming else copied(part[:even])
+    xids = _fixed(walk, "xid") if session.streaming else None
+    return ArrivedRows(rows, _fixed(walk, "relation_id")[:even], widths[:even], xids)
+
+
+def _leading(are: NDArray[np.bool_]) -> int:
+    """How many there are before the first that is not."""
+    others = np.flatnonzero(~are)
+    return int(others[0]) if len(others) else len(are)
+
+
+def _fixed(walk: WalkedBatch, name: str) -> NDArray[np.int64]:
+    """A field's integers; 0 where a message has it not."""
+    values = walk.walked.fixed.get(walk.numbers[name])
+    return np.zeros(walk.walked.count, np.int64) if values is None else values.astype(np.int64)
+
+
+def _widths(walk: WalkedBatch, name: str) -> NDArray[np.int64]:
+    """How many values each message has there."""
+    cells = walk.walked.cells.get(walk.numbers[name])
+    return np.zeros(walk.walked.count, np.int64) if cells is None else np.diff(cells.offsets).astype(np.int64)

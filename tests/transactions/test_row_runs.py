@@ -1,0 +1,142 @@
+"""Rows that are kept together are what the rows are one by one, up to the first that cannot come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from logicalrep import DecodeError, Decoder, TransactionId, v1, v2
+from logicalrep.columnar import Session
+from logicalrep.versions import AnyMessage
+from logicalrep_pipeline import blocks
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.block_intake import BlockIntake
+from logicalrep_pipeline.blocks import Block, block_of
+from logicalrep_pipeline.errors import TransactionError
+from logicalrep_pipeline.intake import Intake
+from logicalrep_pipeline.relations import Relation, Relations
+from logicalrep_pipeline.row_runs import rows_from
+from tests.transactions.wire import (
+    TABLE,
+    begin,
+    insert,
+    relation,
+    row,
+    start,
+    streamed_insert,
+    streamed_relation,
+)
+
+STREAM = Session(version=2, streaming=True)
+
+
+@pytest.fixture(autouse=True, params=["numba", "numpy"])
+def _backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    blocks._kernel.cache_clear()
+    monkeypatch.setattr(blocks, "default_backend", lambda: request.param)
+    yield
+    blocks._kernel.cache_clear()
+
+
+def table(*names: str) -> Relation:
+    relations = Relations()
+    relations.describe(relation(*names), None)
+    found = relations.find(TABLE, None)
+    assert found is not None
+    return found
+
+
+def of(*messages: AnyMessage | bytes) -> Block:
+    """A block of these, whose LSNs count from 1."""
+    return block_of([(lsn, data if isinstance(data, bytes) else data.build()) for lsn, data in enumerate(messages, 1)])
+
+
+def test_rows_lose_their_xid_and_nothing_else() -> None:
+    block = of(start(7, first=True), *(streamed_insert(xid, str(xid), "v" * xid) for xid in (7, 7, 9, 8, 8)))
+    rows = rows_from(block, 1, STREAM)
+    assert rows is not None
+    known = table("id", "v")
+    expected = [(lsn, insert(str(xid), "v" * xid).build(), known) for lsn, xid in enumerate((7, 7, 9, 8, 8), 2)]
+    assert list(rows.bound(lambda _: known)) == expected
+    assert list(rows.bound(lambda _: known)[2:4]) == expected[2:4]
+    assert list(rows.subtransactions(5)) == [(0, 7), (2, 9), (3, 8)]
+    assert list(rows.subtransactions(3)) == [(0, 7), (2, 9)]
+    assert rows.bound(lambda _: known).memory > sum(len(data) for _, data, _ in expected)
+
+
+def test_rows_outside_of_streams_are_as_they_came() -> None:
+    messages: list[AnyMessage] = [
+        insert("1", oid=20),
+        insert("2", oid=10),
+        v1.Delete(relation_id=TABLE, old_kind="K", old=row("1")),
+        insert("3", oid=20),
+    ]
+    rows = rows_from(of(*messages, begin(1, 1), insert("4")), 0, Session(version=1))
+    assert rows is not None
+    assert [data for _, data in rows.block] == [message.build() for message in messages]
+    assert list(rows.subtransactions(4)) == []
+    known = table("id")
+    assert rows.bound(lambda _: known).tables() == [(0, 20), (1, 10), (2, TABLE)]
+
+
+def test_pieces_have_so_many_bytes_or_one_row() -> None:
+    arrived = rows_from(of(*(insert("x" * size) for size in (1, 2, 500, 3, 4, 5))), 0, Session(version=1))
+    assert arrived is not None
+    rows = arrived.bound(lambda _: table("id"))
+    for size in (1, 30, 60, 10_000):
+        pieces = list(rows.pieces(size))
+        assert [data for piece in pieces for _, data in piece.block] == [data for _, data in rows.block]
+        assert all(piece.block.size <= size or len(piece) == 1 for piece in pieces)
+    assert len(list(rows.pieces(10_000))) == 1
+
+
+@pytest.mark.parametrize("at", [0, 1, 5])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"I",
+        b"I\0\0\0\7\0\0",
+        streamed_insert(7, "1", "2").build()[:-1],
+        streamed_insert(7, "1", "2").build() + b"\0",
+        streamed_insert(7, "1"),
+        streamed_insert(7, "1", "2", "3"),
+        streamed_insert(7, "1", "2", oid=5),
+        v2.Update(xid=TransactionId(7), relation_id=TABLE, old_kind="K", old=row("1"), new=row("1", "2")),
+        v2.Update(xid=TransactionId(7), relation_id=TABLE, old_kind="O", old=row("1", "2"), new=row("1")),
+        v2.Delete(xid=TransactionId(7), relation_id=TABLE, old_kind="K", old=row("1", "2", "3")),
+    ],
+)
+def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | bytes, at: int) -> None:
+    """And those before it are taken."""
+    good = [streamed_insert(7, str(number), "v") for number in range(40)]
+    block = of(*good[:at], wrong, *good)
+    rows = rows_from(block, 0, STREAM)
+    known = table("id", "v")
+    fitting = 0 if rows is None else len(rows.bound(lambda oid: known if oid == TABLE else None))
+    assert fitting == at
+
+    def error(intake: Intake) -> tuple[type, str]:
+        intake.connect(Decoder(2))
+        list(intake.take(list(of(start(7, first=True), streamed_relation(7, "id", "v")))))
+        with pytest.raises((DecodeError, TransactionError)) as raised:
+            list(intake.take(list(block)))
+        return raised.type, str(raised.value)
+
+    with Assembler() as one_by_one, Assembler() as together:
+        assert error(BlockIntake(together, 1 << 20)) == error(Intake(one_by_one))
+        assert len(together._streams[TransactionId(7)].log) == at
+
+
+def test_the_rows_of_updates_and_deletes_are_counted() -> None:
+    known = table("id", "v")
+    messages: list[AnyMessage] = [
+        v1.Update(relation_id=TABLE, old_kind=None, old=None, new=row("1", "2")),
+        v1.Update(relation_id=TABLE, old_kind="K", old=row("1", None), new=row("2", "2")),
+        v1.Update(relation_id=TABLE, old_kind="O", old=row("1", "1"), new=row("2", "2")),
+        v1.Delete(relation_id=TABLE, old_kind="O", old=row("1", "1")),
+        v1.Delete(relation_id=TABLE, old_kind="K", old=row("1", None)),
+    ]
+    rows = rows_from(of(*messages), 0, Session(version=1))
+    assert rows is not None
+    assert len(rows.bound(lambda _: known)) == len(messages)
