@@ -94,7 +94,10 @@ class BlockIntake(Intake):
             super().keepalive(lsn)
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | WholeTransactions]:
-        block = block_of(messages)
+        yield from self.take_block(block_of(messages))
+
+    def take_block(self, block: Block) -> Iterator[Event | WholeTransactions]:
+        """As `take`."""
         at = 0
         while at < len(block):
             if self._is_outside:

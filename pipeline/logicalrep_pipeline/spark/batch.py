@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep_pipeline.captures import Capture
+from logicalrep_pipeline.captures import Capture, Session
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.slots import the_slot
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
@@ -56,7 +56,14 @@ class BatchReader(PromptReader, DataSourceReader):
 
     def _read_capture(self, path: Path) -> Iterator[Any]:
         with Capture.open(path) as capture:
-            decoder = capture.session.decoder()
+            session = capture.session
+            if not session.header:
+                session = Session(
+                    protocol_version=self._options.protocol_version or session.protocol_version,
+                    parallel=self._options.streaming == "parallel",
+                    two_phase=self._options.two_phase,
+                )
+            decoder = session.decoder()
             yield from record_batches(capture.blocks(), decoder, self._options, self._schema, is_capture=True)
 
 

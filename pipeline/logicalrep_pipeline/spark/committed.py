@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql.types import StructType
 
@@ -15,10 +14,9 @@ from logicalrep import Decoder, Lsn
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
 from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.spark.chunks import Chunks
+from logicalrep_pipeline.spark.builders import builder_for, columnar, of_whole, reads_in_columns
 from logicalrep_pipeline.spark.feed import batches, signed
 from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.reading import builder_for, columnar, parts, reads_in_columns
 from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
 
 
@@ -75,20 +73,9 @@ class Committing:
         if self._columnar is None:
             # Not before it is needed: to have compiled code takes memory, and a moment.
             self._columnar = columnar(Decoder(1), self._options, self._schema, None, None)
-        rows = self._options.rows_per_record_batch
-        for chunk in Chunks(iter(transactions.blocks), rows, None):
-            for batch in parts(self._columnar.batches(chunk), rows):
-                yield batch if transactions.gid is None else _named(batch, transactions.gid)
+        yield from of_whole(transactions, self._columnar, self._options.rows_per_record_batch)
 
     def _row_by_row(self, event: Event, sizes: NDArray[np.int64]) -> Iterator[Any]:
         for batch in batches((event,), self._builder, rows=self._options.rows_per_record_batch):
             sizes[0] += batch.nbytes
             yield batch
-
-
-def _named(batch: Any, gid: str) -> Any:
-    """The rows with the name of the prepared transaction; typed tables have no column for it."""
-    place = batch.schema.get_field_index("gid")
-    if place < 0:
-        return batch
-    return batch.set_column(place, batch.schema.field(place), pa.repeat(pa.scalar(gid, pa.string()), batch.num_rows))

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from itertools import chain, groupby
+from typing import Any, cast
 
 from pyspark.sql.types import StructType
 
 from logicalrep import Decoder, Lsn
-from logicalrep.columnar import Session, default_backend
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.blocks import Block
-from logicalrep_pipeline.change_feed import events as assembled
+from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
+from logicalrep_pipeline.blocks import Block, blocks_of
+from logicalrep_pipeline.change_feed import events as assembled_events
 from logicalrep_pipeline.positions import Position
+from logicalrep_pipeline.spark.builders import builder_for, columnar, of_whole, parts, reads_in_columns
 from logicalrep_pipeline.spark.chunks import Chunks
-from logicalrep_pipeline.spark.feed import Builder, FeedBuilder, batches
+from logicalrep_pipeline.spark.feed import batches
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.runs import UnsupportedError
-from logicalrep_pipeline.spark.schemas import arrow_schema
-from logicalrep_pipeline.spark.typed import TypedBuilder
 from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
-
-if TYPE_CHECKING:
-    from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
-    from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
 
 # A capture is there at once, so more of it is read in the same calls. A slot's first rows are not to wait for that.
 _RECORD_BATCHES_OF_A_CAPTURE = 3
@@ -43,19 +38,13 @@ def record_batches(
 ) -> Iterator[Any]:
     """Record batches of what committed at or after `start` and before `end`, of all where they are None.
 
-    In columns as long as that goes, row by row from there on. A capture may end within a transaction: one that does is
-    left out.
+    In columns as long as transactions come whole; from there on all is assembled, and a part read row by row. A capture
+    may end within a transaction: one that does is left out.
     """
     if reads_in_columns(options, decoder.encoding):
         yield from in_columns(blocks, decoder, options, schema, start, end, is_capture=is_capture)
     else:
         yield from row_by_row(chain.from_iterable(blocks), decoder, options, schema, start, end)
-
-
-def reads_in_columns(options: SourceOptions, encoding: str) -> bool:
-    """Whether whole transactions of a session can be read in columns."""
-    has_columns = options.table is not None or (options.values == "map" and not options.relations)
-    return has_columns and encoding == "utf-8" and default_backend() == "numba"
 
 
 def row_by_row(
@@ -69,7 +58,7 @@ def row_by_row(
     after = None if start is None else Position(delivered=start, acknowledged=start)
     with Assembler(after=after, memory_limit=options.memory_limit) as assembler:
         with_lsns = ((lsn_of(lsn), data) for lsn, data in messages)
-        events: Iterable[Event] = assembled(with_lsns, decoder, assembler)
+        events: Iterable[Event] = assembled_events(with_lsns, decoder, assembler)
         if end is not None:
             events = before(events, end)
         yield from batches(events, builder_for(options, schema, decoder.encoding), rows=options.rows_per_record_batch)
@@ -102,39 +91,27 @@ def in_columns(
     first = next(messages, None)
     if first is not None:
         left = chain(feed.preamble(), (first,), messages)
-        yield from row_by_row(left, decoder, options, schema, start, end)
+        if start is None and end is None:
+            yield from assembled(left, decoder, options, schema)
+        else:
+            yield from row_by_row(left, decoder, options, schema, start, end)
 
 
-def parts(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The same rows in record batches of so many at most, as a chunk may have more: of several, or old and new ones."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
-
-
-def columnar(
-    decoder: Decoder, options: SourceOptions, schema: StructType, start: Lsn | None, end: Lsn | None
-) -> ColumnarFeed | ColumnarTyped:
-    """What makes record batches of the chunks of a session; of what commits within the range, as `record_batches`."""
-    from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
-    from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
-
-    session = Session(
-        version=decoder.version, parallel=decoder.parallel, two_phase=decoder.two_phase, encoding=decoder.encoding
-    )
-    arrow = arrow_schema(schema)
-    if options.table is None:
-        return ColumnarFeed(arrow, options.reads, session, start=start, end=end)
-    return ColumnarTyped(schema, arrow, options.table, session, new_columns=options.new_columns, start=start, end=end)
-
-
-def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf-8") -> Builder:
-    """What makes the record batches of a stream or a read with these options."""
-    if options.table is not None:
-        return TypedBuilder(
-            schema, arrow_schema(schema), options.table, new_columns=options.new_columns, encoding=encoding
-        )
-    return FeedBuilder(arrow_schema(schema), options.reads, relations=options.relations, encoding=encoding)
+def assembled(
+    messages: Iterable[tuple[int, bytes]], decoder: Decoder, options: SourceOptions, schema: StructType
+) -> Iterator[Any]:
+    """As `record_batches`, of all, in columns where a transaction has enough to pay for them."""
+    builder, feed = builder_for(options, schema), columnar(Decoder(1), options, schema, None, None)
+    with Assembler(memory_limit=options.memory_limit) as assembler:
+        intake = BlockIntake(assembler, options.memory_limit)
+        intake.connect(decoder)
+        found = chain.from_iterable(intake.take_block(block) for block in blocks_of(messages))
+        for are_whole, group in groupby(found, lambda item: isinstance(item, WholeTransactions)):
+            if are_whole:
+                for transactions in cast(Iterator[WholeTransactions], group):
+                    yield from of_whole(transactions, feed, options.rows_per_record_batch)
+            else:
+                yield from batches(cast(Iterator[Event], group), builder, rows=options.rows_per_record_batch)
 
 
 def before(events: Iterable[Event], end: Lsn) -> Iterator[Event]:

@@ -1,0 +1,75 @@
+"""What makes record batches of committed changes with given options: in columns where that goes, else row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from logicalrep import Decoder, Lsn
+from logicalrep.columnar import Session, default_backend
+from logicalrep_pipeline.block_intake import WholeTransactions
+from logicalrep_pipeline.spark.chunks import Chunks
+from logicalrep_pipeline.spark.feed import Builder, FeedBuilder
+from logicalrep_pipeline.spark.options import SourceOptions
+from logicalrep_pipeline.spark.schemas import arrow_schema
+from logicalrep_pipeline.spark.typed import TypedBuilder
+
+if TYPE_CHECKING:
+    from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
+    from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
+
+
+def reads_in_columns(options: SourceOptions, encoding: str) -> bool:
+    """Whether whole transactions of a session can be read in columns."""
+    has_columns = options.table is not None or (options.values == "map" and not options.relations)
+    return has_columns and encoding == "utf-8" and default_backend() == "numba"
+
+
+def parts(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """The same rows in record batches of so many at most, as a chunk may have more: of several, or old and new ones."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
+def columnar(
+    decoder: Decoder, options: SourceOptions, schema: StructType, start: Lsn | None, end: Lsn | None
+) -> ColumnarFeed | ColumnarTyped:
+    """What makes record batches of the chunks of a session; of what commits within the range, as `record_batches`."""
+    from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
+    from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
+
+    session = Session(
+        version=decoder.version, parallel=decoder.parallel, two_phase=decoder.two_phase, encoding=decoder.encoding
+    )
+    arrow = arrow_schema(schema)
+    if options.table is None:
+        return ColumnarFeed(arrow, options.reads, session, start=start, end=end)
+    return ColumnarTyped(schema, arrow, options.table, session, new_columns=options.new_columns, start=start, end=end)
+
+
+def of_whole(transactions: WholeTransactions, feed: ColumnarFeed | ColumnarTyped, rows: int) -> Iterator[Any]:
+    """The record batches of whole transactions, of so many rows at most."""
+    for chunk in Chunks(iter(transactions.blocks), rows, None):
+        for batch in parts(feed.batches(chunk), rows):
+            yield batch if transactions.gid is None else _named(batch, transactions.gid)
+
+
+def _named(batch: Any, gid: str) -> Any:
+    """The rows with the name of the prepared transaction; typed tables have no column for it."""
+    place = batch.schema.get_field_index("gid")
+    if place < 0:
+        return batch
+    return batch.set_column(place, batch.schema.field(place), pa.repeat(pa.scalar(gid, pa.string()), batch.num_rows))
+
+
+def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf-8") -> Builder:
+    """What makes the record batches of a stream or a read with these options."""
+    if options.table is not None:
+        return TypedBuilder(
+            schema, arrow_schema(schema), options.table, new_columns=options.new_columns, encoding=encoding
+        )
+    return FeedBuilder(arrow_schema(schema), options.reads, relations=options.relations, encoding=encoding)

@@ -1,0 +1,51 @@
+"""Captures that do not say how their session was set up are read as the options say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+import pytest
+
+from logicalrep import DecodeError
+from logicalrep_pipeline.captures import Capture
+from logicalrep_pipeline.spark import feed_schema
+from logicalrep_pipeline.spark.batch import BatchReader
+from logicalrep_pipeline.spark.options import read_options
+
+pytestmark = pytest.mark.spark
+CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v4*.walsender.jsonl.gz"))
+_FRAME = Struct(">QI")
+
+
+def rows(path: Path, **options: str) -> list[dict[str, Any]]:
+    reader = BatchReader(read_options({"path": str(path), **options}), feed_schema())
+    [partition] = reader.partitions()
+    return [row for batch in reader.read(partition) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_frames_are_read_as_the_options_say(path: Path, tmp_path: Path) -> None:
+    with Capture.open(path) as capture:
+        session = capture.session
+        frames = tmp_path / "frames.bin"
+        frames.write_bytes(b"".join(_FRAME.pack(lsn, len(data)) + data for lsn, data in capture))
+    options = {"protocol_version": "4", "two_phase": str(session.two_phase).lower()}
+    if session.parallel:
+        options["streaming"] = "parallel"
+    expected = rows(path)
+    assert expected
+    assert rows(frames, **options) == expected
+    # What a file says counts, whatever the options say.
+    assert rows(path, protocol_version="1") == expected
+
+
+def test_a_session_that_was_another_one_is_an_error(tmp_path: Path) -> None:
+    path = next(path for path in CAPTURES if path.match("pg16/stream/*"))
+    frames = tmp_path / "frames.bin"
+    with Capture.open(path) as capture:
+        assert capture.session.parallel
+        frames.write_bytes(b"".join(_FRAME.pack(lsn, len(data)) + data for lsn, data in capture))
+    with pytest.raises(DecodeError, match="Stream Abort"):
+        rows(frames)
