@@ -70,7 +70,7 @@ class Receiver:
         return self._replication.timeline
 
     def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
-        """The end of the batch that begins at `start`, and whether it has rows; with none, how far all is received."""
+        """The end of the batch that begins at `start`, how far all is received at most; and whether it has rows."""
         with self._changed:
             self._check()
             first = bisect_left(self._ends, start + 1)
@@ -83,7 +83,11 @@ class Receiver:
                 last = min(last, bisect_left(self._rows, rows_before + limits.changes + 1) - 1)
             if limits.bytes is not None:
                 last = min(last, bisect_left(self._bytes, bytes_before + limits.bytes + 1) - 1)
-            return Lsn(self._ends[max(last, first)]), True
+            last = max(last, first)
+            if last == len(self._ends) - 1:
+                # What follows has no rows: no batch is to be made for that alone.
+                return max(self._position, Lsn(self._ends[last])), True
+            return Lsn(self._ends[last]), True
 
     def segments(self, start: Lsn, end: Lsn) -> list[Segment]:
         """The segments of a batch; waits until all of it is received."""

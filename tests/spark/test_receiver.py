@@ -1,0 +1,51 @@
+"""Where batches end, of what a receiver has received."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+
+import pytest
+
+from logicalrep import Lsn
+from logicalrep_pipeline.spark.admission import Limits
+from logicalrep_pipeline.spark.receiver import Receiver
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def receiver() -> Receiver:
+    """One that has received transactions that end at 100, 200 and 300, of ten rows each, and all there is up to 350."""
+    receiver = Receiver.__new__(Receiver)
+    receiver._changed, receiver._error, receiver._thread = threading.Condition(), None, threading.current_thread()
+    receiver._ends, receiver._rows, receiver._bytes = (
+        array("Q", [100, 200, 300]),
+        array("Q", [10, 20, 30]),
+        array("Q", [1, 2, 3]),
+    )
+    receiver._position = Lsn(350)
+    return receiver
+
+
+@pytest.mark.parametrize(
+    ("start", "changes", "end", "has_rows"),
+    [
+        (50, None, 350, True),
+        (50, 30, 350, True),
+        (50, 29, 200, True),
+        (50, 5, 100, True),
+        (200, 5, 350, True),
+        (300, None, 350, False),
+        (400, None, 400, False),
+    ],
+)
+def test_a_batch_with_the_last_rows_ends_where_all_is_received(
+    receiver: Receiver, start: int, changes: int | None, end: int, has_rows: bool
+) -> None:
+    assert receiver.end_after(Lsn(start), Limits(changes, None)) == (end, has_rows)
+
+
+def test_a_transaction_of_which_the_position_is_yet_to_be_told(receiver: Receiver) -> None:
+    receiver._position = Lsn(250)
+    assert receiver.end_after(Lsn(50), Limits(None, None)) == (300, True)
