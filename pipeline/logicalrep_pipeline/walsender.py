@@ -78,8 +78,8 @@ class Walsender:
             options: pgoutput's options.
             position: what the reader has. The server starts from the slot's own position if that is later, and does
                 not say so; here that is a LostPositionError.
-            reached: how far the reader came before, which may be further; that the server's WAL did not come by there
-                is a LostPositionError too.
+            reached: how far the reader came before, which may be further. Where the server's WAL did not come by there,
+                that is a LostPositionError too.
             status_interval: how often to report to the server at least, in seconds.
             patience: how long to wait for another process to let go of the slot, in seconds.
         """
