@@ -172,7 +172,7 @@ class Assembler:
         if block.kept:
             for index, relation_id in rows.tables():
                 block.use(rows.relations[relation_id], first + index)
-            self._area.extend(block.log, rows)
+            self._area.append(block.log, rows)
         return len(rows)
 
     def keepalive(self, lsn: Lsn) -> None:

@@ -1,10 +1,10 @@
 """Committed transactions as messages again, in blocks, so that whoever makes rows of them can do it in columns.
 
 Most transactions are sent whole, from Begin to Commit with nothing else in between: there is nothing to assemble, and
-their messages go on as they came, those of many transactions at once. What is streamed or prepared, and what is
-too large to be kept until it commits, goes through the assembler, rows that follow each other together; where that is
-much, it goes on as the messages of a transaction that was sent whole. Of little the events are handed on, as arrays do
-not pay before there is something in them. Needs `logicalrep[arrow]`.
+their messages go on as they came, those of many transactions at once. What is streamed or prepared, and what is too
+large to be kept until it commits, goes through the assembler, rows that follow each other together; where that is
+much, it goes on as the messages of a transaction that was sent whole. Of little the events are handed on, as arrays
+do not pay before there is something in them. Needs `logicalrep[arrow]`.
 """
 
 from __future__ import annotations

@@ -19,11 +19,10 @@ from logicalrep import Lsn, Oid, TransactionId
 from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, walk_batch
 from logicalrep_pipeline.blocks import ROW_CHANGE, Block, copied
 from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.spill import XID
 
 _DELETE = ord("D")
 _SCHEMA = pa.schema({"lsn": pa.int64(), "relation_id": pa.int64(), "message": pa.binary()})
-_XID = slice(1, 5)
-"""Where the xid stands that messages have in streamed transactions only: behind the tag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def rows_from(block: Block, at: int, session: Session) -> ArrivedRows | None:
     even = _leading((old_widths == widths) | (_fixed(walk, "old_kind") == 0))
     if not even:
         return None
-    rows = copied(part[:even], without=_XID) if session.streaming else copied(part[:even])
+    rows = copied(part[:even], without=XID) if session.streaming else copied(part[:even])
     xids = _fixed(walk, "xid") if session.streaming else None
     return ArrivedRows(rows, _fixed(walk, "relation_id")[:even], widths[:even], xids)
 

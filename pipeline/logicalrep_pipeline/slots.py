@@ -165,9 +165,7 @@ def advance_slot(connection: Connection, name: str, lsn: Lsn, *, patience: float
 
     A slot that is there already, or past it, is left as it is.
     """
-    slot = the_slot(connection, name)
-    assert slot.confirmed_flush_lsn is not None
-    if slot.confirmed_flush_lsn >= lsn:
+    if the_slot(connection, name).confirmed.lsn >= lsn:
         return
     try:
         when_free(
@@ -178,7 +176,7 @@ def advance_slot(connection: Connection, name: str, lsn: Lsn, *, patience: float
         )
     except psycopg.errors.ObjectNotInPrerequisiteState:
         # "cannot advance replication slot to X, minimum is Y": somebody else did in the meantime.
-        if the_slot(connection, name).confirmed_flush_lsn < lsn:  # type: ignore[operator]
+        if the_slot(connection, name).confirmed.lsn < lsn:
             raise
 
 

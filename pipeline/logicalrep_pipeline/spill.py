@@ -32,6 +32,9 @@ DEFAULT_MEMORY_LIMIT = 64 << 20
 _RECORD = Struct(">IBQI")
 """The length of the message that follows, how to parse it, its LSN, the number of its Relation plus 1 (0 for none)."""
 
+XID = slice(1, 5)
+"""Where the xid stands that messages have in streamed transactions only: behind the tag."""
+
 _BLOCK = 1 << 20
 """How much is written and read at once, in bytes; a block is longer where a single message is."""
 
@@ -92,15 +95,8 @@ class ChangeLog:
         """How many bytes of it are on disk."""
         return self._end
 
-    def append(self, change: Change) -> int:
-        """Add a change, whose ordinal is the log's length; returns by how much `memory` grew."""
-        return self._append(change)
-
-    def extend(self, rows: RowRun) -> int:
-        """Add rows; returns by how much `memory` grew."""
-        return self._append(rows)
-
-    def _append(self, part: Change | RowRun) -> int:
+    def append(self, part: Change | RowRun) -> int:
+        """Add a change, whose ordinal is the log's length, or many; returns by how much `memory` grew."""
         self._tail.append(part)
         self._length += _count(part)
         cost = _cost(part)
@@ -115,7 +111,7 @@ class ChangeLog:
             self.memory -= _cost(part)
             self._length -= _count(part)
             if self._length < length and not isinstance(part, Change):
-                self.extend(part[: length - self._length])
+                self.append(part[: length - self._length])
         if length < self._on_disk:
             self._truncate_file(length)
         return before - self.memory
@@ -279,17 +275,9 @@ class SpillArea:
         self._logs.add(log)
         return log
 
-    def append(self, log: ChangeLog, change: Change) -> None:
-        """Add a change to a log; OSError where it was to be written to disk and could not."""
-        self.memory += log.append(change)
-        self._make_room()
-
-    def extend(self, log: ChangeLog, rows: RowRun) -> None:
-        """Add rows to a log; OSError as `append`."""
-        self.memory += log.extend(rows)
-        self._make_room()
-
-    def _make_room(self) -> None:
+    def append(self, log: ChangeLog, part: Change | RowRun) -> None:
+        """Add a change, or many, to a log; OSError where it was to be written to disk and could not."""
+        self.memory += log.append(part)
         while self.memory > self._limit:
             largest = max(self._logs, key=lambda candidate: candidate.memory)
             if not largest.memory:
@@ -327,8 +315,8 @@ def _form(message: ChangeMessage) -> int:
 
 
 def _in_version_1(form: int, data: bytes) -> bytes:
-    """The message without the xid, which stands behind the tag in streamed transactions only."""
-    return data[:1] + data[5:] if form == _STREAMED else data
+    """The message without the xid."""
+    return data[: XID.start] + data[XID.stop :] if form == _STREAMED else data
 
 
 def _write(file: FileIO, offset: int, data: Any) -> None:

@@ -101,8 +101,7 @@ class Walsender:
                 check_within_wal(settings, self.slot, reached)
             with settings.connect() as observer:
                 when_free(lambda: self._start(command), observer, slot, patience=patience)
-                confirmed = the_slot(observer, slot).confirmed_flush_lsn
-            assert confirmed is not None
+                confirmed = the_slot(observer, slot).confirmed.lsn
             if position is not None and confirmed > position:
                 raise LostPositionError(
                     f"replication slot {slot!r} is at {confirmed}, but this reader only at {position}: what lies "

@@ -55,14 +55,7 @@ def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, 
     """It has not what the query has committed, or was to read again."""
     with LocalServer(installation(18)) as server:
         database = _prepared(server)
-        stream = Stream(spark, database, tmp_path, mode=mode)
-        _insert(database, 1)
-        stream.run()
-        back_up(server, tmp_path / "backup")
-        _insert(database, *range(2, 100))
-        stream.run()
-        if not committed:
-            _forget_the_last_commit(tmp_path)
+        stream = _ahead_of_a_backup(spark, database, tmp_path, mode=mode, committed=committed)
         restore(server, tmp_path / "backup")
         with pytest.raises(Exception, match=r"the server's WAL ends at .*restored from a backup"):
             stream.run()
@@ -74,15 +67,8 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
     """Its own changes have LSNs that the query has read, of other changes: they would be left out as known."""
     with LocalServer(installation(18)) as server:
         database = _prepared(server)
-        stream = Stream(spark, database, tmp_path, mode=mode)
-        _insert(database, 1)
-        stream.run()
-        back_up(server, tmp_path / "behind")
-        _insert(database, *range(2, 100))
-        stream.run()
-        if not committed:
-            _forget_the_last_commit(tmp_path)
-        take_over(server, tmp_path / "behind")
+        stream = _ahead_of_a_backup(spark, database, tmp_path, mode=mode, committed=committed)
+        take_over(server, tmp_path / "backup")
         database.reconnect()
         before = _confirmed(database)
         _insert(database, *range(100, 1000))
@@ -118,6 +104,19 @@ def _prepared(server: LocalServer) -> Database:
     database = Database(server, "postgres", 18, ConnectionSettings(server.dsn).connect())
     prepare(database, "spark")
     return database
+
+
+def _ahead_of_a_backup(spark: Any, database: Database, folder: Path, *, mode: str, committed: bool) -> Stream:
+    """A stream that has read what came after a backup in this folder; its last batch is committed or under way."""
+    stream = Stream(spark, database, folder, mode=mode)
+    _insert(database, 1)
+    stream.run()
+    back_up(database.server, folder / "backup")
+    _insert(database, *range(2, 100))
+    stream.run()
+    if not committed:
+        _forget_the_last_commit(folder)
+    return stream
 
 
 def _insert(database: Database, *numbers: int) -> None:

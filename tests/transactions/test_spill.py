@@ -107,7 +107,7 @@ def test_a_log_is_a_list_that_is_cut_and_spilled_at_any_place(steps: Steps, bloc
                     row = v1.parse(data)
                     assert isinstance(row, v1.Insert)
                     expected.append(Change(len(expected), lsn, row, table))
-                log.extend(rows)
+                log.append(rows)
             elif kind == "spill":
                 log.spill()
                 assert log.memory == 0

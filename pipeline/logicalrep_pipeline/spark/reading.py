@@ -87,18 +87,19 @@ def in_columns(
         except UnsupportedError as error:
             chunks.put_back(chunk[error.index :])
             break
-    messages = chain.from_iterable(chunks.rest())
-    first = next(messages, None)
-    if first is not None:
-        left = chain(feed.preamble(), (first,), messages)
-        if start is None and end is None:
-            yield from assembled(left, decoder, options, schema)
-        else:
-            yield from row_by_row(left, decoder, options, schema, start, end)
+    rest = chunks.rest()
+    first = next(rest, None)
+    if first is None:
+        return
+    if start is None and end is None:
+        yield from assembled(chain(feed.preamble(), (first,), rest), decoder, options, schema)
+    else:
+        messages = chain(feed.preamble(), first, chain.from_iterable(rest))
+        yield from row_by_row(messages, decoder, options, schema, start, end)
 
 
 def assembled(
-    messages: Iterable[tuple[int, bytes]], decoder: Decoder, options: SourceOptions, schema: StructType
+    messages: Iterable[tuple[int, bytes] | Block], decoder: Decoder, options: SourceOptions, schema: StructType
 ) -> Iterator[Any]:
     """As `record_batches`, of all, in columns where a transaction has enough to pay for them."""
     builder, feed = builder_for(options, schema), columnar(Decoder(1), options, schema, None, None)
