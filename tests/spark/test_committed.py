@@ -35,6 +35,7 @@ from tests.transactions.wire import (
     begin,
     commit,
     insert,
+    message,
     relation,
     start,
     stream_commit,
@@ -284,6 +285,18 @@ def test_keepalives_within_a_transaction_do_not_move_the_position() -> None:
     assert reading.intake.position.delivered == 108
     reading.intake.keepalive(Lsn(5000))
     assert reading.intake.position.delivered == 5000
+
+
+def test_a_commit_record_that_begins_where_a_message_ends() -> None:
+    """The message may end a batch: the transaction then lies in the next one."""
+    committing = Committing(read_options({"messages": "true"}), feed_schema(), Assembler())
+    committing.intake.connect(Decoder(1))
+    alone, transaction = (
+        committing.committed(event)
+        for part in (built(message(b"x", lsn=100, transactional=False)), small(1))
+        for event in committing.intake.take(part)
+    )
+    assert alone.positions[0] < alone.ends[0] <= transaction.positions[0] < transaction.ends[0]
 
 
 def test_a_large_transaction_is_not_kept_in_memory(tmp_path: Path) -> None:

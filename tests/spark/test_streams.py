@@ -190,6 +190,31 @@ def test_two_phase_transactions_come_at_their_commit(spark: Any, db18: Database,
     assert [(row.after["id"], row.gid) for row in rows] == [("2", None), ("1", "held")]
 
 
+@pytest.mark.parametrize(("mode", "relations"), [("peek", "false"), ("peek", "true"), ("walsender", "false")])
+def test_messages_outside_of_transactions(
+    spark: Any, db18: Database, tmp_path: Path, mode: str, relations: str
+) -> None:
+    """A batch ends where its last message does."""
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, mode=mode, relations=relations, messages="true")
+    message = "SELECT pg_logical_emit_message(false, 'alone', '{}', true)"
+    db18.execute(message.format(0))
+    stream.run()
+    db18.execute(message.format(1))
+    stream.run()
+    with db18.settings.connect() as other:
+        other.execute("BEGIN")
+        other.execute("INSERT INTO bare VALUES ('x')")
+        db18.execute(message.format(2))
+        stream.run()
+        other.execute("COMMIT")
+    db18.execute(message.format(3))
+    stream.run()
+    rows = stream.frame().collect()
+    assert sorted(row.after["content"] for row in rows if row.op == "message") == ["0", "1", "2", "3"]
+    assert [row.op for row in rows if row.op not in ("message", "relation")] == ["insert"]
+
+
 def test_logical_messages_and_relations(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
     db18.execute(

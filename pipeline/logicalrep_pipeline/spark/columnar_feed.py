@@ -191,7 +191,7 @@ class ColumnarFeed:
     def _rare(self, data: bytes, lsn: int, run: Run, index: int) -> Iterator[Any]:
         message = v1.parse(data)
         if isinstance(message, v1.Message) and not message.transactional:
-            if self._runs.start <= message.message_lsn < self._runs.end:
+            if self._runs.start < message.message_lsn:
                 self._rows.add_message(NonTransactionalMessage(lsn=Lsn(lsn), message=message))
                 yield self._rows.finish()
             return

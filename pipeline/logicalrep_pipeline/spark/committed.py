@@ -63,7 +63,8 @@ class Committing:
         if isinstance(event, Transaction):
             position, end = event.commit_lsn, event.end_lsn
         elif isinstance(event, NonTransactionalMessage):
-            position, end = event.message.message_lsn, Lsn(event.message.message_lsn + 1)
+            # Its LSN is where its record ends, and another commit record may begin right there.
+            position, end = Lsn(event.message.message_lsn - 1), event.message.message_lsn
         else:
             position, end = Lsn(0), event.end_lsn
         sizes = np.zeros(1, np.int64)

@@ -1,8 +1,9 @@
 """mode = peek: each micro-batch reads its part of the slot through SQL, and the slot follows what Spark committed.
 
-An offset is a position in the WAL of a timeline. The batch (start, end] holds a transaction if and only if
-start <= the LSN of its commit record < end. The slot never moves past an offset that Spark has committed: so a slot
-that is past the checkpoint was moved by somebody else, and that is an error.
+An offset is a position in the WAL of a timeline. The batch (start, end] holds a transaction if and only if its commit
+record begins at or after start and before end, and a message outside of transactions if its own record does. The slot
+never moves past an offset that Spark has committed: so a slot that is past the checkpoint was moved by somebody else,
+and that is an error.
 """
 
 from __future__ import annotations
@@ -116,6 +117,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if first.lsn == last.lsn:
             return []
         self._run(lambda connection: check_readable(connection, self._options, first, last))
+        # So that the server leaves out what came before, also where that cannot be seen of a message.
+        self._acknowledge(first)
         return [SlotRange(first, last)]
 
     def commit(self, end: Mapping[str, object]) -> None:

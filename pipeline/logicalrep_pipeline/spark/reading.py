@@ -20,7 +20,7 @@ from logicalrep_pipeline.spark.chunks import Chunks
 from logicalrep_pipeline.spark.feed import batches
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.runs import UnsupportedError
-from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
+from logicalrep_pipeline.transactions import Event, Transaction
 
 # A capture is there at once, so more of it is read in the same calls. A slot's first rows are not to wait for that.
 _RECORD_BATCHES_OF_A_CAPTURE = 3
@@ -37,6 +37,9 @@ def record_batches(
     is_capture: bool = False,
 ) -> Iterator[Any]:
     """Record batches of what committed at or after `start` and before `end`, of all where they are None.
+
+    A message outside of transactions belongs to where its record begins. It tells only where that ends: one that ends
+    at `start` or before is left out, for the end of a part the server sees to it.
 
     In columns as long as transactions come whole; from there on all is assembled, and a part read row by row. A capture
     may end within a transaction: one that does is left out.
@@ -116,12 +119,9 @@ def assembled(
 
 
 def before(events: Iterable[Event], end: Lsn) -> Iterator[Event]:
-    """Those that took effect before a position."""
+    """Without the transactions that committed at or after a position."""
     for event in events:
-        if isinstance(event, Transaction):
-            if event.commit_lsn >= end:
-                event.close()
-                continue
-        elif isinstance(event, NonTransactionalMessage) and event.message.message_lsn >= end:
-            continue
-        yield event
+        if isinstance(event, Transaction) and event.commit_lsn >= end:
+            event.close()
+        else:
+            yield event
