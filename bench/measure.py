@@ -36,15 +36,15 @@ def consume(items: Iterable[object]) -> None:
     deque(items, maxlen=0)
 
 
-def rates(contenders: Sequence[Contender], rounds: int = 7) -> dict[str, float]:
-    """Messages per second of each, the median of interleaved rounds after one that does not count."""
+def rates(contenders: Sequence[Contender], rounds: int = 7, *, warm_up: int = 1) -> dict[str, float]:
+    """Messages per second of each, the median of interleaved rounds after those that do not count."""
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
-    for number in range(rounds + 1):
+    for number in range(warm_up + rounds):
         for contender in contenders:
             gc.collect()
             start = time.perf_counter()
             contender.run()
             elapsed = time.perf_counter() - start
-            if number > 0:
+            if number >= warm_up:
                 seconds[contender.name].append(elapsed)
     return {contender.name: contender.count / statistics.median(seconds[contender.name]) for contender in contenders}

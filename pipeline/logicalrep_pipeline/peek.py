@@ -71,9 +71,25 @@ def peek_blocks(
     connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None, patience: float = 30
 ) -> Iterator[Block]:
     """As `peek`, as arrays without a Python object for each message; needs `logicalrep[arrow]`."""
+    yield from _in_blocks(_copy(connection, slot, options, upto_lsn, None, patience))
+
+
+def peek_blocks_from(
+    connection: Connection, slot: str, options: PluginOptions, start: Lsn, upto_lsn: Lsn
+) -> Iterator[Block]:
+    """As `peek_blocks`, of what commits at or after `start`, to which the slot is moved. The server begins at once.
+
+    For a slot that nobody else uses, and a connection that does nothing else until all is read. A message outside of
+    transactions comes if its record begins at or after `start`, which only has to be no place within a page's header.
+    """
+    advance = sql.SQL("SELECT pg_replication_slot_advance({}, {}::pg_lsn)").format(slot, str(start))
+    _send(connection, sql.SQL("; ").join((advance, _statement(slot, options, upto_lsn, None))))
+    return _in_blocks(_received(connection))
+
+
+def _in_blocks(copied: Iterator[memoryview | bytes]) -> Iterator[Block]:
     from logicalrep_pipeline.blocks import split
 
-    copied = _copy(connection, slot, options, upto_lsn, None, patience)
     data, left = bytearray(next(copied)[_HEADER:]), bytearray()
     while not left:
         # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
@@ -110,29 +126,37 @@ def _copy(
     upto_messages: int | None,
     patience: float,
 ) -> Iterator[memoryview | bytes]:
+    statement = _statement(slot, options, upto_lsn, upto_messages)
+    return when_free(lambda: _started(connection, statement), connection, slot, patience=patience)
+
+
+def _statement(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_messages: int | None) -> sql.Composed:
     assert options.streaming == "off"
-    statement = sql.SQL("COPY (SELECT lsn, data FROM {}) TO STDOUT (FORMAT binary)").format(
+    return sql.SQL("COPY (SELECT lsn, data FROM {}) TO STDOUT (FORMAT binary)").format(
         peek_call(slot, options, upto_lsn, upto_messages)
     )
-    text = statement.as_bytes(connection)
-    return when_free(lambda: _started(connection, text), connection, slot, patience=patience)
 
 
-def _started(connection: Connection, statement: bytes) -> Iterator[memoryview | bytes]:
+def _started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
     """The blocks of a COPY of which the first has arrived, so that the server has begun to answer without an error."""
-    blocks = _blocks(connection, statement)
+    _send(connection, statement)
+    blocks = _received(connection)
     first = next(blocks, b"")
     return chain((first,), blocks)
 
 
-def _blocks(connection: Connection, statement: bytes) -> Iterator[memoryview | bytes]:
+def _send(connection: Connection, statement: sql.Composed) -> None:
+    connection.pgconn.send_query(statement.as_bytes(connection))
+
+
+def _received(connection: Connection) -> Iterator[memoryview | bytes]:
+    """The blocks of the COPY that was sent, alone or as the last of several statements."""
     pgconn = connection.pgconn
-    result = pgconn.exec_(statement)
-    if result.status != pq.ExecStatus.COPY_OUT:
-        raise _error(connection, result)
-    finished = False
+    copying = False
     try:
-        while True:
+        while not copying:
+            copying = _result(connection) == pq.ExecStatus.COPY_OUT
+        while copying:
             size, data = pgconn.get_copy_data(1)
             if size > 0:
                 yield data
@@ -140,16 +164,26 @@ def _blocks(connection: Connection, statement: bytes) -> Iterator[memoryview | b
                 wait_readable(connection, None)
                 pgconn.consume_input()
             else:
-                break
-        finished = True
-        result = pgconn.get_result()  # type: ignore[assignment]
-        if result is not None and result.status != pq.ExecStatus.COMMAND_OK:
-            raise _error(connection, result)
+                copying = False
+        _result(connection)
     finally:
-        if not finished:
+        if copying:
             _abandon(connection)
         while pgconn.status == pq.ConnStatus.OK and pgconn.get_result() is not None:
             pass
+
+
+def _result(connection: Connection) -> int:
+    """What the next result is; the server's error where it is one."""
+    pgconn = connection.pgconn
+    while pgconn.is_busy():
+        wait_readable(connection, None)
+        pgconn.consume_input()
+    result = pgconn.get_result()
+    assert result is not None
+    if result.status == pq.ExecStatus.FATAL_ERROR:
+        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+    return result.status
 
 
 def _abandon(connection: Connection) -> None:
@@ -168,7 +202,3 @@ def wait_readable(connection: Connection, timeout: float | None) -> bool:
     """Wait until the server has sent something; whether it has."""
     readable, _, _ = select.select([connection.pgconn.socket], [], [], timeout)
     return bool(readable)
-
-
-def _error(connection: Connection, result: pq.abc.PGresult) -> psycopg.Error:
-    return psycopg.errors.error_from_result(result, encoding="utf-8")

@@ -16,8 +16,8 @@ from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.slots import the_slot
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
-from logicalrep_pipeline.spark.peek_stream import SlotRange, read_slot
 from logicalrep_pipeline.spark.reading import record_batches
+from logicalrep_pipeline.spark.slot_range import SlotRange, read_slot
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
 

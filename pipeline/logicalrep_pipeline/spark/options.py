@@ -28,6 +28,7 @@ _NAMES = (
     "two_phase",
     "streaming",
     "create_slot",
+    "decoding_sessions",
     "values",
     "new_columns",
     "max_changes_per_batch",
@@ -72,6 +73,7 @@ class SourceOptions:
     two_phase: bool
     streaming: Literal["off", "on", "parallel"] | None
     create_slot: bool
+    decoding_sessions: int
     values: Literal["map", "variant"]
     new_columns: Literal["error", "null"]
     max_changes: int | None
@@ -162,6 +164,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             _choice(options, "streaming", (None, "off", "on", "parallel")),
         ),
         create_slot=_flag(options, "create_slot"),
+        decoding_sessions=_count(options, "decoding_sessions", 2, 1, 16) or 0,
         values=cast(Literal["map", "variant"], _choice(options, "values", ("map", "variant"))),
         new_columns=cast(Literal["error", "null"], _choice(options, "new_columns", ("error", "null"))),
         max_changes=_count(options, "max_changes_per_batch", None, 1),

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep import Lsn
-from logicalrep_pipeline.peek import peek_blocks
 from logicalrep_pipeline.slots import (
     Connection,
-    LostPositionError,
     Slot,
     advance_slot,
     check_within_wal,
@@ -30,22 +26,14 @@ from logicalrep_pipeline.slots import (
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, ensure_slot, is_transient, log, log_to_standard_error
+from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
 from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.planning import Planner
-from logicalrep_pipeline.spark.reading import record_batches
-from logicalrep_pipeline.spark.statistics import Statistics, progress
+from logicalrep_pipeline.spark.slot_range import SlotRange, check_readable, read_slot
+from logicalrep_pipeline.spark.statistics import progress
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 from logicalrep_pipeline.timelines import WalPosition
-
-
-@dataclass
-class SlotRange(InputPartition):
-    """The part of a slot that a micro-batch reads."""
-
-    start: WalPosition
-    end: WalPosition
 
 
 class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
@@ -180,56 +168,3 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
         return collected_once(read_slot(self._options, self._schema, partition.start, partition.end))
-
-
-def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> None:
-    """LostPositionError if the slot is past `start`, or its server's WAL did not come by `start` and `end`."""
-    slot = the_slot(connection, options.the_slot)
-    for position in (start, end):
-        check_within_wal(options.connection, slot, position)
-    if slot.confirmed.lsn > start.lsn:
-        raise LostPositionError(
-            f"replication slot {slot.name!r} is at {slot.confirmed.lsn}, but this reader only at {start.lsn}: what "
-            "lies between was acknowledged by somebody else and cannot be read any more; give each reader a slot of "
-            "its own, copy the tables anew and start with a new checkpoint"
-        )
-
-
-def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | None, end: WalPosition) -> Iterator[Any]:
-    """The record batches of what committed at or after `start` and before `end`; `start` None is the slot's position.
-
-    When the connection breaks the slot is read again, and what was given already is left out.
-    """
-    began = time.monotonic()
-    given = 0
-    deadline = began + options.retry_timeout
-    pause = 0.1
-    first = None if start is None else start.lsn
-    statistics = Statistics(options.the_slot, first, end.lsn)
-    while True:
-        seen = 0
-        statistics.clear()
-        try:
-            with options.connection.connect() as connection:
-                if start is not None:
-                    check_readable(connection, options, start, end)
-                plugin = options.plugin_options(newest_protocol(connection))
-                blocks = statistics.count(peek_blocks(connection, options.the_slot, plugin, end.lsn))
-                for batch in record_batches(blocks, plugin.decoder(), options, schema, start=first, end=end.lsn):
-                    seen += batch.num_rows
-                    statistics.see(batch)
-                    if seen > given:
-                        new = seen - given
-                        given = seen
-                        yield batch.slice(batch.num_rows - new)
-                if start is not None:
-                    # Nobody can have moved the slot while it was read; after that this tells.
-                    check_readable(connection, options, start, end)
-                statistics.report(connection, time.monotonic() - began)
-            return
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if not is_transient(error) or time.monotonic() > deadline:
-                raise
-            log.warning("the connection broke, reading again: %s", str(error).strip())
-            time.sleep(pause)
-            pause = min(pause * 2, 2)

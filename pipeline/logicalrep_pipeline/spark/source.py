@@ -28,9 +28,10 @@ class LogicalRepDataSource(DataSource):
     `relations` (false: schema changes as rows), `origin` (any), `values` (map or variant), `new_columns` (error or
     null).
     How to read: `mode` (peek or walsender), `protocol_version` (the newest), `binary` (false), `two_phase` (false),
-    `streaming` (the most that the protocol has; walsender only), `max_changes_per_batch` and `max_bytes_per_batch`
-    (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m), `retry_timeout` (60 s), `rows_per_record_batch`
-    (10000, with `table` 30000); `spool`, `segment_bytes` (32m) and `memory_limit` (64m) for walsender.
+    `streaming` (the most that the protocol has; walsender only), `decoding_sessions` (2; peek only),
+    `max_changes_per_batch` and `max_bytes_per_batch` (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m),
+    `retry_timeout` (60 s), `rows_per_record_batch` (10000, with `table` 30000); `spool`, `segment_bytes` (32m) and
+    `memory_limit` (64m) for walsender.
     `spark.read` takes `path` as well: capture files, a folder or a pattern; without, it peeks into the slot.
     `docs/spark.md` has all of them in a table.
     """

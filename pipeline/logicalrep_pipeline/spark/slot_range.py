@@ -1,0 +1,136 @@
+"""Reads a part of a slot in an executor, of which several sessions of the server decode much at the same time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import psycopg
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import StructType
+
+from logicalrep import Lsn
+from logicalrep_pipeline.peek import peek_blocks
+from logicalrep_pipeline.slot_copies import can_be_copied, copies_of
+from logicalrep_pipeline.slots import (
+    Connection,
+    LostPositionError,
+    Slot,
+    check_within_wal,
+    newest_protocol,
+    the_slot,
+)
+from logicalrep_pipeline.spark.driver import is_transient, log
+from logicalrep_pipeline.spark.options import SourceOptions
+from logicalrep_pipeline.spark.reading import record_batches
+from logicalrep_pipeline.spark.statistics import Statistics
+from logicalrep_pipeline.timelines import WalPosition
+
+_WAL_OF_A_SESSION = 32 << 20
+"""In bytes: of less, what another session takes to start is not worth it."""
+
+_LARGEST_PAGE = 64 << 10
+"""In bytes; a server is compiled with pages of a power of two up to so much."""
+
+
+@dataclass
+class SlotRange(InputPartition):
+    """The part of a slot that a micro-batch reads."""
+
+    start: WalPosition
+    end: WalPosition
+
+
+def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> None:
+    """LostPositionError if the slot is past `start`, or its server's WAL did not come by `start` and `end`."""
+    slot = the_slot(connection, options.the_slot)
+    for position in (start, end):
+        check_within_wal(options.connection, slot, position)
+    if slot.confirmed.lsn > start.lsn:
+        raise LostPositionError(
+            f"replication slot {slot.name!r} is at {slot.confirmed.lsn}, but this reader only at {start.lsn}: what "
+            "lies between was acknowledged by somebody else and cannot be read any more; give each reader a slot of "
+            "its own, copy the tables anew and start with a new checkpoint"
+        )
+
+
+def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | None, end: WalPosition) -> Iterator[Any]:
+    """The record batches of what committed at or after `start` and before `end`; `start` None is the slot's position.
+
+    When the connection breaks the slot is read again, and what was given already is left out.
+    """
+    began = time.monotonic()
+    given = 0
+    deadline = began + options.retry_timeout
+    pause = 0.1
+    first = None if start is None else start.lsn
+    statistics = Statistics(options.the_slot, first, end.lsn)
+    while True:
+        seen = 0
+        statistics.clear()
+        try:
+            with options.connection.connect() as connection:
+                if start is not None:
+                    check_readable(connection, options, start, end)
+                for batch in _decoded(connection, options, schema, first, end.lsn, statistics):
+                    seen += batch.num_rows
+                    statistics.see(batch)
+                    if seen > given:
+                        new = seen - given
+                        given = seen
+                        yield batch.slice(batch.num_rows - new)
+                if start is not None:
+                    # Nobody can have moved the slot while it was read; after that this tells.
+                    check_readable(connection, options, start, end)
+                statistics.report(connection, time.monotonic() - began)
+            return
+        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            if not is_transient(error) or time.monotonic() > deadline:
+                raise
+            log.warning("the connection broke, reading again: %s", str(error).strip())
+            time.sleep(pause)
+            pause = min(pause * 2, 2)
+
+
+def _decoded(
+    connection: Connection,
+    options: SourceOptions,
+    schema: StructType,
+    start: Lsn | None,
+    end: Lsn,
+    statistics: Statistics,
+) -> Iterator[Any]:
+    """The record batches of a range, one part of it after the other, each decoded by a session of the server."""
+    plugin = options.plugin_options(newest_protocol(connection))
+    slot = the_slot(connection, options.the_slot)
+    first = slot.confirmed.lsn if start is None else start
+    wanted = _sessions(connection, options, slot, first, end)
+    with copies_of(options.connection, slot.name, wanted - 1) as copies:
+        sessions = 1 + len(copies)
+        if sessions < wanted:
+            log.info("slot %s: %d of %d sessions decode, the server has no room for more", slot.name, sessions, wanted)
+        bounds = [_at_a_page(first + (end - first) * part // sessions) for part in range(1, sessions)] + [end]
+        # Those of the copies begin to decode here, the slot's own where it is read.
+        parts = [(start, bounds[0], peek_blocks(connection, slot.name, plugin, bounds[0]))]
+        for copy, (middle, upto) in zip(copies, pairwise(bounds), strict=True):
+            parts.append((middle, upto, copy.decode(plugin, middle, upto)))
+        for after, upto, blocks in parts:
+            counted = statistics.count(blocks)
+            yield from record_batches(counted, plugin.decoder(), options, schema, start=after, end=upto)
+
+
+def _at_a_page(lsn: int) -> Lsn:
+    """The start of a page of the WAL, of whatever size: what lies within a page's header is in both parts."""
+    return Lsn(lsn - lsn % _LARGEST_PAGE)
+
+
+def _sessions(connection: Connection, options: SourceOptions, slot: Slot, start: Lsn, end: Lsn) -> int:
+    """How many sessions are worth their start."""
+    size = end - start
+    # Each reads the WAL from the slot's restart_lsn on, a copy twice. In each a table is described anew.
+    if options.relations or start - (slot.restart_lsn or start) > size or not can_be_copied(connection, slot):
+        return 1
+    return max(min(options.decoding_sessions, size // _WAL_OF_A_SESSION), 1)

@@ -1,0 +1,140 @@
+"""Copies of a slot: from any position on they give what the slot gives from there, and nothing of them stays."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+
+import pytest
+
+from logicalrep import Lsn, v1
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slot_copies import can_be_copied, copies_of
+from logicalrep_pipeline.slots import create_slot, newest_protocol, the_slot, wal_head
+from tests.server.servers import Database
+
+pytestmark = pytest.mark.postgres
+
+
+def test_from_any_position_on(db: Database) -> None:
+    """The transactions and messages of both parts are those of all, whatever record it lies in."""
+    options = _options(db)
+    start = the_slot(db.connection, "s").confirmed.lsn
+    _write(db)
+    head = wal_head(db.connection)
+    everything = _effects(peek(db.connection, "s", options))
+    assert len(everything) > 200
+    commits = [position for position, _ in everything]
+    chance = random.Random(7)
+    middles = {Lsn(commit + chance.choice((0, 0, 1, 8))) for commit in chance.sample(commits, 25)}
+    pages = chance.sample(range(start // 8192 + 1, head // 8192), 15)
+    middles |= {Lsn(page * 8192 + chance.choice((0, 0, 48, 1000, 5000))) for page in pages}
+    for middle in sorted(middles):
+        with copies_of(db.settings, "s", 1) as (copy,):
+            blocks = copy.decode(options, middle, head)
+            later = _effects(message for block in blocks for message in block)
+        earlier = _effects(peek(db.connection, "s", options, upto_lsn=middle))
+        assert [effect for effect in earlier if effect[0] < middle or effect[1][0][:1] == b"M"] + later == everything
+    assert the_slot(db.connection, "s").confirmed.lsn == start
+
+
+def test_nothing_of_them_stays(db: Database) -> None:
+    options = _options(db)
+    db.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 100000) AS i")
+    before, head = the_slot(db.connection, "s").confirmed.lsn, wal_head(db.connection)
+    with copies_of(db.settings, "s", 3) as copies:
+        assert len({copy.name for copy in copies}) == 3
+        assert _slots(db) == {"s", *(copy.name for copy in copies)}
+        copies[0].decode(options, before, head)
+        blocks = copies[1].decode(options, before, head)
+        assert len(next(blocks))
+    _wait_until_gone(db)
+
+
+def test_a_server_without_room_for_another(db: Database) -> None:
+    """One slot is left for others."""
+    _options(db)
+    most = int(str(db.value("SHOW max_replication_slots")))
+    with copies_of(db.settings, "s", most + 5) as copies:
+        assert len(copies) == most - len(_all_slots(db) - {copy.name for copy in copies}) - 1
+        with copies_of(db.settings, "s", 1) as none:
+            assert none == []
+    db.execute("CREATE ROLE lonely LOGIN REPLICATION CONNECTION LIMIT 1")
+    lonely = ConnectionSettings(db.dsn, user="lonely")
+    try:
+        with lonely.connect(), copies_of(lonely, "s", 1) as none:
+            assert none == []
+    finally:
+        db.execute("DROP ROLE lonely")
+        _wait_until_gone(db)
+
+
+def test_a_slot_of_prepared_transactions_is_not_copied(db: Database) -> None:
+    _options(db)
+    create_slot(db.connection, "two_phase", two_phase=True)
+    assert can_be_copied(db.connection, the_slot(db.connection, "s"))
+    assert not can_be_copied(db.connection, the_slot(db.connection, "two_phase"))
+
+
+def _options(db: Database) -> PluginOptions:
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db.connection, "s")
+    return PluginOptions(publication_names=("p",), proto_version=newest_protocol(db.connection), messages=True)
+
+
+def _write(db: Database) -> None:
+    """Transactions beside one that stays open, with messages, savepoints and changes of the table."""
+    with db.settings.connect() as other:
+        for base in range(0, 1000, 100):
+            with other.transaction():
+                for i in range(base, base + 20):
+                    other.execute("INSERT INTO t VALUES (%s, 'long')", (-1 - i,))
+                    db.execute(f"INSERT INTO t VALUES ({base + i % 100}, repeat('short', {i % 50}))")
+                    if i % 5 == 0:
+                        db.execute(f"SELECT pg_logical_emit_message(false, 'outside', '{i}')")
+            with db.connection.transaction():
+                db.execute("SAVEPOINT a", f"DELETE FROM t WHERE id = {base}", "ROLLBACK TO a")
+                db.execute(f"UPDATE t SET v = 'new' WHERE id = {base + 1}")
+            db.execute(f"ALTER TABLE t ADD COLUMN c{base} int DEFAULT {base}", f"UPDATE t SET c{base} = id")
+
+
+def _effects(messages: Iterable[tuple[int, bytes]]) -> list[tuple[int, list[bytes]]]:
+    """Each transaction at the LSN of its commit record, each message outside of one at its own.
+
+    Descriptions of tables are left out: each session sends those that it needs.
+    """
+    found: list[tuple[int, list[bytes]]] = []
+    inside = False
+    for lsn, data in messages:
+        tag = data[:1]
+        if tag == b"B":
+            inside = True
+            begin = v1.parse(data)
+            assert isinstance(begin, v1.Begin)
+            found.append((begin.final_lsn, []))
+        elif not inside:
+            found.append((lsn, []))
+        if tag not in (b"R", b"Y"):
+            found[-1][1].append(data)
+        inside = inside and tag != b"C"
+    return found
+
+
+def _wait_until_gone(db: Database) -> None:
+    deadline = time.monotonic() + 10
+    while _slots(db) != {"s"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def _slots(db: Database) -> set[object]:
+    return {
+        name for (name,) in db.rows("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
+    }
+
+
+def _all_slots(db: Database) -> set[object]:
+    return {name for (name,) in db.rows("SELECT slot_name FROM pg_replication_slots")}
