@@ -48,6 +48,8 @@ _ROOT = Path(__file__).parents[1]
 _CAPTURE = _ROOT.parent / "shared" / "perf" / "v1.bin.gz"
 _JSON = _ROOT / "build" / "bench-spark.json"
 _FRAME = Struct(">QI")
+_MESSAGES = "lsn bigint, data binary"
+"""What a capture has, in Parquet."""
 _MASTERS = ("local[1]", "local[2]")
 _ROWS = 1_000_000
 _LATE_ROWS = 300_000
@@ -217,7 +219,7 @@ def _a_slot() -> Iterator[Slot]:
 
 
 class Captures:
-    """Copies of a capture, each read by a task, and their messages in Parquet."""
+    """Copies of a capture, each read by a task, and the same in Parquet."""
 
     def __init__(self, capture: Path, folder: Path) -> None:
         self._relation = _largest_table(capture)
@@ -227,7 +229,8 @@ class Captures:
         with Capture.open(capture) as opened:
             messages = [(int(lsn), data) for lsn, data in opened]
         self._count = len(messages)
-        table = pa.table({"data": pa.array([data for _, data in messages], pa.binary())})
+        lsns, texts = zip(*messages, strict=True)
+        table = pa.table({"lsn": pa.array(lsns, pa.int64()), "data": pa.array(texts, pa.binary())})
         for number in range(_FILES):
             with (self._files / f"{number}.bin").open("wb") as file:
                 file.writelines(_FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
@@ -236,13 +239,13 @@ class Captures:
 
     def contenders(self, spark: Any) -> list[Contender]:
         """The source, and what bounds it from above and from below."""
-        raw, few = (spark.read.schema("data binary").parquet(str(folder)) for folder in (self._all, self._few))
+        raw, few = (spark.read.schema(_MESSAGES).parquet(str(folder)) for folder in (self._all, self._few))
         source = spark.read.format("logicalrep")
         feed = source.schema(feed_schema()).load(str(self._files))
         typed = source.schema(relation_schema(self._relation)).option("table", str(self._relation))
         total, some = _FILES * self._count, _FILES * min(_FEW, self._count)
         contenders = [
-            Contender(_IDENTITY, total, _to_noop(raw.mapInArrow(identity, "data binary"))),
+            Contender(_IDENTITY, total, _to_noop(raw.mapInArrow(identity, _MESSAGES))),
             Contender(_FEED, total, _to_noop(feed)),
             Contender(_TYPED, total, _to_noop(typed.load(str(self._files)))),
             Contender(_PARSE, some, _to_noop(few.mapInArrow(by_parse, feed_schema()))),

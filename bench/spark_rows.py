@@ -29,7 +29,7 @@ def by_parse(batches: Iterator[Any]) -> Iterator[Any]:
     begin, ordinal = None, 0
     for batch in batches:
         rows = []
-        for data in batch.column(0).to_pylist():
+        for lsn, data in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             message = v1.parse(data)
             if isinstance(message, v1.Begin):
                 begin, ordinal = message, 0
@@ -50,6 +50,7 @@ def by_parse(batches: Iterator[Any]) -> Iterator[Any]:
                         "after": None if new is None else _pairs(relation, new, False),
                         "key": [column.name for column in relation.columns if column.key],
                         "unchanged": [],
+                        "lsn": lsn,
                         "commit_lsn": begin.final_lsn,
                         "commit_timestamp": begin.commit_timestamp + EPOCH,
                         "xid": begin.xid,
@@ -76,7 +77,7 @@ def by_pypgoutput(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
     begin, ordinal = None, 0
     for frame in frames:
         rows = []
-        for data in frame["data"]:
+        for lsn, data in zip(frame["lsn"], frame["data"], strict=True):
             message: Any = decoders[data[0]](data)
             tag = message.byte1
             if tag == "B":
@@ -97,7 +98,7 @@ def by_pypgoutput(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
                         _texts(relation, getattr(message, "new_tuple", None), False),
                         [column.name for column in relation.columns if column.part_of_pkey],
                         [],
-                        None,
+                        lsn,
                         begin.lsn,
                         begin.commit_ts,
                         begin.tx_xid,
