@@ -229,8 +229,8 @@ class Captures:
         with Capture.open(capture) as opened:
             messages = [(int(lsn), data) for lsn, data in opened]
         self._count = len(messages)
-        lsns, texts = zip(*messages, strict=True)
-        table = pa.table({"lsn": pa.array(lsns, pa.int64()), "data": pa.array(texts, pa.binary())})
+        lsns, contents = zip(*messages, strict=True)
+        table = pa.table({"lsn": pa.array(lsns, pa.int64()), "data": pa.array(contents, pa.binary())})
         for number in range(_FILES):
             with (self._files / f"{number}.bin").open("wb") as file:
                 file.writelines(_FRAME.pack(lsn, len(data)) + data for lsn, data in messages)

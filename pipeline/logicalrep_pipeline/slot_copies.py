@@ -7,7 +7,7 @@ on to where a later part begins, and its session decodes that meanwhile. It goes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import psycopg
 from psycopg.pq import TransactionStatus
@@ -73,12 +73,11 @@ def _copy(settings: ConnectionSettings, slot: str) -> SlotCopy | None:
     except psycopg.OperationalError:
         # libpq tells a limit by its text alone; where the server is away, who reads the slot itself finds out.
         return None
-    name = f"logicalrep_{connection.info.backend_pid}"
-    try:
-        found = connection.execute(_COPY, (slot, name)).fetchone()
-    except psycopg.errors.ConfigurationLimitExceeded:
-        found = None
-    if found is None:
-        connection.close()
-        return None
-    return SlotCopy(connection, name)
+    with ExitStack() as unless_copied:
+        unless_copied.callback(connection.close)
+        name = f"logicalrep_{connection.info.backend_pid}"
+        with suppress(psycopg.errors.ConfigurationLimitExceeded):
+            if connection.execute(_COPY, (slot, name)).fetchone() is not None:
+                unless_copied.pop_all()
+                return SlotCopy(connection, name)
+    return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +13,7 @@ from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.slot_range import read_slot
 from logicalrep_pipeline.spark.typed import table_schema
 from tests.server.servers import Database
+from tests.spark.streams import eventually
 from tests.spark.workload import prepare, run
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
@@ -61,10 +61,7 @@ def test_what_is_left_early_leaves_no_slot(db18: Database) -> None:
     next(batches)
     assert _copies(db18) == 2
     batches.close()
-    deadline = time.monotonic() + 10
-    while _copies(db18):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: _copies(db18) == 0, seconds=10)
 
 
 def _read(db: Database, **given: str) -> Any:

@@ -44,8 +44,8 @@ class SlotRange(InputPartition):
     end: WalPosition
 
 
-def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> None:
-    """LostPositionError if the slot is past `start`, or its server's WAL did not come by `start` and `end`."""
+def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> Slot:
+    """The slot; LostPositionError if it is past `start`, or its server's WAL did not come by `start` and `end`."""
     slot = the_slot(connection, options.the_slot)
     for position in (start, end):
         check_within_wal(options.connection, slot, position)
@@ -55,6 +55,7 @@ def check_readable(connection: Connection, options: SourceOptions, start: WalPos
             "lies between was acknowledged by somebody else and cannot be read any more; give each reader a slot of "
             "its own, copy the tables anew and start with a new checkpoint"
         )
+    return slot
 
 
 def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | None, end: WalPosition) -> Iterator[Any]:
@@ -73,9 +74,11 @@ def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | N
         statistics.clear()
         try:
             with options.connection.connect() as connection:
-                if start is not None:
-                    check_readable(connection, options, start, end)
-                for batch in _decoded(connection, options, schema, first, end.lsn, statistics):
+                if start is None:
+                    slot = the_slot(connection, options.the_slot)
+                else:
+                    slot = check_readable(connection, options, start, end)
+                for batch in _decoded(connection, options, schema, slot, first, end.lsn, statistics):
                     seen += batch.num_rows
                     statistics.see(batch)
                     if seen > given:
@@ -99,13 +102,13 @@ def _decoded(
     connection: Connection,
     options: SourceOptions,
     schema: StructType,
+    slot: Slot,
     start: Lsn | None,
     end: Lsn,
     statistics: Statistics,
 ) -> Iterator[Any]:
     """The record batches of a range, one part of it after the other, each decoded by a session of the server."""
     plugin = options.plugin_options(newest_protocol(connection))
-    slot = the_slot(connection, options.the_slot)
     first = slot.confirmed.lsn if start is None else start
     wanted = _sessions(connection, options, slot, first, end)
     with copies_of(options.connection, slot.name, wanted - 1) as copies:
