@@ -146,6 +146,16 @@ def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosi
         raise LostPositionError(f"{reason}; copy the tables anew and start with a new checkpoint")
 
 
+def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
+    """LostPositionError if a slot was at an LSN beyond the position of its reader."""
+    if at > position:
+        raise LostPositionError(
+            f"replication slot {slot!r} was at {at} when this reader was at {position}: what lies between was "
+            "acknowledged by somebody else and cannot be read any more; give each reader a slot of its own, copy the "
+            "tables anew and start with a new checkpoint"
+        )
+
+
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False) -> Slot:
     """Make a slot with pgoutput; all that commits from here on can be read from it."""
     arguments: list[object] = [name, "pgoutput", False]
@@ -160,23 +170,23 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False) -
     return the_slot(connection, name)
 
 
-def advance_slot(connection: Connection, name: str, lsn: Lsn, *, patience: float = 30) -> None:
+def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: float = 30) -> None:
     """Acknowledge what lies before a position; the server may then remove the WAL of it.
 
     A slot that is there already, or past it, is left as it is.
     """
-    if the_slot(connection, name).confirmed.lsn >= lsn:
+    if slot.confirmed.lsn >= lsn:
         return
     try:
         when_free(
-            lambda: connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (name, str(lsn))),
+            lambda: connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (slot.name, str(lsn))),
             connection,
-            name,
+            slot.name,
             patience=patience,
         )
     except psycopg.errors.ObjectNotInPrerequisiteState:
         # "cannot advance replication slot to X, minimum is Y": somebody else did in the meantime.
-        if the_slot(connection, name).confirmed.lsn < lsn:
+        if the_slot(connection, slot.name).confirmed.lsn < lsn:
             raise
 
 

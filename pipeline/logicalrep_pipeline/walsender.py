@@ -23,7 +23,7 @@ from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.frames import LARGE_BLOCK
 from logicalrep_pipeline.peek import wait_readable
 from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import LostPositionError, Slot, check_within_wal, the_slot, when_free
+from logicalrep_pipeline.slots import Slot, check_not_passed, check_within_wal, the_slot, when_free
 from logicalrep_pipeline.timelines import WalPosition
 
 _UNIX_EPOCH_MICROSECONDS = 946_684_800_000_000
@@ -102,12 +102,8 @@ class Walsender:
             with settings.connect() as observer:
                 when_free(lambda: self._start(command), observer, slot, patience=patience)
                 confirmed = the_slot(observer, slot).confirmed.lsn
-            if position is not None and confirmed > position:
-                raise LostPositionError(
-                    f"replication slot {slot!r} is at {confirmed}, but this reader only at {position}: what lies "
-                    "between was acknowledged by somebody else and cannot be read any more; copy the tables anew and "
-                    "start with a new checkpoint"
-                )
+            if position is not None:
+                check_not_passed(slot, confirmed, position)
             self.started_at = confirmed
             self._flushed = confirmed
         except BaseException:

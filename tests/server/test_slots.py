@@ -41,28 +41,30 @@ def test_a_missing_slot_is_an_error_that_says_what_to_do(db18: Database) -> None
 
 
 def test_advancing_goes_forwards_only(db: Database) -> None:
-    start = create_slot(db.connection, "moves").confirmed_flush_lsn
-    assert start is not None
+    slot = create_slot(db.connection, "moves")
     db.execute("CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
     head = wal_head(db.connection)
-    advance_slot(db.connection, "moves", head)
-    assert the_slot(db.connection, "moves").confirmed_flush_lsn == head
-    advance_slot(db.connection, "moves", start)
-    assert the_slot(db.connection, "moves").confirmed_flush_lsn == head
-    advance_slot(db.connection, "moves", Lsn(head + 2**30))
+    advance_slot(db.connection, slot, head)
+    moved = the_slot(db.connection, "moves")
+    assert moved.confirmed_flush_lsn == head
+    # Also where somebody else has moved it since it was looked at.
+    for seen in (moved, slot):
+        advance_slot(db.connection, seen, Lsn(slot.confirmed.lsn + 1))
+        assert the_slot(db.connection, "moves").confirmed_flush_lsn == head
+    advance_slot(db.connection, moved, Lsn(head + 2**30))
     moved = the_slot(db.connection, "moves")
     assert moved.confirmed_flush_lsn is not None
     assert head <= moved.confirmed_flush_lsn <= moved.head
 
 
 def test_a_slot_in_use_names_the_process(db18: Database) -> None:
-    create_slot(db18.connection, "busy")
+    slot = create_slot(db18.connection, "busy")
     db18.execute("CREATE PUBLICATION p FOR ALL TABLES")
     options = PluginOptions(publication_names=("p",), proto_version=1)
     with Walsender(db18.settings, "busy", options):
         db18.execute("CREATE TABLE t (a int)")
         pid = the_slot(db18.connection, "busy").active_pid
         with pytest.raises(SlotError, match=rf"'busy' is in use by process {pid} \(logicalrep, from this machine\)"):
-            advance_slot(db18.connection, "busy", wal_head(db18.connection), patience=0.2)
+            advance_slot(db18.connection, slot, wal_head(db18.connection), patience=0.2)
         with pytest.raises(SlotError, match="in use by process"):
             Walsender(db18.settings, "busy", options, patience=0.2)

@@ -71,12 +71,11 @@ def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginO
 
 
 def test_a_lost_position_is_an_error(db: Database, options: PluginOptions) -> None:
-    start = the_slot(db.connection, "s").confirmed_flush_lsn
-    assert start is not None
+    slot = the_slot(db.connection, "s")
     db.execute("INSERT INTO t VALUES (1)")
-    advance_slot(db.connection, "s", wal_head(db.connection))
+    advance_slot(db.connection, slot, wal_head(db.connection))
     with pytest.raises(LostPositionError, match="acknowledged by somebody else"):
-        Walsender(db.settings, "s", options, position=start)
+        Walsender(db.settings, "s", options, position=slot.confirmed.lsn)
 
 
 def test_keepalives_tell_how_far_an_idle_server_is(db: Database, options: PluginOptions) -> None:

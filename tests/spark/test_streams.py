@@ -94,7 +94,7 @@ def test_a_position_that_is_lost_is_an_error(spark: Any, db18: Database, tmp_pat
     stream.run()
     db18.execute("INSERT INTO plain VALUES (2)")
     eventually(lambda: the_slot(db18.connection, "spark").active_pid is None)
-    advance_slot(db18.connection, "spark", wal_head(db18.connection))
+    advance_slot(db18.connection, the_slot(db18.connection, "spark"), wal_head(db18.connection))
     db18.execute("INSERT INTO plain VALUES (3)")
     with pytest.raises(Exception, match="acknowledged by somebody else"):
         stream.run()

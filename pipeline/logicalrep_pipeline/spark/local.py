@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from logicalrep import Lsn
-from logicalrep_pipeline.slots import advance_slot
+from logicalrep_pipeline.slots import advance_slot, the_slot
 from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
@@ -82,5 +82,5 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     lsn = Lsn(found[0])
     read = read_options(options)
     with read.connection.connect() as connection:
-        advance_slot(connection, read.the_slot, lsn)
+        advance_slot(connection, the_slot(connection, read.the_slot), lsn)
     return str(lsn)

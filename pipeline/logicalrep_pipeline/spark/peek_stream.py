@@ -136,9 +136,10 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._acknowledged = position.lsn
 
     def _advance(self, connection: Connection, position: WalPosition) -> None:
+        slot = the_slot(connection, self._slot)
         # Another server would take the position for one of its own, and skip what it has before that.
-        check_within_wal(self._options.connection, the_slot(connection, self._slot), position)
-        advance_slot(connection, self._slot, position.lsn)
+        check_within_wal(self._options.connection, slot, position)
+        advance_slot(connection, slot, position.lsn)
 
     def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
         seen = self._seen = the_slot(connection, self._slot)

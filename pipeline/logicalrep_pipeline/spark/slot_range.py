@@ -17,8 +17,8 @@ from logicalrep_pipeline.peek import peek_blocks
 from logicalrep_pipeline.slot_copies import can_be_copied, copies_of
 from logicalrep_pipeline.slots import (
     Connection,
-    LostPositionError,
     Slot,
+    check_not_passed,
     check_within_wal,
     newest_protocol,
     the_slot,
@@ -49,12 +49,7 @@ def check_readable(connection: Connection, options: SourceOptions, start: WalPos
     slot = the_slot(connection, options.the_slot)
     for position in (start, end):
         check_within_wal(options.connection, slot, position)
-    if slot.confirmed.lsn > start.lsn:
-        raise LostPositionError(
-            f"replication slot {slot.name!r} is at {slot.confirmed.lsn}, but this reader only at {start.lsn}: what "
-            "lies between was acknowledged by somebody else and cannot be read any more; give each reader a slot of "
-            "its own, copy the tables anew and start with a new checkpoint"
-        )
+    check_not_passed(slot.name, slot.confirmed.lsn, start.lsn)
     return slot
 
 

@@ -18,8 +18,8 @@ from pyspark.sql.types import StructType
 from logicalrep import Lsn
 from logicalrep_pipeline.slots import (
     Connection,
-    LostPositionError,
     Slot,
+    check_not_passed,
     check_within_wal,
     newest_protocol,
     the_slot,
@@ -172,12 +172,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 check_within_wal(self._options.connection, slot, position)
             self._is_within_wal = True
         first = min(position.lsn for position in positions)
-        if receiver.started_at > first:
-            raise LostPositionError(
-                f"replication slot {self._options.the_slot!r} was at {receiver.started_at} when the query started, but "
-                f"its checkpoint is only at {first}: what lies between was acknowledged by somebody else and cannot be "
-                "read any more; copy the tables anew and start with a new checkpoint"
-            )
+        check_not_passed(self._options.the_slot, receiver.started_at, first)
 
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options)
