@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from logicalrep import Decoder, Lsn
 from logicalrep.columnar import Session, default_backend
 from logicalrep_pipeline.block_intake import WholeTransactions
 from logicalrep_pipeline.spark.chunks import Chunks
-from logicalrep_pipeline.spark.feed import Builder, FeedBuilder
+from logicalrep_pipeline.spark.feed import Builder, FeedBuilder, parts
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.typed import TypedBuilder
@@ -26,13 +26,6 @@ def reads_in_columns(options: SourceOptions, encoding: str) -> bool:
     """Whether whole transactions of a session can be read in columns."""
     has_columns = options.table is not None or (options.values == "map" and not options.relations)
     return has_columns and encoding == "utf-8" and default_backend() == "numba"
-
-
-def parts(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The same rows in record batches of so many at most, as a chunk may have more: of several, or old and new ones."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
 
 
 def columnar(

@@ -61,12 +61,22 @@ class Builder(Protocol):
         """The rows as a record batch; the builder is empty then."""
 
 
+def parts(batches: Iterable[Any], rows: int) -> Iterator[Any]:
+    """The same rows in record batches of so many at most: an update may be two, and chunks have more."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
+
+
 def batches(events: Iterable[Event], builder: Builder, *, rows: int, size: int = 16 << 20) -> Iterator[Any]:
     """Record batches of at most so many rows, and about so many bytes, of all that is committed.
 
     Raises TransactionError for the commit of a prepared transaction whose changes came before the reading began.
     """
+    return parts(_full_batches(events, builder, rows, size), rows)
 
+
+def _full_batches(events: Iterable[Event], builder: Builder, rows: int, size: int) -> Iterator[Any]:
     def is_full() -> bool:
         return builder.rows >= rows or builder.size >= size
 

@@ -15,9 +15,9 @@ from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
 from logicalrep_pipeline.blocks import Block, blocks_of
 from logicalrep_pipeline.change_feed import events as assembled_events
 from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.spark.builders import builder_for, columnar, of_whole, parts, reads_in_columns
+from logicalrep_pipeline.spark.builders import builder_for, columnar, of_whole, reads_in_columns
 from logicalrep_pipeline.spark.chunks import Chunks
-from logicalrep_pipeline.spark.feed import batches
+from logicalrep_pipeline.spark.feed import batches, parts
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.runs import UnsupportedError
 from logicalrep_pipeline.transactions import Event, Transaction
