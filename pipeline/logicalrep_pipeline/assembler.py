@@ -39,10 +39,10 @@ from logicalrep.versions import (
 from logicalrep.versions import Relation as RelationMessage
 from logicalrep_pipeline.changes import Change, ChangeMessage
 from logicalrep_pipeline.errors import refused
+from logicalrep_pipeline.open_transactions import HeldTransaction, OpenTransaction
 from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.relations import Relation, Relations, SchemaChange, StreamRelations
-from logicalrep_pipeline.spill import DEFAULT_MEMORY_LIMIT, ChangeLog, SpillArea
-from logicalrep_pipeline.subtransactions import Subtransactions
+from logicalrep_pipeline.relations import DeliveredRelations, Relation, Relations, SchemaChange, StreamRelations
+from logicalrep_pipeline.spill import DEFAULT_MEMORY_LIMIT, SpillArea
 from logicalrep_pipeline.transactions import (
     Decision,
     Event,
@@ -53,48 +53,6 @@ from logicalrep_pipeline.transactions import (
 
 if TYPE_CHECKING:
     from logicalrep_pipeline.row_runs import ArrivedRows
-
-
-class _OpenTransaction:
-    """What has arrived of a transaction that has not ended."""
-
-    __slots__ = ("_used", "begin", "kept", "log", "origin", "relations", "subtransactions", "uses", "xid")
-
-    def __init__(self, xid: TransactionId, log: ChangeLog, begin: Begin | BeginPrepare | None) -> None:
-        self.xid = xid
-        self.log = log
-        self.begin = begin
-        """What opened it; None for a streamed transaction."""
-        self.kept = True
-        """Whether its changes are; not if it was handed on before a restart."""
-        self.origin: Origin | None = None
-        self.relations = None if begin is not None else StreamRelations()
-        self.subtransactions = Subtransactions(xid)
-        self.uses: list[tuple[int, Relation]] = []
-        """The Relations of its changes, each with the first change that is bound to it after those of another."""
-        self._used: dict[Oid, Relation] = {}
-
-    def use(self, relation: Relation, ordinal: int) -> None:
-        """The change that is to have this number is bound to this Relation."""
-        if self._used.get(relation.relation_id) is not relation:
-            self._used[relation.relation_id] = relation
-            self.uses.append((ordinal, relation))
-
-    def forget_uses(self, changes: int) -> None:
-        """There are only so many changes left."""
-        while self.uses and self.uses[-1][0] >= changes:
-            self.uses.pop()
-        self._used = {relation.relation_id: relation for _, relation in self.uses}
-
-
-class _HeldTransaction:
-    """A prepared transaction that waits here for its decision."""
-
-    __slots__ = ("open", "prepare")
-
-    def __init__(self, open_: _OpenTransaction, prepare: Prepare | StreamPrepare) -> None:
-        self.open = open_
-        self.prepare = prepare
 
 
 class Assembler:
@@ -140,11 +98,11 @@ class Assembler:
         self._undecided: dict[str, tuple[tuple[SchemaChange, ...], StreamRelations | None]] = {}
         self._area = SpillArea(memory_limit, directory)
         self._session_relations = Relations()
-        self._delivered_relations = {relation.relation_id: relation for relation in relations}
-        self._streams: dict[TransactionId, _OpenTransaction] = {}
-        self._held: dict[str, _HeldTransaction] = {}
+        self._delivered_relations = DeliveredRelations(relations)
+        self._streams: dict[TransactionId, OpenTransaction] = {}
+        self._held: dict[str, HeldTransaction] = {}
         # The transaction whose messages arrive: between Begin and Commit, Begin Prepare and Prepare, or in a segment.
-        self._block: _OpenTransaction | None = None
+        self._block: OpenTransaction | None = None
 
     def feed(self, message: AnyMessage, lsn: Lsn) -> tuple[Event, ...]:
         """The next message with the position that came with it; returns what is finished with it, mostly nothing.
@@ -202,7 +160,7 @@ class Assembler:
     @property
     def relations(self) -> tuple[Relation, ...]:
         """The tables as they were last described in what was handed on."""
-        return tuple(self._delivered_relations.values())
+        return self._delivered_relations.all()
 
     @property
     def described(self) -> dict[Oid, Relation]:
@@ -233,7 +191,7 @@ class Assembler:
 
     def _begin(self, message: Begin | BeginPrepare, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
-        self._block = block = _OpenTransaction(message.xid, self._area.open(), message)
+        self._block = block = OpenTransaction(message.xid, self._area.open(), message)
         if isinstance(message, Begin):
             block.kept = message.final_lsn >= self._resumed_at
         else:
@@ -270,7 +228,7 @@ class Assembler:
             if stream is not None:
                 # After a reconnection it starts over; nothing else says so.
                 self._area.discard(stream.log)
-            stream = self._streams[message.xid] = _OpenTransaction(message.xid, self._area.open(), None)
+            stream = self._streams[message.xid] = OpenTransaction(message.xid, self._area.open(), None)
         elif stream is None:
             raise refused(message, lsn, message.xid, "goes on with a transaction whose first segment did not come")
         self._block = stream
@@ -311,7 +269,7 @@ class Assembler:
             stream.relations.truncate(relations)
         return ()
 
-    def _end_stream(self, message: StreamCommit | StreamPrepare, lsn: Lsn) -> _OpenTransaction:
+    def _end_stream(self, message: StreamCommit | StreamPrepare, lsn: Lsn) -> OpenTransaction:
         self._outside(message, lsn)
         stream = self._streams.pop(message.xid, None)
         if stream is None:
@@ -355,7 +313,7 @@ class Assembler:
         known = self._prepared.get(message.gid) == message.prepare_end_lsn
         return (self._decide(message, committed=False, commit_lsn=None, known=known),)
 
-    def _take_held(self, message: CommitPrepared | RollbackPrepared) -> _HeldTransaction | None:
+    def _take_held(self, message: CommitPrepared | RollbackPrepared) -> HeldTransaction | None:
         held = self._held.get(message.gid)
         if held is None or held.prepare.xid != message.xid:
             return None
@@ -364,7 +322,7 @@ class Assembler:
     def _is_known(self, message: BeginPrepare | StreamPrepare) -> bool:
         return self._prepared.get(message.gid) == message.end_lsn
 
-    def _prepared_or_held(self, open_: _OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
+    def _prepared_or_held(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
         if not open_.kept:
             # Handed on before a restart, so only its decision is news.
             self._area.discard(open_.log)
@@ -376,7 +334,7 @@ class Assembler:
         repeated = self._held.pop(message.gid, None)
         if repeated is not None:
             self._area.discard(repeated.open.log)
-        self._held[message.gid] = _HeldTransaction(open_, message)
+        self._held[message.gid] = HeldTransaction(open_, message)
         return ()
 
     # What is between the beginning and the end
@@ -413,7 +371,7 @@ class Assembler:
         return ()
 
     def _row(
-        self, block: _OpenTransaction, message: Insert | Update | Delete, lsn: Lsn, *rows: TupleData | None
+        self, block: OpenTransaction, message: Insert | Update | Delete, lsn: Lsn, *rows: TupleData | None
     ) -> None:
         relation = self._find(block, message, message.relation_id, lsn)
         for row in rows:
@@ -443,14 +401,14 @@ class Assembler:
         return ()
 
     def _appear(
-        self, block: _OpenTransaction, message: RelationMessage | Type | Insert | Update | Delete | Truncate
+        self, block: OpenTransaction, message: RelationMessage | Type | Insert | Update | Delete | Truncate
     ) -> None:
         if block.relations is not None:
             subxid = getattr(message, "xid", None)
             if subxid is not None:
                 block.subtransactions.appear(subxid, len(block.log), len(block.relations))
 
-    def _add(self, block: _OpenTransaction, message: ChangeMessage, lsn: Lsn, relation: Relation | None) -> None:
+    def _add(self, block: OpenTransaction, message: ChangeMessage, lsn: Lsn, relation: Relation | None) -> None:
         if not block.kept:
             return
         if relation is not None:
@@ -458,7 +416,7 @@ class Assembler:
         self._area.append(block.log, Change(len(block.log), lsn, message, relation))
 
     def _find(
-        self, block: _OpenTransaction, message: Insert | Update | Delete | Truncate, relation_id: Oid, lsn: Lsn
+        self, block: OpenTransaction, message: Insert | Update | Delete | Truncate, relation_id: Oid, lsn: Lsn
     ) -> Relation:
         relation = self._session_relations.find(relation_id, block.relations)
         if relation is None:
@@ -468,7 +426,7 @@ class Assembler:
     # What is handed on
 
     def _committed(
-        self, open_: _OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
+        self, open_: OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
     ) -> tuple[Event, ...]:
         if message.commit_lsn < self._resumed_at:
             self._area.discard(open_.log)
@@ -483,13 +441,13 @@ class Assembler:
             origin_lsn=None if open_.origin is None else open_.origin.origin_lsn,
             gid=gid,
             changes=self._area.release(open_.log),
-            schema_changes=self._schema_changes(open_),
+            schema_changes=self._delivered_relations.deliver(open_.uses),
         )
         return (transaction,)
 
-    def _hand_on_prepared(self, open_: _OpenTransaction, message: Prepare | StreamPrepare) -> PreparedTransaction:
+    def _hand_on_prepared(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> PreparedTransaction:
         self._prepared[message.gid] = message.end_lsn
-        schema_changes = self._schema_changes(open_)
+        schema_changes = self._delivered_relations.deliver(open_.uses)
         self._undecided[message.gid] = schema_changes, open_.relations
         self._deliver(message.end_lsn)
         return PreparedTransaction(
@@ -519,7 +477,7 @@ class Assembler:
             if committed:
                 self._adopt(relations)
             else:
-                self._take_back(schema_changes)
+                self._delivered_relations.take_back(schema_changes)
         self._deliver(end_lsn)
         return Decision(
             gid=message.gid,
@@ -531,25 +489,6 @@ class Assembler:
             timestamp=timestamp,
         )
 
-    def _schema_changes(self, open_: _OpenTransaction) -> tuple[SchemaChange, ...]:
-        """What the transaction shows to be different from what was handed on before, which it is from now on."""
-        schema_changes = []
-        for ordinal, relation in open_.uses:
-            old = self._delivered_relations.get(relation.relation_id)
-            if old != relation:
-                schema_changes.append(SchemaChange(ordinal=ordinal, old=old, new=relation))
-                self._delivered_relations[relation.relation_id] = relation
-        return tuple(schema_changes)
-
-    def _take_back(self, schema_changes: tuple[SchemaChange, ...]) -> None:
-        for schema_change in reversed(schema_changes):
-            relation_id = schema_change.new.relation_id
-            if self._delivered_relations.get(relation_id) is schema_change.new:
-                if schema_change.old is None:
-                    del self._delivered_relations[relation_id]
-                else:
-                    self._delivered_relations[relation_id] = schema_change.old
-
     def _deliver(self, lsn: Lsn) -> None:
         """All that took effect before this position has come, and is handed on, held, or was handed on before."""
         self._delivered = max(self._delivered, lsn)
@@ -559,7 +498,7 @@ class Assembler:
 
     # Where a message may come
 
-    def _inside(self, message: AnyMessage, lsn: Lsn) -> _OpenTransaction:
+    def _inside(self, message: AnyMessage, lsn: Lsn) -> OpenTransaction:
         if self._block is None:
             raise refused(message, lsn, None, "comes outside of transactions and stream segments")
         return self._block

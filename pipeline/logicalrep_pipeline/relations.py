@@ -6,6 +6,7 @@ until it commits; what it says in a subtransaction is taken back with it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from logicalrep import Oid, v1
@@ -53,6 +54,37 @@ class SchemaChange:
     """The description that held before; None for a table that was not seen before."""
     new: Relation
     """The description of the changes that follow."""
+
+
+class DeliveredRelations:
+    """The tables as they were last described in what was handed on."""
+
+    def __init__(self, relations: Iterable[Relation]) -> None:
+        self._relations = {relation.relation_id: relation for relation in relations}
+
+    def all(self) -> tuple[Relation, ...]:
+        """Each of them."""
+        return tuple(self._relations.values())
+
+    def deliver(self, uses: Iterable[tuple[int, Relation]]) -> tuple[SchemaChange, ...]:
+        """Which of a transaction's Relations, each with the change from which on it holds, are news; they hold now."""
+        schema_changes = []
+        for ordinal, relation in uses:
+            old = self._relations.get(relation.relation_id)
+            if old != relation:
+                schema_changes.append(SchemaChange(ordinal=ordinal, old=old, new=relation))
+                self._relations[relation.relation_id] = relation
+        return tuple(schema_changes)
+
+    def take_back(self, schema_changes: tuple[SchemaChange, ...]) -> None:
+        """Forget what a transaction that was rolled back had changed, where nothing has changed it since."""
+        for schema_change in reversed(schema_changes):
+            relation_id = schema_change.new.relation_id
+            if self._relations.get(relation_id) is schema_change.new:
+                if schema_change.old is None:
+                    del self._relations[relation_id]
+                else:
+                    self._relations[relation_id] = schema_change.old
 
 
 @dataclass(slots=True)
