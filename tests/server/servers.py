@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import shutil
 import subprocess
@@ -10,11 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import Installation, LocalServer, installations
-from logicalrep_pipeline.slots import Connection
+from logicalrep_pipeline.slots import Connection, when_free
 
 _NUMBERS = itertools.count(1)
 _SERVERS: dict[int, LocalServer] = {}
@@ -125,9 +127,8 @@ def database(major: int) -> Iterator[Database]:
             for (slot,) in admin.execute(
                 "SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)
             ).fetchall():
-                for _ in range(50):
-                    with contextlib.suppress(Exception):
-                        admin.execute("SELECT pg_drop_replication_slot(%s)", (slot,))
-                        break
-                    admin.execute("SELECT pg_sleep(0.1)")
+                # A temporary one is gone by itself once its session has ended.
+                with contextlib.suppress(psycopg.errors.UndefinedObject):
+                    drop = functools.partial(admin.execute, "SELECT pg_drop_replication_slot(%s)", (slot,))
+                    when_free(drop, admin, slot, patience=10)
             admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
