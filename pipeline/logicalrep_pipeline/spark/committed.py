@@ -38,7 +38,7 @@ class Committed:
         if len(self.positions) == 1:
             return np.zeros(batch.num_rows, np.intp)
         names = batch.schema.names
-        commits = batch.column(names.index("commit_lsn" if "commit_lsn" in names else "_commit_version"))
+        commits = batch.column(names.index("_commit_version" if "_commit_version" in names else "commit_lsn"))
         numbers: NDArray[np.intp] = np.searchsorted(self.positions, commits.to_numpy())
         return numbers
 

@@ -69,7 +69,7 @@ class Statistics:
 def commit_times(batch: Any) -> NDArray[np.int64]:
     """For each row when its transaction committed, in microseconds since 1970; 0 for what belongs to none."""
     names = batch.schema.names
-    times = batch.column(names.index("commit_timestamp" if "commit_timestamp" in names else "_commit_timestamp"))
+    times = batch.column(names.index("_commit_timestamp" if "_commit_timestamp" in names else "commit_timestamp"))
     return times.cast(pa.int64()).fill_null(0).to_numpy()  # type: ignore[no-any-return]
 
 

@@ -52,13 +52,25 @@ def table_schema(connection: Connection, table: str, publications: tuple[str, ..
         fields.append(StructField(column, _spark_type(type_)))
     if not fields:
         raise SchemaMismatchError(f"table {table} does not exist in this database, or none of its columns is published")
-    return StructType([*fields, *TYPED_COLUMNS])
+    return _with_columns_of_the_feed(table, fields)
 
 
 def relation_schema(relation: Relation) -> StructType:
     """The Spark schema of a table as a Relation message described it."""
     columns = Texts("utf-8").columns(relation)
-    return StructType([*(StructField(column.name, _spark_type(column.type)) for column in columns), *TYPED_COLUMNS])
+    return _with_columns_of_the_feed(
+        str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]
+    )
+
+
+def _with_columns_of_the_feed(table: str, fields: list[StructField]) -> StructType:
+    taken = sorted({field.name for field in TYPED_COLUMNS} & {field.name for field in fields})
+    if taken:
+        raise SchemaMismatchError(
+            f"{table} has a column {', '.join(taken)}, a name that the option table has for a column of its own: read "
+            "the table without that option"
+        )
+    return StructType([*fields, *TYPED_COLUMNS])
 
 
 def _published_columns(
