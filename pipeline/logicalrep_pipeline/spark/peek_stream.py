@@ -20,6 +20,7 @@ from logicalrep_pipeline.slots import (
     Connection,
     Slot,
     advance_slot,
+    check_not_passed,
     check_within_wal,
     newest_protocol,
     the_slot,
@@ -74,7 +75,10 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._run(lambda connection: ensure_slot(connection, self._options))
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
+            # Not for long, so that a query can be stopped.
             time.sleep(min(pause, 1))
+            if pause > 1 and self._position is not None:
+                return offset_of(self._position)
         limits = limits_of(limit, self._options)
         began = time.monotonic()
         end = self._run(lambda connection: self._next_end(connection, limits))
@@ -149,6 +153,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         position = self._position
         if position is not None:
             check_within_wal(self._options.connection, seen, position)
+            check_not_passed(seen.name, seen.confirmed.lsn, position.lsn)
             if head <= max(position.lsn, self._nothing_up_to):
                 return position
         if self._planner is None:
