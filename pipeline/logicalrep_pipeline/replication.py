@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -45,6 +46,10 @@ class Replication:
         self._is_transient = is_transient
         self._session: Walsender | None = None
         self._acknowledged = Lsn(0)
+        self._received = Lsn(0)
+        self._has_prepared = False
+        # What `position.delivered` was, and what might have been acknowledged if all up to there had been safe.
+        self._allowed: deque[tuple[Lsn, Lsn]] = deque()
         self.started_at: Lsn | None = None
         """The slot's position when the first session started."""
         self.timeline: Timeline | None = None
@@ -55,16 +60,39 @@ class Replication:
         """All that committed before this has been handed on."""
         return max(self._intake.position.delivered, self.started_at or Lsn(0))
 
+    @property
+    def received(self) -> Lsn:
+        """How far the server was seen to have come."""
+        session = self._session
+        return self._received if session is None else max(session.received, self._received)
+
     def acknowledge(self, lsn: Lsn) -> None:
-        """All before this position is safe, apart from prepared transactions that wait for their decision."""
+        """All that was handed on and took effect before this position is safe."""
         self._acknowledged = max(self._acknowledged, lsn)
         if self._session is not None:
-            # Until something is handed on, there is nothing that could be held back.
-            held = self._intake.position
-            limit = held.acknowledged if held.acknowledged < held.delivered else self._acknowledged
             # A connection that broke is found, and made anew, where messages are taken.
             with suppress(psycopg.Error):
-                self._session.acknowledge(min(self._acknowledged, limit))
+                self._session.acknowledge(self._safe)
+
+    @property
+    def _safe(self) -> Lsn:
+        """What the server may be told: not past prepared transactions that were undecided where the safe ones end.
+
+        They may have been decided since, but what follows there is not safe yet. After a restart it is nothing until
+        they have come again.
+        """
+        if not self._has_prepared:
+            return self._acknowledged
+        while len(self._allowed) > 1 and self._allowed[1][0] <= self._acknowledged:
+            self._allowed.popleft()
+        delivered, allowed = self._allowed[0] if self._allowed else (Lsn(0), Lsn(0))
+        return allowed if delivered <= self._acknowledged else Lsn(0)
+
+    def _note_allowed(self) -> None:
+        position = self._intake.position
+        now = position.delivered, position.acknowledged
+        if self._has_prepared and (not self._allowed or self._allowed[-1] != now):
+            self._allowed.append(now)
 
     def events(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[Event | WholeTransactions | None]:
         """What finishes, until `stop`; None when all that came is handed on, and when nothing came for a moment.
@@ -90,6 +118,7 @@ class Replication:
             yield from self._intake.take(received.messages)
             if received.keepalive is not None:
                 self._intake.keepalive(received.keepalive)
+            self._note_allowed()
             yield None
 
     def report_in_time(self) -> None:
@@ -101,6 +130,7 @@ class Replication:
     def close(self) -> None:
         """Close the connection; `events` makes a new one."""
         if self._session is not None:
+            self._received = self.received
             self._session.close()
         self._session = None
 
@@ -109,10 +139,11 @@ class Replication:
             position = None
             if self.started_at is not None:
                 # The slot cannot be past what was acknowledged here, unless somebody else moved it.
-                position = max(self._acknowledged, self.started_at)
+                position = max(self._safe, self.started_at)
             reached = WalPosition(self.position, self.timeline)
             self._session = Walsender(self._settings, self._slot, self._options, position=position, reached=reached)
             self.timeline = self._session.slot.timeline
+            self._has_prepared = self._session.slot.two_phase or self._options.two_phase
             self._intake.connect(self._options.decoder(slot_two_phase=self._session.slot.two_phase))
             if self.started_at is None:
                 self.started_at = self._session.started_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from logicalrep import Lsn
 from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
 from logicalrep_pipeline.spark import acknowledge
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
+from logicalrep_pipeline.spark.offsets import position_of
 from tests.server.servers import Database
 from tests.spark.streams import Stream, eventually
 from tests.spark.workload import feed_rows, prepare, replayed, run, tables, test_decoding, truth
@@ -363,3 +365,14 @@ def test_an_idle_query_does_next_to_nothing(spark: Any, db18: Database, tmp_path
         assert query.lastProgress["batchId"] <= 2
     finally:
         query.stop()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 do not say that the last batch is committed")
+def test_the_last_batch_of_a_run_is_acknowledged(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, mode=mode)
+    for number in range(3):
+        db18.execute(f"INSERT INTO plain VALUES ({number})")
+        end = position_of(json.loads(stream.run().lastProgress["sources"][0]["endOffset"])).lsn
+        eventually(lambda end=end: confirmed(db18) == end, seconds=5)

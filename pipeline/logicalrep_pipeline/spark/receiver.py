@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 from logicalrep import Lsn
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.positions import Position
 from logicalrep_pipeline.replication import Replication
 from logicalrep_pipeline.spark.admission import Limits
 from logicalrep_pipeline.spark.committed import Committed, Committing
@@ -27,10 +28,15 @@ from logicalrep_pipeline.timelines import Timeline
 class Receiver:
     """Receives ahead of the batches, as far as the spool may grow."""
 
-    def __init__(self, options: SourceOptions, plugin: PluginOptions, schema: StructType) -> None:
+    def __init__(
+        self, options: SourceOptions, plugin: PluginOptions, schema: StructType, start: Lsn | None = None
+    ) -> None:
+        """`start`: all that committed before it is with Spark, and is left out if it comes again."""
+        self.start = start
         self._options = options
         self._spool = Spool(options.spool, options.the_slot, arrow_schema(schema), options.segment_bytes)
-        self._assembler = Assembler(memory_limit=options.memory_limit, directory=self._spool.folder)
+        after = None if start is None else Position(delivered=start)
+        self._assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=self._spool.folder)
         self._committing = Committing(options, schema, self._assembler)
         self._replication = Replication(
             options.connection,
@@ -45,7 +51,7 @@ class Receiver:
         self._stopping = False
         self._error: BaseException | None = None
         self._position = Lsn(0)
-        self._committed = Lsn(0)
+        self._committed = self._acknowledged = Lsn(0)
         # Of each transaction with rows: its end, the rows and bytes of all up to it, and when it committed.
         self._ends, self._rows, self._bytes = array("Q"), array("Q"), array("Q")
         self._moments = array("q")
@@ -68,6 +74,11 @@ class Receiver:
     def timeline(self) -> Timeline | None:
         """The one on which all lies that is received: ask for positions first, and then for this."""
         return self._replication.timeline
+
+    @property
+    def received(self) -> Lsn:
+        """How far the server was seen to have come, which may be further than what is handed on."""
+        return self._replication.received
 
     def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
         """The end of the batch that begins at `start`, how far all is received at most; and whether it has rows."""
@@ -141,6 +152,14 @@ class Receiver:
                 del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._moments[:gone]
             self._changed.notify_all()
 
+    def wait_until_told(self, lsn: Lsn) -> None:
+        """Wait until the server was told that what lies before is committed, if it can be reached at all."""
+        deadline = time.monotonic() + 1
+        with self._changed:
+            while self._acknowledged < lsn and time.monotonic() < deadline:
+                self._check()
+                self._changed.wait(0.01)
+
     def stop(self) -> None:
         """End the thread, and remove the spool."""
         self._stopping = True
@@ -159,7 +178,6 @@ class Receiver:
     # In the thread
 
     def _run(self) -> None:
-        acknowledged = Lsn(0)
         try:
             for event in self._replication.events(lambda: self._stopping):
                 if event is not None:
@@ -170,10 +188,10 @@ class Receiver:
                         self._position = position
                         self._changed.notify_all()
                     committed = self._committed
-                if committed > acknowledged or event is None:
+                if committed > self._acknowledged or event is None:
                     # When idle again and again: a server that crashed has forgotten, and prepared ones hold back.
                     self._replication.acknowledge(committed)
-                    acknowledged = committed
+                    self._acknowledged = committed
                 self._wait_for_room()
         except BaseException as error:
             with self._changed:
@@ -204,6 +222,8 @@ class Receiver:
                 self._rows.append(self._total_rows)
                 self._bytes.append(self._total_bytes)
                 self._moments.append(int(moments[number]))
+            # What came again, and is with Spark.
+            self._spool.remove_before(self._committed)
 
     def _wait_for_room(self) -> None:
         """Read no further while the spool is full; the server keeps the rest, and hears that we are alive."""

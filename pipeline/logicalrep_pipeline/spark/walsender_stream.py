@@ -77,7 +77,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if start is None and self._position is None:
             # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
             self._run(lambda connection: ensure_slot(connection, self._options))
-        receiver = self._started()
+        receiver = self._started(None if start is None else position_of(start).lsn)
         if start is not None:
             self._position = position_of(start)
             self._check(receiver, self._position)
@@ -114,7 +114,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """A partition for each segment that has rows of the batch."""
         begins, ends = position_of(start), position_of(end)
         first, last = begins.lsn, ends.lsn
-        receiver = self._started()
+        receiver = self._started(first)
         if self._position is None or self._position.lsn < last:
             self._position = ends
         if first == last:
@@ -128,7 +128,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Spark has committed what lies before `end`."""
-        receiver, position = self._started(), position_of(end)
+        position = position_of(end)
+        receiver = self._started(position.lsn)
         self._check(receiver, position)
         receiver.commit(position.lsn)
 
@@ -152,11 +153,16 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._driver = Driver(self._options)
         return self._driver.run(action)
 
-    def _started(self) -> Receiver:
-        if self._receiver is None:
-            version = self._run(newest_protocol)
-            self._receiver = Receiver(self._options, self._options.plugin_options(version), self._schema)
-        return self._receiver
+    def _started(self, start: Lsn | None) -> Receiver:
+        """The receiver, which has all from `start` on, or where that is not known from the slot's position on."""
+        receiver = self._receiver
+        if receiver is not None and start is not None and receiver.start is not None and start < receiver.start:
+            receiver.stop()
+            receiver = None
+        if receiver is None:
+            plugin = self._options.plugin_options(self._run(newest_protocol))
+            receiver = self._receiver = Receiver(self._options, plugin, self._schema, start)
+        return receiver
 
     def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options)
@@ -186,14 +192,19 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._is_idle = not has_rows
         else:
             if start >= self._target:
+                # The last batch: the process may be gone in a moment.
+                receiver.wait_until_told(start)
                 return start
-            deadline = time.monotonic() + self._options.retry_timeout
+            seen, deadline = Lsn(0), 0.0
             while True:
                 end, has_rows = receiver.end_after(start, limits)
                 if has_rows:
                     return end
                 if end >= self._target:
                     return self._target
+                if receiver.received > seen or not deadline:
+                    # A large transaction may take long; only a server that sends nothing at all is waited for in vain.
+                    seen, deadline = receiver.received, time.monotonic() + self._options.retry_timeout
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"the server has not sent what it has up to {self._target}")
                 receiver.wait(start, 0.1)

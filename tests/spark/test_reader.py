@@ -1,0 +1,209 @@
+"""The streaming readers, called as Spark does, and killed and started again at the worst moments."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql.types import StructType
+
+from logicalrep_pipeline.slots import LostPositionError, advance_slot, the_slot, wal_head
+from logicalrep_pipeline.spark import feed_schema
+from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
+from logicalrep_pipeline.spark.offsets import position_of
+from logicalrep_pipeline.spark.options import read_options
+from logicalrep_pipeline.spark.peek_stream import PeekStreamReader
+from logicalrep_pipeline.spark.typed import SchemaMismatchError, table_schema
+from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader
+from tests.server.servers import Database
+from tests.spark.streams import eventually
+
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.spark,
+    pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise"),
+]
+
+READERS = {"peek": PeekStreamReader, "walsender": WalsenderStreamReader}
+
+
+class Query:
+    """What Spark keeps of a query, whose readers come and go."""
+
+    def __init__(self, db: Database, folder: Path, schema: StructType | None = None, **options: str) -> None:
+        given = {"mode": "walsender", "dsn": db.dsn, "slot": "s", "publication": "p", "spool": str(folder)} | options
+        self._options, self._schema = read_options(given), schema or feed_schema()
+        self.reader = self._new()
+        self.start: Any = self.reader.initialOffset()
+        self.end = self.start
+
+    def _new(self) -> Any:
+        return READERS[self._options.mode](self._options, self._schema)
+
+    def plan(self, seconds: float = 20) -> list[dict[str, Any]]:
+        """The rows of the next batch, which is not committed."""
+        deadline = time.monotonic() + seconds
+        while self.end["lsn"] == self.start["lsn"]:
+            assert time.monotonic() < deadline
+            self.end = self.reader.latestOffset(self.start, None)
+        return self.rows()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows of the batch that is planned."""
+        parts = self.reader.partitions(self.start, self.end)
+        return [row for part in parts for batch in self.reader.read(part) for row in batch.to_pylist()]
+
+    def commit(self) -> None:
+        self.start = self.end
+        self.reader.commit(self.end)
+
+    def restart(self, *, again: bool = True) -> None:
+        """End the reader as a kill does, and start `again`."""
+        receiver = getattr(self.reader, "_receiver", None)
+        if receiver is not None:
+            # A kill tells the server nothing.
+            receiver._replication.acknowledge = lambda lsn: None
+        self.reader.stop()
+        if again:
+            self.reader = self._new()
+
+
+def new_values(rows: list[dict[str, Any]]) -> list[str]:
+    return [dict(row["after"])["id"] for row in rows]
+
+
+@pytest.fixture
+def db(db18: Database) -> Iterator[Database]:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
+    db18.rows("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
+    return db18
+
+
+@pytest.fixture
+def two_phase(db: Database) -> Database:
+    db.rows("SELECT pg_drop_replication_slot('s'), pg_create_logical_replication_slot('s', 'pgoutput', false, true)")
+    return db
+
+
+def prepare(db: Database, gid: str, rows: str) -> None:
+    db.execute(
+        "BEGIN", f"INSERT INTO t SELECT i, 'x' FROM generate_series({rows}) AS i", f"PREPARE TRANSACTION '{gid}'"
+    )
+
+
+def test_a_prepared_transaction_that_is_decided_but_not_committed_by_spark(two_phase: Database, tmp_path: Path) -> None:
+    query = Query(two_phase, tmp_path, two_phase="true")
+    prepare(two_phase, "g", "1, 1")
+    two_phase.execute("INSERT INTO t VALUES (2)")
+    assert new_values(query.plan()) == ["2"]
+    query.commit()
+    two_phase.execute("COMMIT PREPARED 'g'")
+    assert new_values(query.plan()) == ["1"]
+    time.sleep(0.5)
+    query.restart()
+    assert new_values(query.rows()) == ["1"]
+    query.restart(again=False)
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_a_prepared_transaction_that_has_yet_to_come_again(two_phase: Database, tmp_path: Path, breaks: bool) -> None:
+    query = Query(two_phase, tmp_path, two_phase="true")
+    prepare(two_phase, "g", "1, 100000")
+    two_phase.execute("INSERT INTO t VALUES (0)")
+    assert new_values(query.plan(60)) == ["0"]
+    query.commit()
+    for _ in range(2):
+        query.restart()
+        query.reader._started(position_of(query.start).lsn)
+        query.reader.commit(query.start)
+        if breaks:
+            eventually(lambda: the_slot(two_phase.connection, "s").active_pid is not None)
+            two_phase.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
+        time.sleep(1)
+    two_phase.execute("COMMIT PREPARED 'g'")
+    assert len(query.plan(60)) == 100_000
+    query.restart(again=False)
+
+
+def test_decisions_on_what_was_prepared_before_the_slot_s_position(two_phase: Database, tmp_path: Path) -> None:
+    query = Query(two_phase, tmp_path, two_phase="true")
+    before = position_of(query.start).lsn
+    prepare(two_phase, "a", "1, 1")
+    prepare(two_phase, "b", "2, 2")
+    two_phase.execute("COMMIT PREPARED 'a'")
+    assert new_values(query.plan()) == ["1"]
+    query.commit()
+    eventually(lambda: the_slot(two_phase.connection, "s").confirmed.lsn > before)
+    query.restart()
+    two_phase.execute("INSERT INTO t VALUES (3)")
+    assert new_values(query.plan()) == ["3"]
+    query.commit()
+    two_phase.execute("COMMIT PREPARED 'b'")
+    assert new_values(query.plan()) == ["2"]
+    query.restart(again=False)
+
+
+def test_what_comes_again_does_not_fill_the_spool(db: Database, tmp_path: Path) -> None:
+    query = Query(db, tmp_path, segment_bytes="64k", spool_bytes="256k")
+    db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 20000) AS i")
+    assert len(query.plan()) == 20_000
+    # Spark has committed the batch, and the reader was killed before it was told.
+    query.start = query.end
+    query.restart()
+    db.execute("INSERT INTO t VALUES (0)")
+    assert new_values(query.plan()) == ["0"]
+    query.restart(again=False)
+
+
+def test_a_transaction_that_takes_longer_than_the_server_may_be_away(db: Database, tmp_path: Path) -> None:
+    query = Query(db, tmp_path, retry_timeout="1", protocol_version="1")
+    db.execute("INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(1, 400000) AS i")
+    query.reader.prepareForTriggerAvailableNow()
+    query.end = query.reader.latestOffset(query.start, None)
+    assert len(query.rows()) == 400_000
+    query.restart(again=False)
+
+
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, mode: str) -> None:
+    db.execute("CREATE TABLE u (id int PRIMARY KEY, commit_lsn bigint NOT NULL, commit_timestamp text)")
+    schema = table_schema(db.connection, "public.u", ("p",))
+    query = Query(db, tmp_path, schema, table="public.u", mode=mode)
+    found = []
+    for first in (0, 100):
+        for number in range(first, first + 100):
+            db.execute(f"INSERT INTO u VALUES ({number}, 0, 'x')")
+        while len(found) < first + 100:
+            found += [row["id"] for row in query.plan()]
+            query.start = query.end
+        query.restart()
+    assert found == list(range(200))
+    query.restart(again=False)
+
+
+def test_a_table_with_a_column_of_a_typed_table_s_names(db: Database) -> None:
+    db.execute("CREATE TABLE u (id int PRIMARY KEY, _ordinal bigint)")
+    with pytest.raises(SchemaMismatchError, match=r"public\.u has a column _ordinal, a name"):
+        table_schema(db.connection, "public.u", ("p",))
+
+
+def test_a_slot_that_was_moved_is_an_error_while_nothing_is_written(db: Database, tmp_path: Path) -> None:
+    query = Query(db, tmp_path, mode="peek")
+    db.execute("INSERT INTO t VALUES (1)")
+    advance_slot(db.connection, the_slot(db.connection, "s"), wal_head(db.connection))
+    with pytest.raises(LostPositionError, match="acknowledged by somebody else"):
+        query.reader.latestOffset(query.start, None)
+    query.restart(again=False)
+
+
+def test_an_idle_query_looks_no_more_often_than_it_is_told_to(db: Database, tmp_path: Path) -> None:
+    query = Query(db, tmp_path, mode="peek", poll_interval="3")
+    assert query.reader.latestOffset(query.start, None) == query.start
+    db.execute("INSERT INTO t VALUES (1)")
+    began = time.monotonic()
+    assert new_values(query.plan()) == ["1"]
+    assert time.monotonic() - began > 2
+    query.restart(again=False)
