@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Conninfo
 
 # So that values come as the types' readers expect them, and the same wherever a server stands.
 _SESSION_SETTINGS = {
@@ -19,6 +21,13 @@ _SESSION_SETTINGS = {
     "statement_timeout": "0",
     "lock_timeout": "0",
 }
+
+
+# libpq says what is for its developers (D), and what is to be hidden (*).
+_LIBPQ = {option.keyword.decode(): option.dispchar for option in Conninfo.get_defaults() if option.dispchar != b"D"}
+
+PARAMETERS = tuple(name for name in _LIBPQ if name not in ("client_encoding", "fallback_application_name"))
+"""The parameters of libpq that may be given one by one: all but what is decided here."""
 
 
 class ConnectionSettingsError(ValueError):
@@ -40,13 +49,16 @@ class ConnectionSettings:
             merged = conninfo_to_dict(dsn, **parameters)
         except psycopg.ProgrammingError:
             # libpq quotes what it could not read, and that may be a part of the password.
-            names = ", ".join(sorted(parameters)) or "none"
-            raise ConnectionSettingsError(
-                f"dsn is no connection string or URI of libpq, or one of these parameters is none of its: {names}"
-            ) from None
-        self._parameters: dict[str, Any] = {"application_name": "logicalrep", "connect_timeout": "10"} | {
-            name: value for name, value in merged.items() if value is not None
-        }
+            reason = (
+                "dsn is no URI or connection string of libpq, of words like host=localhost with its parameters' names"
+            )
+            if parameters:
+                reason += f"; or one of these is no parameter of libpq: {', '.join(sorted(parameters))}"
+            raise ConnectionSettingsError(reason) from None
+        self._parameters: dict[str, Any] = {"fallback_application_name": "logicalrep"}
+        if "PGCONNECT_TIMEOUT" not in os.environ:
+            self._parameters["connect_timeout"] = "10"
+        self._parameters |= {name: value for name, value in merged.items() if value is not None}
 
     @property
     def database(self) -> str | None:
@@ -59,7 +71,7 @@ class ConnectionSettings:
         return "password" in self._parameters
 
     def __repr__(self) -> str:
-        shown = {name: value for name, value in self._parameters.items() if "password" not in name}
+        shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
         return f"ConnectionSettings({make_conninfo('', **shown)!r})"
 
     def connect(self, *, replication: bool = False) -> psycopg.Connection[tuple[Any, ...]]:
@@ -69,7 +81,8 @@ class ConnectionSettings:
         """
         parameters = dict(self._parameters)
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
-        parameters["options"] = f"{parameters.get('options', '')} {settings}".strip()
+        given = parameters.get("options", os.environ.get("PGOPTIONS", ""))
+        parameters["options"] = f"{given} {settings}".strip()
         if replication:
             parameters["replication"] = "database"
         try:
@@ -82,7 +95,7 @@ class ConnectionSettings:
     def without_password(self, text: str) -> str:
         """A text in which the password, if it has one, is replaced by stars."""
         for name, value in self._parameters.items():
-            if "password" in name and value:
+            if _is_hidden(name) and value:
                 text = text.replace(str(value), "***")
         return text
 
@@ -93,34 +106,5 @@ def settings_from(options: Mapping[str, str]) -> ConnectionSettings:
     return ConnectionSettings(options.get("dsn", ""), **parameters)
 
 
-PARAMETERS = (
-    "service",
-    "host",
-    "hostaddr",
-    "port",
-    "dbname",
-    "user",
-    "password",
-    "passfile",
-    "require_auth",
-    "channel_binding",
-    "connect_timeout",
-    "application_name",
-    "options",
-    "keepalives",
-    "keepalives_idle",
-    "keepalives_interval",
-    "keepalives_count",
-    "tcp_user_timeout",
-    "sslmode",
-    "sslcert",
-    "sslkey",
-    "sslpassword",
-    "sslrootcert",
-    "sslcrl",
-    "krbsrvname",
-    "gssencmode",
-    "target_session_attrs",
-    "load_balance_hosts",
-)
-"""The parameters of libpq that may be given one by one."""
+def _is_hidden(name: str) -> bool:
+    return "password" in name or _LIBPQ.get(name, b"*") == b"*"

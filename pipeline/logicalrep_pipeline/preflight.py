@@ -101,8 +101,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
     if slot is None:
         if not needs.create_slot:
             findings.errors.append(
-                f"Replication slot {needs.slot!r} does not exist: set the option create_slot to true, or run SELECT "
-                f"pg_create_logical_replication_slot({_quoted(needs.slot)}, 'pgoutput')."
+                f"Replication slot {needs.slot!r} does not exist: give a stream the option create_slot = true, or run "
+                f"SELECT pg_create_logical_replication_slot({_quoted(needs.slot)}, 'pgoutput')."
             )
             return
         free = _scalar(
@@ -129,9 +129,18 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             f"Replication slot {name} is lost ({slot.lost}): drop it, make a new one, copy the tables anew and start "
             "with a new checkpoint."
         )
+    if slot.active_pid is not None:
+        findings.warnings.append(
+            f"Replication slot {name} is in use by process {slot.active_pid}, which is waited for a while: each reader "
+            "needs a slot of its own."
+        )
+    if needs.two_phase and not slot.two_phase:
+        findings.warnings.append(
+            f"Replication slot {name} had no two_phase: it has it from now on, and mode = peek cannot read it then."
+        )
     if slot.two_phase and needs.mode == "peek":
         findings.errors.append(
-            f"Replication slot {name} was made with two_phase, which mode = peek cannot read: use mode = walsender, or "
+            f"Replication slot {name} has two_phase, which mode = peek cannot read: use mode = walsender, or "
             "a slot without it, from which prepared transactions come when they are committed."
         )
 
@@ -156,8 +165,9 @@ def _check_publications(connection: Connection, needs: Needs, findings: Findings
         for table in needs.tables:
             if table not in tables:
                 findings.errors.append(
-                    f"Table {table} is not published by {', '.join(needs.publications)}: write it as schema.table, or "
-                    "add it with ALTER PUBLICATION ... ADD TABLE."
+                    f"Table {table} is not published by {', '.join(needs.publications)}: write it as schema.table, as "
+                    "it is and without quotes, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is "
+                    "published as its partitions, unless the publication has publish_via_partition_root."
                 )
         _check_identities(connection, needs, findings)
 

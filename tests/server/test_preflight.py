@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs, PreflightError, check
 from logicalrep_pipeline.server import LocalServer, find_installation
-from logicalrep_pipeline.slots import create_slot
+from logicalrep_pipeline.slots import create_slot, the_slot
+from logicalrep_pipeline.walsender import Walsender
 from tests.server.servers import Database, database
 
 pytestmark = pytest.mark.postgres
@@ -101,3 +103,15 @@ def test_a_server_that_is_not_set_up_for_it() -> None:
         pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"),
     ):
         check(connection, Needs(slot="s", publications=("p",)))
+
+
+def test_what_may_surprise_of_a_slot(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    create_slot(db18.connection, "s")
+    (finding,) = findings(db18, Needs(slot="s", publications=("p",), mode="walsender", two_phase=True))
+    assert "had no two_phase" in finding
+    options = PluginOptions(publication_names=("p",), proto_version=1)
+    with Walsender(db18.settings, "s", options):
+        pid = the_slot(db18.connection, "s").active_pid
+        (finding,) = findings(db18, Needs(slot="s", publications=("p",)))
+    assert f"in use by process {pid}" in finding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ class BatchReader(PromptReader, DataSourceReader):
             return [CaptureFile(str(path)) for path in capture_files(self._options.path)]
         log_to_standard_error()
         with self._options.connection.connect() as connection:
-            for warning in check(connection, self._options.needs):
+            for warning in check(connection, replace(self._options.needs, create_slot=False)):
                 log.warning("%s", warning)
             slot = the_slot(connection, self._options.the_slot)
         return [SlotRange(slot.confirmed, slot.reached)]

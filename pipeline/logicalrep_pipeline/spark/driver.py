@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -20,6 +21,9 @@ log = logging.getLogger("logicalrep")
 
 # What a server says, and what libpq says, while it is starting, stopping or gone; other errors are final.
 _TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError)
+
+
+_FINAL = re.compile(r"password|authentication|does not exist|pg_hba|invalid [\w ]*value")
 
 
 class Driver:
@@ -77,7 +81,7 @@ def is_transient(error: psycopg.Error) -> bool:
     state = error.sqlstate
     if state is None:
         text = str(error)
-        return not any(final in text for final in ("password", "authentication", "does not exist", "pg_hba"))
+        return _FINAL.search(text) is None
     return state[:2] in ("08", "57") or state in ("53300", "55006")
 
 
