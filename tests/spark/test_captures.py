@@ -49,3 +49,16 @@ def test_a_session_that_was_another_one_is_an_error(tmp_path: Path) -> None:
         frames.write_bytes(b"".join(_FRAME.pack(lsn, len(data)) + data for lsn, data in capture))
     with pytest.raises(DecodeError, match="Stream Abort"):
         rows(frames)
+
+
+@pytest.mark.parametrize(
+    ("options", "schema", "reason"),
+    [
+        ({}, "a int", "cannot be chosen"),
+        ({"table": "public.t"}, "id int", r"and then these: _change_type string NOT NULL, _commit_version bigint"),
+    ],
+)
+def test_columns_that_are_none_of_its_own(spark: Any, options: dict[str, str], schema: str, reason: str) -> None:
+    frame = spark.read.format("logicalrep").options(**options).schema(schema)
+    with pytest.raises(Exception, match=reason):
+        frame.load(str(CAPTURES[0])).collect()

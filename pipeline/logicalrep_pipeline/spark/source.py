@@ -6,7 +6,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions, read_options
-from logicalrep_pipeline.spark.schemas import feed_schema
+from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS, feed_schema
 
 
 class LogicalRepDataSource(DataSource):
@@ -57,13 +57,16 @@ class LogicalRepDataSource(DataSource):
         """What reads captures, or peeks into the slot."""
         from logicalrep_pipeline.spark.batch import BatchReader
 
-        return BatchReader(self._options(), schema)
+        options = self._options()
+        _check_schema(options, schema)
+        return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """What reads the slot."""
         options = self._options()
         if options.path is not None:
             raise OptionError("option 'path' is for spark.read; a stream reads a slot")
+        _check_schema(options, schema)
         if options.mode == "walsender":
             from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader
 
@@ -74,3 +77,15 @@ class LogicalRepDataSource(DataSource):
 
     def _options(self) -> SourceOptions:
         return read_options(dict(self.options))
+
+
+def _check_schema(options: SourceOptions, schema: StructType) -> None:
+    """Refuse what .schema(...) may have given; a table's own columns are held against its descriptions later."""
+    if options.table is None:
+        if schema.names != feed_schema(options.values).names:
+            raise OptionError(
+                "the change feed's columns cannot be chosen by .schema(...): leave it out, and select what you want"
+            )
+    elif schema.names[-len(TYPED_COLUMNS) :] != [field.name for field in TYPED_COLUMNS]:
+        last = ", ".join(f"{field.name} {field.dataType.simpleString()} NOT NULL" for field in TYPED_COLUMNS)
+        raise OptionError(f"the schema of a typed table has its own columns and then these: {last}")
