@@ -107,4 +107,4 @@ def settings_from(options: Mapping[str, str]) -> ConnectionSettings:
 
 
 def _is_hidden(name: str) -> bool:
-    return "password" in name or _LIBPQ.get(name, b"*") == b"*"
+    return _LIBPQ.get(name, b"*") == b"*"

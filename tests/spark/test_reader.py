@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +75,7 @@ def new_values(rows: list[dict[str, Any]]) -> list[str]:
 
 
 @pytest.fixture
-def db(db18: Database) -> Iterator[Database]:
+def db(db18: Database) -> Database:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     db18.rows("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
     return db18

@@ -28,10 +28,8 @@ from logicalrep_pipeline.timelines import Timeline
 class Receiver:
     """Receives ahead of the batches, as far as the spool may grow."""
 
-    def __init__(
-        self, options: SourceOptions, plugin: PluginOptions, schema: StructType, start: Lsn | None = None
-    ) -> None:
-        """`start`: all that committed before it is with Spark, and is left out if it comes again."""
+    def __init__(self, options: SourceOptions, plugin: PluginOptions, schema: StructType, start: Lsn | None) -> None:
+        """`start`: all that committed before it is with Spark, and is left out if it comes again; None: not known."""
         self.start = start
         self._options = options
         self._spool = Spool(options.spool, options.the_slot, arrow_schema(schema), options.segment_bytes)
