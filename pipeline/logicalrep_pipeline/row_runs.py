@@ -134,9 +134,11 @@ def _leading(are: NDArray[np.bool_]) -> int:
 
 
 def _fixed(walk: WalkedBatch, name: str) -> NDArray[np.int64]:
-    """A field's integers; 0 where a message has it not."""
+    """A field's integers, none of which is below 0; 0 where a message has it not."""
     values = walk.walked.fixed.get(walk.numbers[name])
-    return np.zeros(walk.walked.count, np.int64) if values is None else values.astype(np.int64)
+    if values is None:
+        return np.zeros(walk.walked.count, np.int64)
+    return values.view(f"u{values.itemsize}").astype(np.int64)
 
 
 def _widths(walk: WalkedBatch, name: str) -> NDArray[np.int64]:

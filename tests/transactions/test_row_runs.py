@@ -80,6 +80,17 @@ def test_rows_outside_of_streams_are_as_they_came() -> None:
     assert rows.bound(lambda _: known).tables() == [(0, 20), (1, 10), (2, TABLE)]
 
 
+def test_large_xids_and_oids_are_as_others() -> None:
+    """Both count to 2^32."""
+    large, oid = (1 << 32) - 2, (1 << 31) + 5
+    block = of(streamed_insert(large, "1", oid=oid), streamed_insert(large - 1, "2", oid=oid))
+    rows = rows_from(block, 0, STREAM)
+    assert rows is not None
+    assert list(rows.subtransactions(2)) == [(0, large), (1, large - 1)]
+    known = table("id")
+    assert rows.bound(lambda found: known if found == oid else None).tables() == [(0, oid)]
+
+
 def test_pieces_have_so_many_bytes_or_one_row() -> None:
     arrived = rows_from(of(*(insert("x" * size) for size in (1, 2, 500, 3, 4, 5))), 0, Session(version=1))
     assert arrived is not None
