@@ -188,8 +188,7 @@ class Receiver:
                     committed = self._committed
                 if committed > self._acknowledged or event is None:
                     # When idle again and again: a server that crashed has forgotten, and prepared ones hold back.
-                    self._replication.acknowledge(committed)
-                    self._acknowledged = committed
+                    self._tell(committed)
                 self._wait_for_room()
         except BaseException as error:
             with self._changed:
@@ -235,5 +234,9 @@ class Receiver:
                     told = True
                 self._changed.wait(0.5)
                 committed = self._committed
-            self._replication.acknowledge(committed)
+            self._tell(committed)
             self._replication.report_in_time()
+
+    def _tell(self, committed: Lsn) -> None:
+        self._replication.acknowledge(committed)
+        self._acknowledged = committed
