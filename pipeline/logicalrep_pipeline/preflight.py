@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from logicalrep_pipeline.slots import Connection, SlotError, find_slot, newest_protocol, server_major
+
+_SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
+_MAKE_ANOTHER = (
+    "name another slot, and give a stream the option create_slot = true, or run "
+    "SELECT pg_create_logical_replication_slot('...', 'pgoutput')."
+)
 
 
 class PreflightError(SlotError):
@@ -31,6 +38,8 @@ class Needs:
     messages: bool = False
     origin: str | None = None
     two_phase: bool = False
+    streaming: str | None = None
+    """What is asked for; None for what the protocol has."""
     tables: tuple[str, ...] = ()
     """The tables that are read, as `schema.table`; none for all."""
 
@@ -78,6 +87,22 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
     ):
         if wanted and major < since:
             findings.errors.append(f"The option {option} needs PostgreSQL {since}, this is {major}: leave it out.")
+    version = min(needs.protocol_version or newest, newest)
+    for setting, wanted, least in (
+        ("streaming = on", needs.streaming == "on", 2),
+        ("streaming = parallel", needs.streaming == "parallel", 4),
+        ("two_phase", needs.two_phase and major >= 15, 3),
+    ):
+        if wanted and version < least and needs.mode == "walsender":
+            findings.errors.append(
+                f"The option {setting} needs protocol version {least}, the reader's is {version}: leave the option out"
+                + (", or protocol_version." if newest >= least else ".")
+            )
+    if needs.mode == "walsender" and _scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
+        findings.errors.append(
+            "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server, or use mode = "
+            "peek."
+        )
     if needs.two_phase and needs.mode == "peek":
         findings.errors.append("The option two_phase needs mode = walsender: use that mode, or leave two_phase out.")
 
@@ -98,6 +123,12 @@ def _check_role(connection: Connection, findings: Findings) -> None:
 
 def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> None:
     slot = find_slot(connection, needs.slot)
+    if slot is None and not _SLOT_NAME.fullmatch(needs.slot):
+        findings.errors.append(
+            f"Replication slot {needs.slot!r} cannot exist: a slot's name has small letters, digits and underscores, "
+            "63 at most."
+        )
+        return
     if slot is None:
         if not needs.create_slot:
             findings.errors.append(
@@ -114,10 +145,10 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         return
     name = repr(slot.name)
     if slot.plugin is None:
-        findings.errors.append(f"Replication slot {name} is a physical one: name a logical slot.")
+        findings.errors.append(f"Replication slot {name} is a physical one: {_MAKE_ANOTHER}")
         return
     if slot.plugin != "pgoutput":
-        findings.errors.append(f"Replication slot {name} has the plugin {slot.plugin}: make one with pgoutput.")
+        findings.errors.append(f"Replication slot {name} has the plugin {slot.plugin}: {_MAKE_ANOTHER}")
     database = _scalar(connection, "SELECT current_database()")
     if slot.database != database:
         findings.errors.append(

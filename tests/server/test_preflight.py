@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from logicalrep_pipeline.connection import ConnectionSettings
@@ -56,6 +59,35 @@ def test_other_slots(db18: Database) -> None:
         check(elsewhere, Needs(slot="decided", publications=(), mode="walsender"))
 
 
+def test_a_name_that_no_slot_can_have(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    for name in ("My-Slot", "s" * 64, ""):
+        (finding,) = findings(db18, Needs(slot=name, publications=("p",), create_slot=True))
+        assert finding.startswith(f"Replication slot {name!r} cannot exist: ")
+
+
+def test_options_that_the_protocol_has_not(db: Database) -> None:
+    db.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    create_slot(db.connection, "s")
+
+    def errors(**needs: Any) -> list[str]:
+        found = findings(db, Needs(slot="s", publications=("p",), mode="walsender", **needs))
+        return [finding for finding in found if "had no two_phase" not in finding]
+
+    (finding,) = errors(protocol_version=1, streaming="on")
+    assert finding == (
+        "The option streaming = on needs protocol version 2, the reader's is 1: leave the option out, or "
+        "protocol_version."
+    )
+    assert errors(protocol_version=2, streaming="on") == []
+    assert "two_phase needs protocol version 3" in errors(protocol_version=2, two_phase=True)[0]
+    assert errors(two_phase=True) == []
+    found = errors(streaming="parallel")
+    assert found == ([] if db.major >= 16 else [
+        "The option streaming = parallel needs protocol version 4, the reader's is 3: leave the option out."
+    ])  # fmt: skip
+
+
 def test_a_slot_of_another_plugin() -> None:
     with database(15) as db:  # Debian's server brings test_decoding, the others do not.
         db.execute(
@@ -103,6 +135,19 @@ def test_a_server_that_is_not_set_up_for_it() -> None:
         pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"),
     ):
         check(connection, Needs(slot="s", publications=("p",)))
+
+
+def test_a_server_without_walsenders() -> None:
+    with (
+        LocalServer(find_installation(18), max_wal_senders="0") as server,
+        ConnectionSettings(server.dsn).connect() as connection,
+    ):
+        connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
+        connection.execute("CREATE PUBLICATION p FOR TABLE t")
+        needs = Needs(slot="s", publications=("p",), create_slot=True)
+        assert check(connection, needs) == []
+        with pytest.raises(PreflightError, match="max_wal_senders is 0: run ALTER SYSTEM"):
+            check(connection, replace(needs, mode="walsender"))
 
 
 def test_what_may_surprise_of_a_slot(db18: Database) -> None:

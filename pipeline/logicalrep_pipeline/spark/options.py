@@ -109,6 +109,7 @@ class SourceOptions:
             messages=self.messages,
             origin=self.origin,
             two_phase=self.two_phase,
+            streaming=self.streaming,
             tables=self.tables if self.table is None else (self.table,),
         )
 
