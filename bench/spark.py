@@ -54,8 +54,8 @@ _MASTERS = ("local[1]", "local[2]")
 _ROWS = 1_000_000
 _LATE_ROWS = 300_000
 """What walsenders read, which send message by message."""
-_FILES = 8
-_FEW = 25_000
+_FILES = 16
+_FEW = 12_500
 """Messages of a file for those who read them one by one."""
 _WARM_UP = 3
 """Rounds that do not count: in the first ones Java compiles what it runs, which takes as long as a query."""
@@ -294,21 +294,23 @@ def _bound(name: str) -> str:
 
 
 def _between_masters(captures: Captures, rounds: int) -> list[Measured]:
-    """How much a second task helps with captures; in turns, so that a slow moment hits both masters.
+    """How much a second task helps with captures: the median of what it does in pairs of sessions.
 
-    Java has to have compiled by then what they run.
+    A pair is over in a minute, so a slow moment hits both masters. Java has to have compiled by then what they run.
     """
-    found: dict[tuple[str, str], list[float]] = {}
-    for _ in range(rounds):
+    pairs: list[dict[str, tuple[float, float]]] = []
+    for _ in range(rounds + 2):
+        found = []
         for master in _MASTERS:
             with _spark(master) as spark:
                 sources = [contender for contender in captures.contenders(spark) if contender.name in (_FEED, _TYPED)]
-                for name, rate in rates(sources, 2).items():
-                    found.setdefault((master, name), []).append(rate)
+                found.append(rates(sources, 3))
+        pairs.append({name: (found[0][name], found[1][name]) for name in (_FEED, _TYPED)})
     lines = []
     for name in (_FEED, _TYPED):
-        one, two = (statistics.median(found[master, name]) for master in _MASTERS)
-        lines.append(Measured(_MASTERS[1], name, two, two / one, _MASTERS[0], _BETWEEN_MASTERS))
+        ratio = statistics.median(pair[name][1] / pair[name][0] for pair in pairs)
+        rate = statistics.median(pair[name][1] for pair in pairs)
+        lines.append(Measured(_MASTERS[1], name, rate, ratio, _MASTERS[0], _BETWEEN_MASTERS))
         _print(lines[-1])
     return lines
 
