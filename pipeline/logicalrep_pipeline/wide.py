@@ -12,8 +12,8 @@ before it and one after it; a Relation that says the same again does not. What a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,15 +26,13 @@ from logicalrep.columnar.walked import address, room
 from logicalrep.layouts import LOGICALREP
 from logicalrep.versions import PARSE, Relation, Type
 from logicalrep_pipeline.relations import Relation as Table
-from logicalrep_pipeline.values import Column, ColumnType, column_type
+from logicalrep_pipeline.values import Column, column_type
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
 from logicalrep_pipeline.wide_loading import load
 
 __all__ = ["Rows", "WideTable", "WideTables"]
 
 Ints = NDArray[Any]
-
-_TEXT_OID = 25
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,7 @@ class _Version:
 
     relation: Table
     reader: Reader
+    is_wanted: bool
     rows: list[Ints] = field(default_factory=list)
 
 
@@ -87,8 +86,10 @@ class WideTables:
         session: Session,
         *,
         typed: bool = True,
+        text_columns: Container[str] = (),
         for_spark: bool = False,
         lc_monetary: str | None = None,
+        wanted: Callable[[Table], bool] = lambda table: True,
         backend: Any = None,
     ) -> None:
         """Wide tables from a session's start on.
@@ -96,15 +97,19 @@ class WideTables:
         Args:
             session: the session's state where the first batch begins.
             typed: False makes every column a string, with PostgreSQL's text of values in binary format.
+            text_columns: the columns of which that is made in any case, in whichever table.
             for_spark: make the Arrow types that are Spark's (see `values.ColumnType.arrow_type`).
             lc_monetary: the server's setting, if it is known (see `values.column_type`).
+            wanted: of which tables to make columns; the rows of others are checked and left out.
             backend: as for `logicalrep.columnar.decode_batch`.
         """
         self.session = session
         """The session's state after the last batch."""
         self.typed = typed
+        self.text_columns = text_columns
         self.for_spark = for_spark
         self.lc_monetary = lc_monetary
+        self.wanted = wanted
         self.backend = backend
         self._types: dict[int, Any] = {}
         self._current: dict[int, _Version] = {}
@@ -214,24 +219,27 @@ class WideTables:
         columns = []
         for column in relation.columns:
             its_type = column_type(column.type_id, column.type_modifier, self._types, lc_monetary=self.lc_monetary)
-            if not self.typed:
-                its_type = _as_sent(its_type)
+            if not self.typed or column.name in self.text_columns:
+                its_type = its_type.as_sent()
             columns.append(Column(column.name, its_type, table=str(relation), encoding=self.session.encoding))
         in_key = [column.key for column in relation.columns]
-        return _Version(relation, Reader(columns, in_key, for_spark=self.for_spark))
+        return _Version(relation, Reader(columns, in_key, for_spark=self.for_spark), self.wanted(relation))
 
     def _tables(self, batch: WalkedBatch, versions: list[_Version], in_segments: bool) -> list[WideTable]:
         number = batch.numbers
         fixed = batch.walked.fixed
         old_kinds = fixed.get(number["old_kind"])
-        changes = [np.concatenate(version.rows) for version in versions]
-        parts = []
-        for version, rows in zip(versions, changes, strict=True):
-            parts.append((version.reader, self._find(batch, version, number["old"], rows, old_kinds)))
-            parts.append((version.reader, self._find(batch, version, number["new"], rows, None)))
+        parts, changes = [], []
+        for version in versions:
+            rows = np.concatenate(version.rows)
+            old = self._find(batch, version, number["old"], rows, old_kinds)
+            new = self._find(batch, version, number["new"], rows, None)
+            if version.is_wanted:
+                parts += [(version.reader, old), (version.reader, new)]
+                changes.append((version, rows))
         loaded = iter(load(batch.data, parts))
         tables = []
-        for version, rows in zip(versions, changes, strict=True):
+        for version, rows in changes:
             xids = pa.nulls(len(rows), pa.int64())
             if in_segments and number["xid"] in fixed:
                 values = fixed[number["xid"]][rows].view(np.uint32).astype(np.int64)
@@ -283,15 +291,6 @@ class WideTables:
     def relations(self) -> dict[Oid, Table]:
         """What the last Relation of each table says, by its OID."""
         return {Oid(oid): version.relation for oid, version in self._current.items()}
-
-
-def _as_sent(its_type: ColumnType) -> ColumnType:
-    """The type with its text as it was sent, and PostgreSQL's text of what came in binary format."""
-    return replace(
-        column_type(_TEXT_OID),
-        name=its_type.name,
-        from_binary=lambda value, encoding: its_type.to_text(its_type.from_binary(value, encoding)),
-    )
 
 
 def _by_table(oids: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:

@@ -109,6 +109,29 @@ def test_the_five_states_of_a_value_are_kept_apart() -> None:
     assert table.old.states["s"].to_pylist() == [_NONE, _NONE, _NULL]
 
 
+def test_columns_that_are_to_be_text_are_what_was_sent() -> None:
+    described = relation(("at", 1114, -1), ("n", 23, -1), ("i", 23, -1))
+    messages = described, insert(b"infinity", b"007", b"1"), insert(v1.Binary(bytes(8)), v1.Binary(b"\0\0\0\7"), b"2")
+    (table,) = decode(*messages, text_columns={"at", "n"})
+    assert table.new.values.to_pylist() == [
+        {"at": "infinity", "n": "007", "i": 1},
+        {"at": "2000-01-01 00:00:00", "n": "7", "i": 2},
+    ]
+    assert table.new.kept == {}
+
+
+def test_rows_of_other_tables_are_checked_and_left_out() -> None:
+    described = relation(("i", 23, -1)), relation(("i", 23, -1), oid=8, name="other")
+    tables = WideTables(SESSION, wanted=lambda table: table.name == "t")
+    found = tables.decode(pa.array([*described, insert(b"1", oid=8), insert(b"2")], pa.binary()))
+    assert [(str(table.relation), table.rows.to_pylist()) for table in found] == [("public.t", [3])]
+    assert found[0].new.values.to_pylist() == [{"i": 2}]
+    assert tables.decode(pa.array([insert(b"3", oid=8)], pa.binary())) == []
+    assert {relation.name for relation in tables.relations.values()} == {"t", "other"}
+    with pytest.raises(DecodeError, match=r"column_count at offset 6: expected 1 values"):
+        tables.decode(pa.array([insert(b"4"), insert(b"5", b"6", oid=8)], pa.binary()))
+
+
 def test_what_the_arrow_type_cannot_hold_is_kept_as_text() -> None:
     columns = [
         (1082, b"infinity"),

@@ -31,11 +31,11 @@ class Stream:
 
     def start(self, **options: str) -> Any:
         """A running query, with the default trigger."""
-        return self._writer(self.load(**options)).start()
+        return self.writer(self.load(**options)).start()
 
     def run(self, **options: str) -> Any:
         """A query that has read what there is."""
-        query = self._writer(self.load(**options)).trigger(availableNow=True).start()
+        query = self.writer(self.load(**options)).trigger(availableNow=True).start()
         if not query.awaitTermination(120):
             query.stop()
             raise TimeoutError("the query does not end")
@@ -45,7 +45,8 @@ class Stream:
         schema = self.load().schema if "table" in self.options else feed_schema()
         return self.spark.read.schema(schema).parquet(str(self.folder / "out"))
 
-    def _writer(self, frame: Any) -> Any:
+    def writer(self, frame: Any) -> Any:
+        """What writes a frame to the stream's sink."""
         (self.folder / "out").mkdir(parents=True, exist_ok=True)
         writer = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
         return writer.option("checkpointLocation", str(self.folder / "checkpoint"))

@@ -38,12 +38,13 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
             return type(error).__name__
 
 
-def typed_rows(path: Path, read: Any, size: int, table: Relation) -> list[str] | str:
+def typed_rows(path: Path, read: Any, size: int, table: Relation, texts: tuple[str, ...] = ()) -> list[str] | str:
     """As `rows`, of a table in the types of its columns; those of Python do not have all values of these."""
-    options = read_options({"rows_per_record_batch": str(size), "table": str(table)})
+    given = {"rows_per_record_batch": str(size), "table": str(table), "text_columns": ",".join(texts)}
     with Capture.open(path) as capture:
         messages = capture.blocks() if read is in_columns else capture
-        batches = read(messages, capture.session.decoder(), options, relation_schema(table), None, None)
+        schema = relation_schema(table, texts)
+        batches = read(messages, capture.session.decoder(), read_options(given), schema, None, None)
         try:
             return [str(row) for batch in batches for row in numbered(checked(batch, size)).to_pylist()]
         except ValueError as error:
@@ -92,6 +93,8 @@ def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
         assert typed_rows(path, in_columns, 1000, table) == expected
         # An update with its old row is two rows.
         assert typed_rows(path, row_by_row, 1, table) == expected
+        texts = typed_rows(path, row_by_row, 1000, table, table.names)
+        assert typed_rows(path, in_columns, 1000, table, table.names) == texts
 
 
 def tables(path: Path) -> list[Relation]:

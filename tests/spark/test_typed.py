@@ -108,16 +108,66 @@ def test_a_changed_type_is_an_error(spark: Any, db18: Database, tmp_path: Path) 
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path, table="public.plain")
     db18.execute("INSERT INTO plain VALUES (1)", "ALTER TABLE plain ALTER n TYPE text")
-    with pytest.raises(Exception, match=r"public\.plain\.n is numeric\(12,3\).*and not string"):
+    with pytest.raises(Exception, match=r"public\.plain\.n is numeric\(12,3\).*and not string.*text_columns = n"):
         stream.run()
+    db18.execute("INSERT INTO plain VALUES (2, NULL, 'two')")
+    stream.run(text_columns="n")
+    rows = spark.read.schema("id int, n string").parquet(str(tmp_path / "out")).orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [(1, None), (2, "two")]
 
 
-def test_a_value_that_spark_cannot_hold_is_an_error_that_names_it(spark: Any, db18: Database, tmp_path: Path) -> None:
+def test_a_dropped_column_is_read_with_a_schema_that_has_it(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    stream = Stream(spark, db18, tmp_path, table="public.plain")
+    before = stream.load()
+    db18.execute(
+        "INSERT INTO plain (id, v) VALUES (1, 'x')", "ALTER TABLE plain DROP v", "INSERT INTO plain (id) VALUES (2)"
+    )
+    with pytest.raises(Exception, match=r"public\.plain has the column v .*if it was dropped since.*\.schema"):
+        stream.run(new_columns="null")
+    frame = spark.readStream.format("logicalrep").schema(before.schema).options(**stream.options, new_columns="null")
+    query = stream.writer(frame.load()).trigger(availableNow=True).start()
+    assert query.awaitTermination(60)
+    rows = spark.read.schema("id int, v string").parquet(str(tmp_path / "out")).orderBy("id").collect()
+    assert [tuple(row) for row in rows] == [(1, "x"), (2, None)]
+
+
+def test_a_value_that_spark_cannot_hold_is_an_error_or_text(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
     db18.execute("INSERT INTO plain VALUES (1, 'x', 1, 'infinity')")
     stream = Stream(spark, db18, tmp_path, table="public.plain")
-    with pytest.raises(Exception, match=r"public\.plain\.t.*: 'infinity'"):
+    with pytest.raises(Exception, match=r"public\.plain\.t.*: 'infinity' \(type timestamp.*text_columns = t reads"):
         stream.run()
+    stream.run(text_columns="t, n")
+    rows = spark.read.schema("id int, n string, t string").parquet(str(tmp_path / "out")).collect()
+    assert [tuple(row) for row in rows] == [(1, "1.000", "infinity")]
+    with pytest.raises(Exception, match=r"option 'text_columns' names s: public\.plain has no such column"):
+        stream.run(text_columns="s, t")
+
+
+def test_what_is_not_read_in_binary_format_is_said(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    db18.execute("CREATE TABLE priced (id int PRIMARY KEY, price money)", "INSERT INTO priced VALUES (1, 1.5)")
+    stream = Stream(spark, db18, tmp_path, table="public.priced", binary="true")
+    with pytest.raises(Exception, match=r"public\.priced\.price.*money.*leave out the option binary"):
+        stream.run()
+    stream.run(binary="false")
+    assert [row.price for row in stream.frame().collect()] == ["$1.50"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"table": "public.plain", "tables": "public.whole"}, "'tables' is for the change feed"),
+        ({"table": "public.plain", "messages": "true"}, "'messages' is for the change feed"),
+        ({"table": "public.plain", "values": "variant"}, "'values' is for the change feed"),
+        ({"new_columns": "null"}, "'new_columns' is for a typed table"),
+        ({"text_columns": "t"}, "'text_columns' is for a typed table"),
+    ],
+)
+def test_options_of_the_other_kind_are_errors(spark: Any, options: dict[str, str], said: str) -> None:
+    with pytest.raises(Exception, match=said):
+        spark.readStream.format("logicalrep").options(slot="s", publication="p", **options).load()
 
 
 def test_a_table_that_does_not_exist(spark: Any, db18: Database, tmp_path: Path) -> None:

@@ -41,7 +41,16 @@ def columnar(
     arrow = arrow_schema(schema)
     if options.table is None:
         return ColumnarFeed(arrow, options.reads, session, start=start, end=end)
-    return ColumnarTyped(schema, arrow, options.table, session, new_columns=options.new_columns, start=start, end=end)
+    return ColumnarTyped(
+        schema,
+        arrow,
+        options.table,
+        session,
+        new_columns=options.new_columns,
+        text_columns=options.text_columns,
+        start=start,
+        end=end,
+    )
 
 
 def of_whole(transactions: WholeTransactions, feed: ColumnarFeed | ColumnarTyped, rows: int) -> Iterator[Any]:
@@ -63,6 +72,11 @@ def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf
     """What makes the record batches of a stream or a read with these options."""
     if options.table is not None:
         return TypedBuilder(
-            schema, arrow_schema(schema), options.table, new_columns=options.new_columns, encoding=encoding
+            schema,
+            arrow_schema(schema),
+            options.table,
+            new_columns=options.new_columns,
+            text_columns=options.text_columns,
+            encoding=encoding,
         )
     return FeedBuilder(arrow_schema(schema), options.reads, relations=options.relations, encoding=encoding)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from logicalrep_pipeline.changes import UNCHANGED
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import preamble
 from logicalrep_pipeline.spark.runs import D, I, Run, Runs, T
-from logicalrep_pipeline.spark.typed import ColumnCheck
-from logicalrep_pipeline.values import ColumnValueError
+from logicalrep_pipeline.spark.typed import ColumnCheck, with_way_out
+from logicalrep_pipeline.values import Column, ColumnValueError
 from logicalrep_pipeline.wide import Rows, WideTable, WideTables
 
 _CHANGE_TYPES = pa.array(["insert", "update_preimage", "update_postimage", "delete", "truncate"], pa.string())
@@ -36,13 +36,14 @@ class ColumnarTyped:
         session: Session,
         *,
         new_columns: str,
+        text_columns: Container[str],
         start: int | None,
         end: int | None,
     ) -> None:
         """For the Spark and the Arrow schema of a typed table; what commits at or after `start` and before `end`."""
         self._schema = schema
-        self._check = ColumnCheck(spark_schema, table, new_columns)
-        self._wide = WideTables(session, for_spark=True)
+        self._check = ColumnCheck(spark_schema, table, new_columns, text_columns)
+        self._wide = WideTables(session, text_columns=text_columns, for_spark=True, wanted=self._is_ours)
         self._runs = Runs(start, end)
 
     def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
@@ -62,13 +63,15 @@ class ColumnarTyped:
         tables = self._wide.decode(block.messages)
         # A Truncate is a row of nulls, between those of the changes before and after it.
         position = 0
-        ours = [table for table in tables if str(table.relation) == self._check.table]
         for at in [*self._truncates(block, run), len(block)]:
-            for table in ours:
+            for table in tables:
                 yield from self._rows(table, run, position, at)
             if at < len(block):
                 yield self._batch([pa.nulls(1, field.type) for field in self._own()], [_TRUNCATE], [at], run, None)
             position = at
+
+    def _is_ours(self, relation: Relation) -> bool:
+        return str(relation) == self._check.table
 
     def _own(self) -> list[Any]:
         return [self._schema.field(name) for name in self._check.names]
@@ -79,7 +82,7 @@ class ColumnarTyped:
             assert isinstance(message, v1.Truncate)
             for number, oid in enumerate(message.relation_ids):
                 relation = self._wide.relations.get(oid)
-                if relation is not None and str(relation) == self._check.table:
+                if relation is not None and self._is_ours(relation):
                     run.ordinals[at] += number
                     yield at
 
@@ -89,7 +92,7 @@ class ColumnarTyped:
         chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])
         if not len(chosen):
             return
-        self._bind(table.relation, run, int(rows[chosen[0]]))
+        described = {column.name: column for column in self._bind(table.relation, run, int(rows[chosen[0]]))}
         tags = np.frombuffer(b"".join(tag.as_py().encode() for tag in table.tags.unique()), dtype=np.uint8)
         kinds = table.tags.dictionary_encode().indices.to_numpy(zero_copy_only=False)
         tag = tags[kinds][chosen]
@@ -109,7 +112,7 @@ class ColumnarTyped:
             if place < 0:
                 columns.append(pa.nulls(len(order), field.type))
                 continue
-            _refuse_kept(table, table.old, field.name, old)
+            _refuse_kept(table.old, described[field.name], place, old)
             source = new + len(rows)
             states = table.new.states.column(place).to_numpy(zero_copy_only=False)[new]
             missing = states == UNCHANGED
@@ -119,7 +122,7 @@ class ColumnarTyped:
                 left = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
                 if left.any():
                     unchanged.append((field.name, left))
-            _refuse_kept(table, table.new, field.name, new[~missing])
+            _refuse_kept(table.new, described[field.name], place, new[~missing])
             if not len(old) and not missing.any():
                 array = table.new.values.column(place)
                 columns.append(array if len(new) == len(array) else array.take(pa.array(new)))
@@ -156,24 +159,23 @@ class ColumnarTyped:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _bind(self, relation: Relation, run: Run, row: int) -> None:
+    def _bind(self, relation: Relation, run: Run, row: int) -> tuple[Column, ...]:
         at = Lsn(int(run.final_lsn[run.transaction_of[row]]) % (1 << 64))
-        self._check.bind(relation, at)
+        return self._check.bind(relation, at)
 
 
-def _refuse_kept(table: WideTable, rows: Rows, name: str, chosen: Any) -> None:
-    """A value that Spark's type cannot hold is an error; one that was not chosen is none."""
-    kept = rows.kept.get(name)
+def _refuse_kept(rows: Rows, column: Column, place: int, chosen: Any) -> None:
+    """A value that was not read, or that Spark's type cannot hold, is an error; one that was not chosen is none."""
+    kept = rows.kept.get(column.name)
     if kept:
         for row in chosen.tolist():
             if row in kept:
-                raise ColumnValueError(
-                    "the Spark type cannot hold it",
-                    type_name=str(rows.values.schema.field(name).type),
-                    text=kept[row],
-                    table=str(table.relation),
-                    column=name,
-                )
+                kind, text = chr(rows.states.column(place)[row].as_py()), kept[row]
+                # Only of what could not be read in binary format are the bytes kept.
+                unread = kind == "b" and text.startswith("\\x")
+                reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"
+                error = ColumnValueError(reason, type_name=column.type.name, text=text, kind=kind if unread else "")
+                raise with_way_out(error.at(column.table, column.name))
 
 
 __all__ = ["ColumnarTyped"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -275,8 +275,10 @@ def message_columns(message: Message) -> tuple[tuple[str, ...], tuple[bytes, ...
 class Texts:
     """The text of values that came in binary format."""
 
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, text_columns: Container[str] = ()) -> None:
+        """For a session's encoding; `text_columns` are strings, whatever their types."""
         self._encoding = encoding
+        self._text_columns = text_columns
         self._columns: dict[int, tuple[Relation, tuple[Column, ...]]] = {}
 
     def columns(self, relation: Relation) -> tuple[Column, ...]:
@@ -284,13 +286,13 @@ class Texts:
         known = self._columns.get(id(relation))
         if known is None or known[0] is not relation:
             types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
-            columns = tuple(
-                Column(
-                    column.name, column_type(column.type_id, column.type_modifier, types), str(relation), self._encoding
-                )
-                for column in relation.columns
-            )
-            known = self._columns[id(relation)] = relation, columns
+            columns = []
+            for column in relation.columns:
+                type_ = column_type(column.type_id, column.type_modifier, types)
+                if column.name in self._text_columns:
+                    type_ = type_.as_sent()
+                columns.append(Column(column.name, type_, str(relation), self._encoding))
+            known = self._columns[id(relation)] = relation, tuple(columns)
         return known[1]
 
     def of(self, relation: Relation, row: TupleData) -> list[bytes | None]:

@@ -31,6 +31,7 @@ _NAMES = (
     "decoding_sessions",
     "values",
     "new_columns",
+    "text_columns",
     "max_changes_per_batch",
     "max_bytes_per_batch",
     "poll_interval",
@@ -76,6 +77,7 @@ class SourceOptions:
     decoding_sessions: int
     values: Literal["map", "variant"]
     new_columns: Literal["error", "null"]
+    text_columns: tuple[str, ...]
     max_changes: int | None
     max_bytes: int | None
     poll_interval: float
@@ -145,6 +147,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(_NAMES))}"
             raise OptionError(f"option {name!r} is unknown{hint}")
     _refuse_visible_password(options)
+    _refuse_what_does_nothing(options)
     slot = options.get("slot")
     spool = options.get("spool") or str(Path(tempfile.gettempdir()) / "logicalrep-spool")
     return SourceOptions(
@@ -168,6 +171,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         decoding_sessions=_count(options, "decoding_sessions", 2, 1, 16) or 0,
         values=cast(Literal["map", "variant"], _choice(options, "values", ("map", "variant"))),
         new_columns=cast(Literal["error", "null"], _choice(options, "new_columns", ("error", "null"))),
+        text_columns=_list(options, "text_columns"),
         max_changes=_count(options, "max_changes_per_batch", None, 1),
         max_bytes=_count(options, "max_bytes_per_batch", None, 1),
         poll_interval=_seconds(options, "poll_interval", 0.1),
@@ -193,6 +197,18 @@ def _refuse_visible_password(options: Mapping[str, str]) -> None:
             "option 'dsn' is a URI with a password in it, which Spark would show in plans: give it as the option "
             "'password', in PGPASSWORD or in a password file"
         )
+
+
+def _refuse_what_does_nothing(options: Mapping[str, str]) -> None:
+    """What would be taken for something that is done."""
+    if "table" in options:
+        for name in ("tables", "relations", "messages", "values"):
+            if name in options:
+                raise OptionError(f"option {name!r} is for the change feed, and 'table' reads one table: leave one out")
+    else:
+        for name in ("new_columns", "text_columns"):
+            if name in options:
+                raise OptionError(f"option {name!r} is for a typed table: name that in the option 'table'")
 
 
 def _list(options: Mapping[str, str], name: str) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ class LogicalRepDataSource(DataSource):
     `publication` (several with commas), `create_slot` (false).
     What to read: `table` for one table in its own columns, or `tables` (all) for the change feed; `messages` (false),
     `relations` (false: schema changes as rows), `origin` (any), `values` (map or variant), `new_columns` (error or
-    null).
+    null), `text_columns` (none: columns of the table to read as strings).
     How to read: `mode` (peek or walsender), `protocol_version` (the newest), `binary` (false), `two_phase` (false),
     `streaming` (the most that the protocol has; walsender only), `decoding_sessions` (2; peek only),
     `max_changes_per_batch` and `max_bytes_per_batch` (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m),
@@ -51,7 +51,7 @@ class LogicalRepDataSource(DataSource):
         from logicalrep_pipeline.spark.typed import table_schema
 
         with options.connection.connect() as connection:
-            return table_schema(connection, options.table, options.publications)
+            return table_schema(connection, options.table, options.publications, options.text_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads captures, or peeks into the slot."""
@@ -89,3 +89,6 @@ def _check_schema(options: SourceOptions, schema: StructType) -> None:
     elif schema.names[-len(TYPED_COLUMNS) :] != [field.name for field in TYPED_COLUMNS]:
         last = ", ".join(f"{field.name} {field.dataType.simpleString()} NOT NULL" for field in TYPED_COLUMNS)
         raise OptionError(f"the schema of a typed table has its own columns and then these: {last}")
+    missing = [name for name in options.text_columns if name not in schema.names[: -len(TYPED_COLUMNS)]]
+    if missing:
+        raise OptionError(f"option 'text_columns' names {', '.join(missing)}: {options.table} has no such column")

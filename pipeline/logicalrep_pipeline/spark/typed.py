@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import pyarrow as pa
@@ -17,14 +18,16 @@ from logicalrep_pipeline.slots import Connection
 from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
 from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep_pipeline.values import Column, ColumnType, arrow_array, column_type
+from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, arrow_array, column_type
 
 
 class SchemaMismatchError(ValueError):
     """A row of a table whose columns are not those that the stream began with; says which and what to do."""
 
 
-def table_schema(connection: Connection, table: str, publications: tuple[str, ...]) -> StructType:
+def table_schema(
+    connection: Connection, table: str, publications: tuple[str, ...], text_columns: Container[str] = ()
+) -> StructType:
     """The Spark schema of a published table, read from the server: its columns and those of the change feed."""
     schema, _, name = table.partition(".")
     rows = connection.execute(
@@ -49,15 +52,17 @@ def table_schema(connection: Connection, table: str, publications: tuple[str, ..
             continue
         types = {oid: v1.Type(type_id=oid, namespace=base_schema.replace("pg_catalog", ""), name=base_name)}
         type_ = column_type(oid, modifier, types if oid >= 10000 else {})
+        if column in text_columns:
+            type_ = type_.as_sent()
         fields.append(StructField(column, _spark_type(type_)))
     if not fields:
         raise SchemaMismatchError(f"table {table} does not exist in this database, or none of its columns is published")
     return _with_columns_of_the_feed(table, fields)
 
 
-def relation_schema(relation: Relation) -> StructType:
+def relation_schema(relation: Relation, text_columns: Container[str] = ()) -> StructType:
     """The Spark schema of a table as a Relation message described it."""
-    columns = Texts("utf-8").columns(relation)
+    columns = Texts("utf-8", text_columns).columns(relation)
     return _with_columns_of_the_feed(
         str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]
     )
@@ -85,6 +90,21 @@ def _published_columns(
     return {column for row in rows for column in row[0]} if rows else None
 
 
+def with_way_out(error: ColumnValueError) -> ColumnValueError:
+    """The same error, with what helps a stream over it."""
+    way = f"the option text_columns = {error.column} reads the column as text"
+    if error.kind == "b":
+        way = "leave out the option binary"
+    return ColumnValueError(
+        f"{error.reason}; {way}",
+        type_name=error.type_name,
+        text=error.text,
+        kind=error.kind,
+        table=error.table,
+        column=error.column,
+    )
+
+
 def _spark_type(type_: ColumnType) -> DataType:
     return from_arrow_type(type_.arrow_type(for_spark=True), prefer_timestamp_ntz=True)
 
@@ -92,15 +112,20 @@ def _spark_type(type_: ColumnType) -> DataType:
 class ColumnCheck:
     """Holds a table's descriptions against the schema that the stream began with."""
 
-    def __init__(self, spark_schema: StructType, table: str, new_columns: str) -> None:
-        """`new_columns`: what a row is that has not all of the columns: an `error`, or `null` in those."""
+    def __init__(
+        self, spark_schema: StructType, table: str, new_columns: str, text_columns: Container[str] = ()
+    ) -> None:
+        """`new_columns`: what a row is that has not all of the columns: an `error`, or `null` in those.
+
+        `text_columns` are strings, whatever their types.
+        """
         own = spark_schema.fields[: -len(TYPED_COLUMNS)]
         self.table = table
         self.names = [field.name for field in own]
         """The table's own columns."""
         self._types = {field.name: field.dataType for field in own}
         self._new_columns = new_columns
-        self._texts = Texts("utf-8")
+        self._texts = Texts("utf-8", text_columns)
         self._checked: Relation | None = None
 
     def bind(self, relation: Relation, at: int) -> tuple[Column, ...]:
@@ -113,14 +138,14 @@ class ColumnCheck:
                 raise SchemaMismatchError(
                     f"{relation} has the column {column.name} ({column.type.name}) at {at}, which the stream's schema "
                     "has not: restart the query with the option new_columns = null to read it, NULL in older rows; if "
-                    "it was dropped since, read up to there without the option table"
+                    "it was dropped since, give the stream's columns and it by .schema(...) as well"
                 )
             expected = self._types[column.name]
             if _spark_type(column.type) != expected:
                 raise SchemaMismatchError(
                     f"{relation}.{column.name} is {column.type.name} at {at}, which is {column.type.spark_type} and "
-                    f"not {expected.simpleString()} as in the stream's schema: restart the query; what was committed "
-                    "before the type was changed can be read without the option table"
+                    f"not {expected.simpleString()} as in the stream's schema: restart the query; to read what was "
+                    f"committed before the type was changed as well, set the option text_columns = {column.name}"
                 )
         missing = [name for name in self.names if name not in relation.names]
         if missing and self._new_columns == "error":
@@ -136,14 +161,21 @@ class TypedBuilder:
     """Rows of a typed table; the changes of other tables are left out."""
 
     def __init__(
-        self, spark_schema: StructType, schema: Any, table: str, *, new_columns: str = "error", encoding: str = "utf-8"
+        self,
+        spark_schema: StructType,
+        schema: Any,
+        table: str,
+        *,
+        new_columns: str = "error",
+        text_columns: Container[str] = (),
+        encoding: str = "utf-8",
     ) -> None:
-        """For the Spark and the Arrow schema of a typed table; `new_columns` as for ColumnCheck."""
+        """For the Spark and the Arrow schema of a typed table; `new_columns` and `text_columns` as for ColumnCheck."""
         self._schema = schema
-        self._check = ColumnCheck(spark_schema, table, new_columns)
+        self._check = ColumnCheck(spark_schema, table, new_columns, text_columns)
         self._names = self._check.names
         self._table = table
-        self._texts = Texts(encoding)
+        self._texts = Texts(encoding, text_columns)
         # Any description's column serves to make the array, as all must have the type of the stream's schema.
         self._columns: dict[str, Column] = {}
         self._places: tuple[Relation, list[int | None], tuple[Column, ...]] | None = None
@@ -190,7 +222,10 @@ class TypedBuilder:
         for name, values in zip(self._names, self._values, strict=True):
             type_ = self._schema.field(name).type
             column = self._columns.get(name)
-            array = pa.nulls(len(values), type_) if column is None else arrow_array(column, values, for_spark=True)
+            try:
+                array = pa.nulls(len(values), type_) if column is None else arrow_array(column, values, for_spark=True)
+            except ColumnValueError as error:
+                raise with_way_out(error) from None
             arrays.append(array if array.type == type_ else array.cast(type_))
         for field, column_values in zip(TYPED_COLUMNS, zip(*self._meta, strict=True), strict=True):
             arrays.append(pa.array(column_values, self._schema.field(field.name).type))
@@ -213,7 +248,10 @@ class TypedBuilder:
             if row is not None and place is not None:
                 raw = row.values[place]
                 if raw is not None:
-                    value = columns[place].load(row.kinds[place], raw)
+                    try:
+                        value = columns[place].load(row.kinds[place], raw)
+                    except ColumnValueError as error:
+                        raise with_way_out(error) from None
                     self.size += len(raw)
             values.append(value)
         if isinstance(transaction, Transaction):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import targets
+from . import scalars, targets
 from .errors import ColumnValueError
 from .targets import Target
 
-__all__ = ["ColumnType"]
+__all__ = ["ColumnType", "string_type"]
 
 # The format of a column value, as the letter or as the byte that stands before it.
 _TEXT: tuple[object, ...] = ("t", ord("t"))
@@ -84,3 +84,20 @@ class ColumnType:
         """The same type with text as its target in Arrow and Spark: holds values that the typed target refuses."""
         text = targets.text(self.to_text)
         return replace(self, arrow=text, spark=text)
+
+    def as_sent(self) -> ColumnType:
+        """A type of the same name whose values are text: as the server sent it, or of what came in binary format."""
+        return string_type(self.name, lambda value, encoding: self.to_text(self.from_binary(value, encoding)))
+
+
+def string_type(name: str, from_binary: Callable[[bytes, str], str]) -> ColumnType:
+    """A type whose values are the text that the server sends."""
+    return ColumnType(
+        name=name,
+        python="`str`",
+        from_text=scalars.text_text,
+        from_binary=from_binary,
+        to_text=scalars.text_text,
+        arrow=targets.STRING,
+        spark=targets.STRING,
+    )

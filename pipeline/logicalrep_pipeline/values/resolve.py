@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from . import scalars, targets
+from . import scalars
 from .arrays import only
 from .binary import Reader
-from .column_type import ColumnType
+from .column_type import ColumnType, string_type
 from .records import format_record
 from .table import EXTENSIONS, TABLE, Row, array_of
 
@@ -82,7 +82,7 @@ class _Resolver:
             return self._array(_BY_ARRAY_OID[oid], modifier)
         announced = self.types.get(oid)
         if announced is None:
-            return _string_type(f"type {oid}", _not_announced(oid))
+            return string_type(f"type {oid}", _not_announced(oid))
         namespace, name = announced.namespace, announced.name
         if namespace in ("", "pg_catalog"):
             if name in _BY_TYPNAME:
@@ -93,7 +93,7 @@ class _Resolver:
             return _in_schema(_EXTENSIONS[name].type, namespace)
         if name.startswith("_"):
             return self._named_array(namespace, name[1:])
-        return _string_type(_qualified(namespace, name), self._named_binary)
+        return string_type(_qualified(namespace, name), self._named_binary)
 
     def _scalar(self, row: Row, modifier: int) -> ColumnType:
         column = row.modified(modifier)
@@ -110,7 +110,7 @@ class _Resolver:
         if name in _EXTENSIONS:
             element = _in_schema(_EXTENSIONS[name].type, namespace)
             return array_of(element, lambda oid: element.from_binary)
-        element = _string_type(_qualified(namespace, name), scalars.no_binary)
+        element = string_type(_qualified(namespace, name), scalars.no_binary)
         return array_of(element, self._text_loader)
 
     # --- text from binary --------------------------------------------------------------------------------------
@@ -196,18 +196,6 @@ def _not_announced(oid: int) -> Callable[[bytes, str], Any]:
 
 
 # --- names -----------------------------------------------------------------------------------------------------
-
-
-def _string_type(name: str, from_binary: Callable[[bytes, str], Any]) -> ColumnType:
-    return ColumnType(
-        name=name,
-        python="`str`",
-        from_text=scalars.text_text,
-        from_binary=from_binary,
-        to_text=scalars.text_text,
-        arrow=targets.STRING,
-        spark=targets.STRING,
-    )
 
 
 def _in_schema(column: ColumnType, namespace: str) -> ColumnType:
