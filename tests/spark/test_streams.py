@@ -209,6 +209,28 @@ def test_messages_outside_of_transactions(
     assert [row.op for row in rows if row.op not in ("message", "relation")] == ["insert"]
 
 
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="a run is one batch")
+@pytest.mark.parametrize("mode", MODES)
+def test_messages_outside_of_transactions_keep_within_the_limit(
+    spark: Any, db18: Database, tmp_path: Path, mode: str
+) -> None:
+    prepare(db18, "spark")
+    expected = []
+    for number in range(30):
+        if number in (7, 8, 15):
+            db18.execute(f"INSERT INTO bare SELECT '{number}' FROM generate_series(1, {number})")
+            expected += [("insert", str(number))] * number
+        else:
+            db18.execute(f"SELECT pg_logical_emit_message(false, 'alone', '{number}', true)")
+            expected.append(("message", str(number)))
+    stream = Stream(spark, db18, tmp_path, mode=mode, messages="true", max_changes_per_batch="4")
+    query = stream.run()
+    sizes = [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
+    assert [size for size in sizes if size > 4] == [7, 8, 15], sizes
+    found = [(row.op, row.after["content" if row.op == "message" else "v"]) for row in stream.frame().collect()]
+    assert sorted(found) == sorted(expected)
+
+
 def test_logical_messages_and_relations(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
     db18.execute(
