@@ -15,7 +15,7 @@ from logicalrep_pipeline.spark.chunks import Chunks
 from logicalrep_pipeline.spark.feed import Builder, FeedBuilder, parts
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import arrow_schema
-from logicalrep_pipeline.spark.typed import TypedBuilder
+from logicalrep_pipeline.spark.typed import ColumnCheck, TypedBuilder
 
 if TYPE_CHECKING:
     from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
@@ -41,16 +41,7 @@ def columnar(
     arrow = arrow_schema(schema)
     if options.table is None:
         return ColumnarFeed(arrow, options.reads, session, start=start, end=end)
-    return ColumnarTyped(
-        schema,
-        arrow,
-        options.table,
-        session,
-        new_columns=options.new_columns,
-        text_columns=options.text_columns,
-        start=start,
-        end=end,
-    )
+    return ColumnarTyped(arrow, _check(options, options.table, schema), session, start=start, end=end)
 
 
 def of_whole(transactions: WholeTransactions, feed: ColumnarFeed | ColumnarTyped, rows: int) -> Iterator[Any]:
@@ -71,12 +62,9 @@ def _named(batch: Any, gid: str) -> Any:
 def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf-8") -> Builder:
     """What makes the record batches of a stream or a read with these options."""
     if options.table is not None:
-        return TypedBuilder(
-            schema,
-            arrow_schema(schema),
-            options.table,
-            new_columns=options.new_columns,
-            text_columns=options.text_columns,
-            encoding=encoding,
-        )
+        return TypedBuilder(arrow_schema(schema), _check(options, options.table, schema), encoding)
     return FeedBuilder(arrow_schema(schema), options.reads, relations=options.relations, encoding=encoding)
+
+
+def _check(options: SourceOptions, table: str, schema: StructType) -> ColumnCheck:
+    return ColumnCheck(schema, table, options.new_columns, options.text_columns)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.types import StructType
 
 from logicalrep import Lsn, v1
 from logicalrep.columnar import Session
@@ -29,21 +28,12 @@ class ColumnarTyped:
     """Makes record batches of a typed table from chunks of messages, which may end anywhere."""
 
     def __init__(
-        self,
-        spark_schema: StructType,
-        schema: Any,
-        table: str,
-        session: Session,
-        *,
-        new_columns: str,
-        text_columns: Container[str],
-        start: int | None,
-        end: int | None,
+        self, schema: Any, check: ColumnCheck, session: Session, *, start: int | None, end: int | None
     ) -> None:
-        """For the Spark and the Arrow schema of a typed table; what commits at or after `start` and before `end`."""
+        """For the Arrow schema of the table that is checked; what commits at or after `start` and before `end`."""
         self._schema = schema
-        self._check = ColumnCheck(spark_schema, table, new_columns, text_columns)
-        self._wide = WideTables(session, text_columns=text_columns, for_spark=True, wanted=self._is_ours)
+        self._check = check
+        self._wide = WideTables(session, text_columns=check.text_columns, for_spark=True, wanted=self._is_ours)
         self._runs = Runs(start, end)
 
     def preamble(self) -> Iterator[tuple[Lsn, bytes]]:

@@ -112,15 +112,14 @@ def _spark_type(type_: ColumnType) -> DataType:
 class ColumnCheck:
     """Holds a table's descriptions against the schema that the stream began with."""
 
-    def __init__(
-        self, spark_schema: StructType, table: str, new_columns: str, text_columns: Container[str] = ()
-    ) -> None:
+    def __init__(self, spark_schema: StructType, table: str, new_columns: str, text_columns: Container[str]) -> None:
         """`new_columns`: what a row is that has not all of the columns: an `error`, or `null` in those.
 
         `text_columns` are strings, whatever their types.
         """
         own = spark_schema.fields[: -len(TYPED_COLUMNS)]
         self.table = table
+        self.text_columns = text_columns
         self.names = [field.name for field in own]
         """The table's own columns."""
         self._types = {field.name: field.dataType for field in own}
@@ -160,22 +159,13 @@ class ColumnCheck:
 class TypedBuilder:
     """Rows of a typed table; the changes of other tables are left out."""
 
-    def __init__(
-        self,
-        spark_schema: StructType,
-        schema: Any,
-        table: str,
-        *,
-        new_columns: str = "error",
-        text_columns: Container[str] = (),
-        encoding: str = "utf-8",
-    ) -> None:
-        """For the Spark and the Arrow schema of a typed table; `new_columns` and `text_columns` as for ColumnCheck."""
+    def __init__(self, schema: Any, check: ColumnCheck, encoding: str) -> None:
+        """For the Arrow schema of the table that is checked, and a session's encoding."""
         self._schema = schema
-        self._check = ColumnCheck(spark_schema, table, new_columns, text_columns)
-        self._names = self._check.names
-        self._table = table
-        self._texts = Texts(encoding, text_columns)
+        self._check = check
+        self._names = check.names
+        self._table = check.table
+        self._texts = Texts(encoding, check.text_columns)
         # Any description's column serves to make the array, as all must have the type of the stream's schema.
         self._columns: dict[str, Column] = {}
         self._places: tuple[Relation, list[int | None], tuple[Column, ...]] | None = None
