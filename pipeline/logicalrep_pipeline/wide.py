@@ -24,7 +24,7 @@ from logicalrep import Oid
 from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, default_backend, walk_batch
 from logicalrep.columnar.walked import address, room
 from logicalrep.layouts import LOGICALREP
-from logicalrep.versions import PARSE, Relation, Type
+from logicalrep.versions import PARSE, Relation, Truncate, Type
 from logicalrep_pipeline.relations import Relation as Table
 from logicalrep_pipeline.values import Column, column_type
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
@@ -111,6 +111,8 @@ class WideTables:
         self.lc_monetary = lc_monetary
         self.wanted = wanted
         self.backend = backend
+        self.truncated: dict[int, list[Table]] = {}
+        """Of the last batch: what described the tables of each Truncate where it came, by its index."""
         self._types: dict[int, Any] = {}
         self._current: dict[int, _Version] = {}
         # The last Relation of each table as it came, to know the same again; none of those in stream segments.
@@ -141,11 +143,12 @@ class WideTables:
         """The relations with changes in the batch, each with the rows of its changes."""
         number = batch.numbers
         tags = batch.walked.tags
-        described = np.flatnonzero((tags == ord("R")) | (tags == ord("Y")))
+        described = np.flatnonzero((tags == ord("R")) | (tags == ord("Y")) | (tags == ord("T")))
         is_change = (tags == ord("I")) | (tags == ord("U")) | (tags == ord("D"))
         changes = np.flatnonzero(is_change)
         oids = batch.walked.fixed.get(number["relation_id"], np.empty(0, np.int32)).view(np.uint32)
         touched: dict[int, _Version] = {}
+        self.truncated = {}
         streaming = self._streaming(tags) if len(described) else None
         start = 0
         for row in [*described.tolist(), len(tags)]:
@@ -166,6 +169,12 @@ class WideTables:
             if isinstance(message, Type):
                 self._types[message.type_id] = message
                 self._last.clear()
+                continue
+            if isinstance(message, Truncate):
+                self.truncated[row] = [
+                    self._known(batch, oid, row, f"relation_ids[{place}]").relation
+                    for place, oid in enumerate(message.relation_ids)
+                ]
                 continue
             assert isinstance(message, Relation)
             self._last[message.relation_id] = b"" if streaming[row] else data
@@ -195,15 +204,17 @@ class WideTables:
     def _assign(self, batch: WalkedBatch, changes: Ints, oids: Ints, touched: dict[int, _Version]) -> None:
         """Give changes to the versions of their relations that are current."""
         for oid, rows in _by_table(oids, changes):
-            version = self._current.get(oid)
-            if version is None:
-                raise self._error(
-                    batch, int(rows[0]), "relation_id", "a table that a Relation has described", f"OID {oid}"
-                )
+            version = self._known(batch, oid, int(rows[0]), "relation_id")
             if id(version) not in touched:
                 version.rows = []
                 touched[id(version)] = version
             version.rows.append(rows)
+
+    def _known(self, batch: WalkedBatch, oid: int, row: int, path: str) -> _Version:
+        version = self._current.get(oid)
+        if version is None:
+            raise self._error(batch, row, path, "a table that a Relation has described", f"OID {oid}")
+        return version
 
     def _described(self, message: Relation) -> Table:
         return Table(

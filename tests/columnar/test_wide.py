@@ -207,6 +207,20 @@ def test_a_row_without_a_relation_is_an_error_with_its_row() -> None:
     assert wide.relations == {}
 
 
+def test_truncates_name_the_tables_as_they_are_described_there() -> None:
+    wide = WideTables(SESSION)
+    truncate = v1.Truncate(options=0, relation_ids=(Oid(9), Oid(7))).build()
+    first, other = relation(("id", 23, -1)), relation(("id", 23, -1), oid=9, name="other")
+    wide.decode(pa.array([first, other, truncate, relation(("id", 23, -1), name="renamed"), truncate], pa.binary()))
+    names = {row: [table.name for table in tables] for row, tables in wide.truncated.items()}
+    assert names == {2: ["other", "t"], 4: ["other", "renamed"]}
+    wide.decode(pa.array([insert(b"1")], pa.binary()))
+    assert wide.truncated == {}
+    unknown = v1.Truncate(options=0, relation_ids=(Oid(7), Oid(8))).build()
+    with pytest.raises(DecodeError, match=r"Truncate: relation_ids\[1\] at offset 10: expected a table that .* OID 8"):
+        wide.decode(pa.array([unknown], pa.binary()))
+
+
 def test_a_row_of_another_width_is_an_error_with_its_row() -> None:
     with pytest.raises(DecodeError, match=r"new.column_count at offset 6: expected 1 values") as caught:
         decode(relation(("id", 23, -1)), insert(b"1"), insert(b"1", b"2"))

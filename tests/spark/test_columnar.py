@@ -9,11 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1
+from logicalrep.errors import DecodeError
+from logicalrep.v1 import ReplicaIdentity, Text, TupleData
 from logicalrep_pipeline import block_intake
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.blocks import Block, blocks_of
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.change_feed import events
+from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.spark import feed_schema
 from logicalrep_pipeline.spark.options import read_options
@@ -139,3 +143,69 @@ def test_a_part_of_a_slot_is_the_same_part() -> None:
     for read in (in_columns, row_by_row):
         batches = read(_given(messages, read), session.decoder(), options, feed_schema(), start, end)
         assert [row for batch in batches for row in batch.to_pylist()] == expected
+
+
+@pytest.mark.spark
+def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
+    """Both lie in one chunk, and the Truncate is of the table by its name there."""
+    messages = _session(
+        _described("emptied", "id", "a"),
+        v1.Truncate(options=0, relation_ids=(Oid(7),)),
+        _described("renamed", "id", "b"),
+        v1.Insert(relation_id=Oid(7), new=TupleData.of(Text(b"1"), Text(b"2"))),
+        v1.Truncate(options=0, relation_ids=(Oid(7),)),
+    )
+    for read in (row_by_row, in_columns):
+        options = read_options({"tables": "emptied, renamed"})
+        batches = read(_given(messages, read), Decoder(1), options, feed_schema(), None, None)
+        found = [(row["op"], row["table"], row["key"]) for batch in batches for row in batch.to_pylist()]
+        assert found == [
+            ("truncate", "emptied", ["id", "a"]),
+            ("insert", "renamed", ["id", "b"]),
+            ("truncate", "renamed", ["id", "b"]),
+        ]
+    for name, ordinals in (("emptied", [0]), ("renamed", [1, 2])):
+        schema = relation_schema(_relation(name, "id", "a" if name == "emptied" else "b"))
+        options = read_options({"table": name})
+        for read in (row_by_row, in_columns):
+            batches = read(_given(messages, read), Decoder(1), options, schema, None, None)
+            assert [row["_ordinal"] for batch in batches for row in batch.to_pylist()] == ordinals
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("table", [None, "emptied"])
+def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None:
+    messages = _session(v1.Truncate(options=0, relation_ids=(Oid(7),)))
+    options, schema = read_options({}), feed_schema()
+    if table is not None:
+        options, schema = read_options({"table": table}), relation_schema(_relation(table, "id"))
+    for read in (row_by_row, in_columns):
+        with pytest.raises((TransactionError, DecodeError), match=r"Relation has described"):
+            list(read(_given(messages, read), Decoder(1), options, schema, None, None))
+
+
+def _session(*messages: Any) -> list[tuple[Any, bytes]]:
+    """One transaction."""
+    lsn, moment = Lsn(100), TimestampTz(0)
+    begin = v1.Begin(final_lsn=lsn, commit_timestamp=moment, xid=TransactionId(5))
+    commit = v1.Commit(commit_lsn=lsn, end_lsn=Lsn(200), commit_timestamp=moment)
+    return [(lsn, message.build()) for message in (begin, *messages, commit)]
+
+
+def _described(name: str, *columns: str) -> v1.Relation:
+    of_table = tuple(v1.Column(flags=1, name=column, type_id=Oid(25), type_modifier=-1) for column in columns)
+    return v1.Relation(
+        relation_id=Oid(7), namespace="public", name=name, replica_identity=ReplicaIdentity.DEFAULT, columns=of_table
+    )
+
+
+def _relation(name: str, *columns: str) -> Relation:
+    described = _described(name, *columns)
+    return Relation(
+        relation_id=described.relation_id,
+        schema=described.namespace,
+        name=described.name,
+        replica_identity=described.replica_identity,
+        columns=described.columns,
+        types=(None,) * len(columns),
+    )

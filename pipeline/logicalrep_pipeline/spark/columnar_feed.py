@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
+from logicalrep import Lsn, TimestampTz, TransactionId, v1
 from logicalrep.columnar import Session, WalkedBatch, walk_batch
 from logicalrep.columnar.walked import address, room
 from logicalrep_pipeline.blocks import ROW_CHANGE, Block
@@ -80,7 +80,7 @@ class ColumnarFeed:
         batch = walk_batch(block.messages, self._session)
         self._session = batch.session
         run = self._runs.next(block, batch)
-        table_of = self._bind(batch, block)
+        table_of, truncated = self._bind(batch, block)
         assert self._tables is not None
         maps = Maps(batch, self._tables.for_maps, self._texts)
         wanted = ROW_CHANGE.take(tags) & run.in_range
@@ -92,7 +92,7 @@ class ColumnarFeed:
             for part in self._parts(chosen, table_of):
                 yield self._plain(maps, part, tags, lsns, table_of, run)
             if at < len(tags):
-                yield from self._rare(block.data(at), int(lsns[at]) % (1 << 64), run, at)
+                yield from self._rare(block.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at))
             position = at + 1
 
     def _parts(self, chosen: Any, table_of: Any) -> list[Any]:
@@ -105,28 +105,39 @@ class ColumnarFeed:
         places = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
         return [part for part in np.split(chosen, places) if len(part)]
 
-    def _bind(self, batch: WalkedBatch, block: Block) -> Any:
-        """For each row the number of its table's description; that of no table is the number of all descriptions."""
+    def _bind(self, batch: WalkedBatch, block: Block) -> tuple[Any, dict[int, list[Relation]]]:
+        """For each row the number of its table's description; that of no table is the number of all descriptions.
+
+        And what describes the tables of each Truncate where it comes, by its index.
+        """
         tags = np.ascontiguousarray(block.tags)
         table_of = np.full(len(tags), -1, dtype=np.int32)
         oids = batch.walked.fixed.get(batch.numbers["relation_id"], table_of)
-        described = np.flatnonzero((tags == R) | (tags == Y))
+        truncated: dict[int, list[Relation]] = {}
         position = 0
-        for at in [*described.tolist(), len(tags)]:
+        for at in [*np.flatnonzero((tags == R) | (tags == Y) | (tags == T)).tolist(), len(tags)]:
             known, numbers = self._numbered
             unknown = number_tables(
                 address(tags), address(oids), position, at, address(known), address(numbers), len(known),
                 address(table_of),
             )  # fmt: skip
             if unknown >= 0:
-                reason = f"no Relation has described the table with OID {oids.view(np.uint32)[unknown]}"
-                raise TransactionError("message", None, None, reason)
-            if at < len(tags):
+                raise _not_described(int(oids.view(np.uint32)[unknown]))
+            if at < len(tags) and tags[at] != T:
                 self._describe(int(oids[at]), block.data(at))
+            elif at < len(tags):
+                message = v1.parse(block.data(at))
+                assert isinstance(message, v1.Truncate)
+                truncated[at] = [self._known[self._number(oid)] for oid in message.relation_ids]
             position = at + 1
         if self._tables is None or len(self._tables.oids) != len(self._known):
             self._tables = _Tables(self._known)
-        return table_of
+        return table_of, truncated
+
+    def _number(self, oid: int) -> int:
+        if oid not in self._described:
+            raise _not_described(oid)
+        return self._described[oid]
 
     def _describe(self, oid: int, data: bytes) -> None:
         if self._last_messages.get(oid) == data:
@@ -188,7 +199,7 @@ class ColumnarFeed:
         }
         return pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
 
-    def _rare(self, data: bytes, lsn: int, run: Run, index: int) -> Iterator[Any]:
+    def _rare(self, data: bytes, lsn: int, run: Run, index: int, truncated: list[Relation] | None) -> Iterator[Any]:
         message = v1.parse(data)
         if isinstance(message, v1.Message) and not message.transactional:
             if self._runs.start < message.message_lsn:
@@ -211,11 +222,15 @@ class ColumnarFeed:
             self._rows.add(Change(ordinal, Lsn(lsn), message, None), owner)
         else:
             assert isinstance(message, v1.Truncate)
-            for offset, oid in enumerate(message.relation_ids):
-                relation = self._relations.find(Oid(oid), None)
+            assert truncated is not None
+            for offset, relation in enumerate(truncated):
                 self._rows.add(Change(ordinal + offset, Lsn(lsn), message, relation), owner)
         if self._rows.rows:
             yield self._rows.finish()
+
+
+def _not_described(oid: int) -> TransactionError:
+    return TransactionError("message", None, None, f"no Relation has described the table with OID {oid}")
 
 
 class _Tables:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep import Lsn, v1
+from logicalrep import Lsn
 from logicalrep.columnar import Session
 from logicalrep_pipeline.blocks import Block
 from logicalrep_pipeline.changes import UNCHANGED
@@ -68,11 +68,8 @@ class ColumnarTyped:
 
     def _truncates(self, block: Block, run: Run) -> Iterator[int]:
         for at in np.flatnonzero((block.tags == T) & run.in_range).tolist():
-            message = v1.parse(block.data(at))
-            assert isinstance(message, v1.Truncate)
-            for number, oid in enumerate(message.relation_ids):
-                relation = self._wide.relations.get(oid)
-                if relation is not None and self._is_ours(relation):
+            for number, relation in enumerate(self._wide.truncated[at]):
+                if self._is_ours(relation):
                     run.ordinals[at] += number
                     yield at
 
