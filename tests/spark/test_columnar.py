@@ -173,6 +173,24 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
 
 
 @pytest.mark.spark
+def test_types_that_are_one_in_spark() -> None:
+    """A column may change between them, in the middle of a record batch."""
+    number = "6f1b04b1-0000-0000-0000-00000000000a"
+    values = {2950: number, 25: "text", 1186: "1 day 02:03:04", 3802: '{"a": 1}', 1042: "padded  "}
+    messages = []
+    for type_id, value in values.items():
+        messages.append(_described("t", "a", type_id=type_id))
+        messages.append(v1.Insert(relation_id=Oid(7), new=TupleData.of(Text(value.encode()))))
+    # One that the stream's schema has not, but no row either.
+    messages += [_described("t", "a", "b"), v1.Truncate(options=0, relation_ids=(Oid(7),))]
+    session, options = _session(*messages), read_options({"table": "t"})
+    for read in (row_by_row, in_columns):
+        batches = read(_given(session, read), Decoder(1), options, relation_schema(_relation("t", "a")), None, None)
+        found = [row["a"] for batch in batches for row in batch.to_pylist()]
+        assert found == [*values.values(), None]
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("table", [None, "emptied"])
 def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None:
     messages = _session(v1.Truncate(options=0, relation_ids=(Oid(7),)))
@@ -192,8 +210,9 @@ def _session(*messages: Any) -> list[tuple[Any, bytes]]:
     return [(lsn, message.build()) for message in (begin, *messages, commit)]
 
 
-def _described(name: str, *columns: str) -> v1.Relation:
-    of_table = tuple(v1.Column(flags=1, name=column, type_id=Oid(25), type_modifier=-1) for column in columns)
+def _described(name: str, *columns: str, type_id: int = 25) -> v1.Relation:
+    """A table of so many columns, all of one type."""
+    of_table = tuple(v1.Column(flags=1, name=column, type_id=Oid(type_id), type_modifier=-1) for column in columns)
     return v1.Relation(
         relation_id=Oid(7), namespace="public", name=name, replica_identity=ReplicaIdentity.DEFAULT, columns=of_table
     )

@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 from logicalrep import v1
 from logicalrep.v1 import TupleData
-from logicalrep.versions import Delete, Insert, Update
+from logicalrep.versions import Delete, Insert, Truncate, Update
 from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
 from logicalrep_pipeline.relations import Relation, SchemaChange
 from logicalrep_pipeline.slots import Connection
@@ -156,6 +156,9 @@ class ColumnCheck:
         return columns
 
 
+_Described = tuple[Relation | None, list[int | None], tuple[Column, ...]]
+
+
 class TypedBuilder:
     """Rows of a typed table; the changes of other tables are left out."""
 
@@ -166,9 +169,8 @@ class TypedBuilder:
         self._names = check.names
         self._table = check.table
         self._texts = Texts(encoding, check.text_columns)
-        # Any description's column serves to make the array, as all must have the type of the stream's schema.
-        self._columns: dict[str, Column] = {}
-        self._places: tuple[Relation, list[int | None], tuple[Column, ...]] | None = None
+        # The last description, the place in it of each name, and its columns.
+        self._described: _Described = None, [None] * len(self._names), ()
         self._clear()
 
     def _clear(self) -> None:
@@ -176,14 +178,20 @@ class TypedBuilder:
         self.size = 0
         self._values: list[list[Any]] = [[] for _ in self._names]
         self._meta: list[tuple[Any, ...]] = []
+        # Of each name the values under earlier descriptions: types that are one in Spark are loaded differently.
+        self._earlier: list[list[Any]] = []
 
     def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
         relation = change.relation
         if relation is None or str(relation) != self._table:
             return
-        if self._places is None or self._places[0] is not relation:
-            self._bind(relation, transaction)
         message = change.message
+        if isinstance(message, Truncate):
+            # It has no values, so any description will do.
+            self._append("truncate", None, [], change, transaction)
+            return
+        if self._described[0] is not relation:
+            self._bind(relation, transaction)
         if isinstance(message, Update | Delete) and message.old is not None:
             # What a key's tuple has as NULL outside of the key is absent; both are null here.
             kept = set(old_columns(relation, message))
@@ -198,8 +206,6 @@ class TypedBuilder:
                 unchanged = [name for name, kind in zip(relation.names, new.kinds, strict=True) if kind == UNCHANGED]
             kind = "insert" if isinstance(message, Insert) else "update_postimage"
             self._append(kind, new, unchanged, change, transaction)
-        elif not isinstance(message, Delete):
-            self._append("truncate", None, [], change, transaction)
 
     def add_schema_change(self, change: SchemaChange, transaction: Transaction | PreparedTransaction) -> None:
         """Rows are bound to their table's description one by one."""
@@ -208,20 +214,28 @@ class TypedBuilder:
         """A table has no messages."""
 
     def finish(self) -> Any:
-        arrays = []
-        for name, values in zip(self._names, self._values, strict=True):
-            type_ = self._schema.field(name).type
-            column = self._columns.get(name)
-            try:
-                array = pa.nulls(len(values), type_) if column is None else arrow_array(column, values, for_spark=True)
-            except ColumnValueError as error:
-                raise with_way_out(error) from None
-            arrays.append(array if array.type == type_ else array.cast(type_))
+        self._keep()
+        arrays = [pa.concat_arrays(parts) for parts in zip(*self._earlier, strict=True)]
         for field, column_values in zip(TYPED_COLUMNS, zip(*self._meta, strict=True), strict=True):
             arrays.append(pa.array(column_values, self._schema.field(field.name).type))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self._clear()
         return batch
+
+    def _keep(self) -> None:
+        """Make arrays of the values, which are of the last description."""
+        _, places, columns = self._described
+        arrays = []
+        for name, values, place in zip(self._names, self._values, places, strict=True):
+            type_ = self._schema.field(name).type
+            try:
+                column = None if place is None else columns[place]
+                array = pa.nulls(len(values), type_) if column is None else arrow_array(column, values, for_spark=True)
+            except ColumnValueError as error:
+                raise with_way_out(error) from None
+            arrays.append(array if array.type == type_ else array.cast(type_))
+            values.clear()
+        self._earlier.append(arrays)
 
     def _append(
         self,
@@ -231,8 +245,7 @@ class TypedBuilder:
         change: Change,
         transaction: Transaction | PreparedTransaction,
     ) -> None:
-        assert self._places is not None
-        _, places, columns = self._places
+        _, places, columns = self._described
         for values, place in zip(self._values, places, strict=True):
             value = None
             if row is not None and place is not None:
@@ -255,7 +268,8 @@ class TypedBuilder:
         """Find the columns in a table's description, which has to be what the stream's schema says."""
         at = transaction.commit_lsn if isinstance(transaction, Transaction) else transaction.prepare_lsn
         self._check.bind(relation, at)
+        if self.rows:
+            self._keep()
         columns = self._texts.columns(relation)
         places = {name: place for place, name in enumerate(relation.names)}
-        self._columns |= {column.name: column for column in columns}
-        self._places = relation, [places.get(name) for name in self._names], columns
+        self._described = relation, [places.get(name) for name in self._names], columns
