@@ -22,6 +22,9 @@ OUTSIDE = "outside"
 _NO_MESSAGE = LOGICALREP.messages[0]
 """Stands in for the layout of bytes that `parse` is going to refuse."""
 
+_SENT_TO_ALL = "Stream Abort"
+"""What PostgreSQL 18 sends to sessions of version 1 as well, of transactions that it sends nothing else of."""
+
 
 class Decoder:
     """Decodes the messages of one session in the order in which they arrive.
@@ -57,7 +60,7 @@ class Decoder:
         for layout in LOGICALREP.messages:
             if layout.since <= version:
                 self._known[ord(layout.tag)] = PARSE[version], layout
-            elif two_phase and layout.also_when == "two_phase":
+            elif (two_phase and layout.also_when == "two_phase") or layout.name == _SENT_TO_ALL:
                 self._known[ord(layout.tag)] = PARSE[layout.since], layout
 
     def decode(self, data: Buffer) -> AnyMessage:

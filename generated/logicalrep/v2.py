@@ -826,7 +826,9 @@ class StreamAbort:
 
     Comes after a Stream Stop, never inside a segment. One comes for each aborted subtransaction, the innermost
     first, possibly for one of which nothing was sent; for a whole transaction, the one with subxid = xid comes
-    last.
+    last. PostgreSQL 18 sends it in sessions without streaming too, whatever their version, for a savepoint that
+    is rolled back in a transaction of which it knows already that it will be; nothing of that was sent, nor will
+    be.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-ABORT
     Sent by stream_abort_cb.

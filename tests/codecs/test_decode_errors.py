@@ -448,6 +448,20 @@ def test_a_decoder_of_a_slot_with_two_phase_takes_no_streams_in_version_1() -> N
     )
 
 
+def test_a_decoder_takes_stream_aborts_in_all_versions() -> None:
+    """PostgreSQL 18 sends them without streaming too."""
+    for version in (1, 2, 3, 4):
+        decoder = _decoder_after(BEGIN, COMMIT, version=version)
+        message = decoder.decode(bytes.fromhex("41 000002e5 000002e6"))
+        assert (type(message).__name__, message.xid, message.subxid) == ("StreamAbort", 741, 742)  # type: ignore[union-attr]
+        assert decoder.block == "outside"
+        with pytest.raises(DecodeError, match=r"^Stream Abort: subxid at offset 5: expected 4 bytes, found 0 bytes"):
+            decoder.decode(bytes.fromhex("41 000002e5"))
+        decoder.decode(bytes.fromhex(BEGIN))
+        with pytest.raises(DecodeError, match=r"^Stream Abort: tag at offset 0: expected .* found it inside a trans"):
+            decoder.decode(bytes.fromhex("41 000002e5 000002e6"))
+
+
 def test_a_decoder_of_no_version_is_refused() -> None:
     for version in (0, 5, -1):
         with pytest.raises(ValueError, match=f"^protocol version {version} is unknown; known are 1, 2, 3, 4$"):

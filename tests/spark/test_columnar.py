@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1
+from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1, v2
 from logicalrep.errors import DecodeError
 from logicalrep.v1 import ReplicaIdentity, Text, TupleData
 from logicalrep_pipeline import block_intake
@@ -170,6 +170,33 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
         for read in (row_by_row, in_columns):
             batches = read(_given(messages, read), Decoder(1), options, schema, None, None)
             assert [row["_ordinal"] for batch in batches for row in batch.to_pylist()] == ordinals
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options", [{}, {"table": "t"}, {"rows_per_record_batch": "1"}])
+def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What PostgreSQL 18 sends between transactions of sessions without streaming is nothing, and keeps no one."""
+    transaction = _session(
+        _described("t", "a"), *(v1.Insert(relation_id=Oid(7), new=TupleData.of(Text(b"1"))) for _ in range(3))
+    )
+    abort = (Lsn(0), v2.StreamAbort(xid=TransactionId(8), subxid=TransactionId(9)).build())
+    session = [abort, abort, *transaction, abort, *transaction, *transaction]
+    schema = relation_schema(_relation("t", "a")) if "table" in options else feed_schema()
+    given, found = read_options(options), []
+    for read in (row_by_row, in_columns):
+        with monkeypatch.context() as patched:
+            patched.setattr("logicalrep_pipeline.spark.reading.assembled", None)
+            batches = read(_given(session, read), Decoder(1), given, schema, None, None)
+            found.append([row for batch in batches for row in batch.to_pylist()])
+    assert found[0] == found[1]
+    assert len(found[0]) == 9
+    for broken in (abort[1][:-1], abort[1] + b"\0"):
+        for read in (row_by_row, in_columns):
+            with pytest.raises(DecodeError, match=r"^Stream Abort: "):
+                list(read(_given([*transaction, (Lsn(0), broken)], read), Decoder(1), given, schema, None, None))
+    for read in (row_by_row, in_columns):
+        with pytest.raises((DecodeError, TransactionError)):
+            list(read(_given([*transaction[:2], abort], read), Decoder(1), given, schema, None, None))
 
 
 @pytest.mark.spark

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
+from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
 from logicalrep_pipeline.spark import acknowledge
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
@@ -336,6 +338,41 @@ def test_transactions_of_all_kinds_at_the_same_time(
     assert feed_rows(stream.frame()) == expected
     prepared = stream.frame().where("gid = 'second'").count()
     assert prepared == (3000 if "two_phase" in options else 0)
+
+
+@pytest.mark.parametrize("limits", [{}, {"max_changes_per_batch": "1"}])
+@pytest.mark.parametrize("mode", MODES)
+def test_stream_aborts_without_streaming(
+    spark: Any, db18: Database, tmp_path: Path, mode: str, limits: dict[str, str]
+) -> None:
+    """Of savepoints in transactions of which the server knows, when it needs memory, that they were rolled back."""
+    prepare(db18, "spark", "twin")
+    db18.execute(f"ALTER DATABASE {db18.name} SET logical_decoding_work_mem = '64kB'")
+    db18.reconnect()
+    with db18.settings.connect() as other:
+        for number in range(4):
+            db18.execute(
+                "BEGIN",
+                "INSERT INTO plain SELECT i, repeat('x', 50) FROM generate_series(1001, 1250) AS i",
+                "SAVEPOINT a",
+                "INSERT INTO plain VALUES (0)",
+            )
+            other.execute("BEGIN")
+            other.execute(f"INSERT INTO whole SELECT i, '{number}' FROM generate_series(1, 250) AS i")
+            db18.execute("ROLLBACK TO a", "ROLLBACK")
+            if number in (1, 3):
+                db18.execute(f"INSERT INTO bare VALUES ('{number}')")
+            other.execute("ROLLBACK" if number == 2 else "COMMIT")
+    options = PluginOptions(publication_names=("p",), proto_version=1)
+    aborts = [data for _, data in peek(db18.connection, "twin", options) if data[:1] == b"A"]
+    if not aborts:
+        pytest.skip("this server sends none")
+    stream = Stream(spark, db18, tmp_path, mode=mode, protocol_version="1", **limits)
+    for _ in range(1 if HAS_ADMISSION_CONTROL else 8):
+        stream.run()
+    rows = feed_rows(stream.frame())
+    assert len(rows) == 752
+    assert rows == truth(db18, "twin")
 
 
 def test_a_password_is_in_no_plan_and_no_error(spark: Any, db18: Database, tmp_path: Path, capfd: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
+from typing import Any
 
 from psycopg import sql
 
@@ -13,7 +14,8 @@ from logicalrep_pipeline.slots import Connection, when_free
 from logicalrep_pipeline.spark.admission import Limits
 
 # Of each transaction the Commit, of each message outside of them the first bytes, and what all up to there have:
-# messages, changes, bytes. A Truncate counts for each of its tables.
+# messages, changes, bytes. A Truncate counts for each of its tables. And each Stream Abort, which PostgreSQL 18 sends
+# for nothing: where there is nothing else, they are all that says how much the server was asked for.
 _ENDS = sql.SQL("""
 SELECT messages, changes, bytes, substring(data FOR {}) FROM (
   SELECT data,
@@ -23,9 +25,10 @@ SELECT messages, changes, bytes, substring(data FOR {}) FROM (
         WHEN 'T' THEN get_byte(data, 3) * 256 + get_byte(data, 4) ELSE 0 END) OVER earlier AS changes
   FROM {} WINDOW earlier AS (ROWS UNBOUNDED PRECEDING)
 ) AS message
-WHERE get_byte(data, 0) = ascii('C') OR get_byte(data, 0) = ascii('M') AND get_byte(data, 1) & 1 = 0
+WHERE get_byte(data, 0) IN (ascii('C'), ascii('A')) OR get_byte(data, 0) = ascii('M') AND get_byte(data, 1) & 1 = 0
 """)
 
+_STREAM_ABORT = ord("A")
 _COMMIT = Struct(">xBQQ")
 _MESSAGE = Struct(">xBQ")
 
@@ -42,14 +45,13 @@ class Planner:
     def end(self, connection: Connection, start: Lsn | None, head: Lsn, limits: Limits) -> Lsn | None:
         """The end of the batch that begins at `start`, not after `head`; None if there is nothing."""
         if not limits:
-            call = peek_call(self._slot, self._options, head, 1)
-            found = self._rows(connection, sql.SQL("SELECT 1 FROM {} LIMIT 1").format(call))
-            return head if found else None
+            return head if self._has_any(connection, head) else None
         wanted = 100_000 if limits.changes is None else round(limits.changes * self._messages_per_change) + 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
             rows = self._rows(connection, _ENDS.format(_COMMIT.size, call))
             is_all = not rows or rows[-1][0] < wanted
+            rows = [row for row in rows if row[3][:1] != b"A"]
             end = self._last_within(rows, start or Lsn(0), limits)
             if end is not None:
                 messages, changes = rows[-1][0], rows[-1][1]
@@ -60,7 +62,19 @@ class Planner:
                 return None
             wanted *= 2
 
-    def _rows(self, connection: Connection, query: sql.Composed) -> list[tuple[int, int, int, bytes]]:
+    def _has_any(self, connection: Connection, head: Lsn) -> bool:
+        """Whether there is anything but Stream Aborts."""
+        wanted = 1
+        while True:
+            call = peek_call(self._slot, self._options, head, wanted)
+            tags = self._rows(connection, sql.SQL("SELECT get_byte(data, 0) FROM {} LIMIT {}").format(call, wanted))
+            if any(tag != _STREAM_ABORT for (tag,) in tags):
+                return True
+            if len(tags) < wanted:
+                return False
+            wanted *= 2
+
+    def _rows(self, connection: Connection, query: sql.Composed) -> list[Any]:
         return when_free(
             lambda: connection.execute(query).fetchall(),
             connection,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import chain, groupby
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql.types import StructType
 
@@ -22,8 +22,13 @@ from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.runs import UnsupportedError
 from logicalrep_pipeline.transactions import Event, Transaction
 
+if TYPE_CHECKING:
+    from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
+    from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
+
 # A capture is there at once, so more of it is read in the same calls. A slot's first rows are not to wait for that.
 _RECORD_BATCHES_OF_A_CAPTURE = 3
+_STREAM_ABORT = ord("A")
 
 
 def record_batches(
@@ -85,10 +90,9 @@ def in_columns(
     else:
         chunks = Chunks(blocks, rows, None)
     for chunk in chunks:
-        try:
-            yield from parts(feed.batches(chunk), rows)
-        except UnsupportedError as error:
-            chunks.put_back(chunk[error.index :])
+        unread = yield from _read(chunk, feed, rows, decoder)
+        if unread is not None:
+            chunks.put_back(unread)
             break
     rest = chunks.rest()
     first = next(rest, None)
@@ -99,6 +103,24 @@ def in_columns(
     else:
         messages = chain(feed.preamble(), first, chain.from_iterable(rest))
         yield from row_by_row(messages, decoder, options, schema, start, end)
+
+
+def _read(
+    chunk: Block, feed: ColumnarFeed | ColumnarTyped, rows: int, decoder: Decoder
+) -> Generator[Any, None, Block | None]:
+    """The record batches of a chunk; returns the part from where on all has to be read row by row, if there is one."""
+    while len(chunk):
+        try:
+            yield from parts(feed.batches(chunk), rows)
+            return None
+        except UnsupportedError as error:
+            chunk = chunk[error.index :]
+        if chunk.tags[0] != _STREAM_ABORT:
+            return chunk
+        # Before anything is streamed, there is nothing to it but its bytes.
+        decoder.decode(chunk.data(0))
+        chunk = chunk[1:]
+    return None
 
 
 def assembled(
