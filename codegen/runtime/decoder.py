@@ -23,6 +23,8 @@ _NO_MESSAGE = LOGICALREP.messages[0]
 
 _SENT_TO_ALL = "Stream Abort"
 """What PostgreSQL 18 sends to sessions of version 1 as well, of transactions that it sends nothing else of."""
+_SENT_ALONE = "Prepare"
+"""What PostgreSQL 18 sends with nothing before it of a transaction that has no changes."""
 
 
 class Decoder:
@@ -68,7 +70,7 @@ class Decoder:
             data = bytes(memoryview(data))
         parse, layout = self._known.get(data[0] if data else 0, (PARSE[self.version], _NO_MESSAGE))
         message: Any = parse(data, streaming=self.streaming, parallel=self.parallel, encoding=self.encoding)
-        if self.block not in layout.places:
+        if self.block not in layout.places and not (self.block == OUTSIDE and layout.name == _SENT_ALONE):
             raise self._out_of_place(layout)
         tag = layout.tag
         if tag in "IUD":

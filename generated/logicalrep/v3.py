@@ -181,7 +181,8 @@ _make_begin_prepare = maker(BeginPrepare)
 class Prepare:
     """Closes the transaction that Begin Prepare opened; it is decided later.
 
-    May follow Begin Prepare at once.
+    May follow Begin Prepare at once. PostgreSQL 18 sends it without one for a transaction that has no changes but
+    locks of rows; of such a one 15 to 17 send nothing but the decision.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-PREPARE
     Sent by prepare_cb.

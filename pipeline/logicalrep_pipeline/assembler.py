@@ -209,6 +209,11 @@ class Assembler:
         return self._committed(block, message, gid=None)
 
     def _prepare(self, message: Prepare, lsn: Lsn) -> tuple[Event, ...]:
+        if self._block is None:
+            # One without changes, of which PostgreSQL 18 sends nothing before.
+            empty = OpenTransaction(message.xid, self._area.open(), None)
+            empty.kept = not self._is_known(message)
+            return self._prepared_or_held(empty, message)
         block = self._inside(message, lsn)
         if not isinstance(block.begin, BeginPrepare):
             raise refused(message, lsn, block.xid, "closes a transaction that no Begin Prepare opened")
@@ -319,7 +324,7 @@ class Assembler:
             return None
         return self._held.pop(message.gid)
 
-    def _is_known(self, message: BeginPrepare | StreamPrepare) -> bool:
+    def _is_known(self, message: BeginPrepare | Prepare | StreamPrepare) -> bool:
         return self._prepared.get(message.gid) == message.end_lsn
 
     def _prepared_or_held(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:

@@ -462,6 +462,15 @@ def test_a_decoder_takes_stream_aborts_in_all_versions() -> None:
             decoder.decode(bytes.fromhex("41 000002e5 000002e6"))
 
 
+def test_a_decoder_takes_a_prepare_without_begin_prepare() -> None:
+    """PostgreSQL 18 sends it of a transaction without changes."""
+    for decoder in (_decoder_after(BEGIN, COMMIT), _decoder_after(version=1, two_phase=True)):
+        decoder.decode(bytes.fromhex(PREPARE))
+        assert decoder.block == "outside"
+        decoder.decode(bytes.fromhex(BEGIN_PREPARE))
+        assert decoder.block == "prepared transaction"
+
+
 def test_a_decoder_of_no_version_is_refused() -> None:
     for version in (0, 5, -1):
         with pytest.raises(ValueError, match=f"^protocol version {version} is unknown; known are 1, 2, 3, 4$"):

@@ -334,6 +334,33 @@ class TestPositions:
         assert assembler.position.acknowledged == 250
 
 
+class TestPreparedTransactionsWithoutChanges:
+    """PostgreSQL 18 sends no Begin Prepare of one that has only locked rows."""
+
+    def test_it_comes_out_at_its_commit(self) -> None:
+        assembler = Assembler()
+        assert feed(assembler, prepare(7, "g", 100), begin(8, 110), commit(110))[-1].xid == 8  # type: ignore[union-attr]
+        assert assembler.position.acknowledged == 100
+        (transaction,) = feed(assembler, commit_prepared(7, "g", 200))
+        assert isinstance(transaction, Transaction)
+        assert (transaction.gid, transaction.commit_lsn, list(transaction.changes)) == ("g", 200, [])
+        assert assembler.position.acknowledged == 208
+
+    def test_it_does_not_come_out_when_it_is_rolled_back(self) -> None:
+        assembler = Assembler()
+        assert feed(assembler, prepare(7, "g", 100), rollback_prepared(7, "g", 100, 200)) == []
+
+    def test_it_is_handed_on_as_prepared_once(self) -> None:
+        assembler = Assembler(hand_on_prepared=True)
+        (handed_on,) = feed(assembler, prepare(7, "g", 100))
+        assert isinstance(handed_on, PreparedTransaction)
+        assert (handed_on.gid, handed_on.prepare_lsn, list(handed_on.changes)) == ("g", 100, [])
+        again = Assembler(hand_on_prepared=True, after=assembler.position)
+        (decision,) = feed(again, prepare(7, "g", 100), commit_prepared(7, "g", 200))
+        assert isinstance(decision, Decision)
+        assert decision.known
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         ("messages", "text"),
