@@ -30,7 +30,6 @@ from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Message, Update
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
-from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.json_values import json_value
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.transactions import (
@@ -83,9 +82,8 @@ def change_rows(
                 yield message_row(event, encoding=decoder.encoding)
         elif on_decision is not None:
             on_decision(event)
-        elif event.committed and not event.known:
-            reason = f"the changes of the prepared transaction {event.gid!r} came before the reading began"
-            raise TransactionError("Commit Prepared", event.end_lsn, event.xid, reason)
+        elif event.error is not None:
+            raise event.error
 
 
 def is_named(relation: Relation, table: str) -> bool:

@@ -190,6 +190,14 @@ def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: floa
             raise
 
 
+def next_xid(connection: Connection) -> int:
+    """The 64-bit id of the next transaction that gets one."""
+    query = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def wal_head(connection: Connection) -> Lsn:
     """How far the server has written its WAL."""
     row = connection.execute(f"SELECT {_HEAD}").fetchone()

@@ -10,6 +10,7 @@ from typing import Self
 from logicalrep import Lsn, TimestampTz, TransactionId
 from logicalrep.versions import Message
 from logicalrep_pipeline.changes import Change
+from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import SchemaChange
 from logicalrep_pipeline.spill import ChangeLog
 
@@ -103,6 +104,14 @@ class Decision:
     """Where the record of the decision ends: the position to acknowledge once it is safe."""
     timestamp: TimestampTz
     """When it was decided."""
+
+    @property
+    def error(self) -> TransactionError | None:
+        """For who makes rows: rows are missing, as what was committed came before the reading began."""
+        if not self.committed or self.known:
+            return None
+        reason = f"the changes of the prepared transaction {self.gid!r} came before the reading began"
+        return TransactionError("Commit Prepared", self.end_lsn, self.xid, reason)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,10 +10,10 @@ import pytest
 from logicalrep import Lsn
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import LocalServer
-from logicalrep_pipeline.slots import the_slot, wal_head
+from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from tests.server.servers import Database, back_up, installation, restore, take_over
-from tests.spark.streams import Stream
+from tests.spark.streams import Stream, eventually
 from tests.spark.workload import prepare
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
@@ -46,6 +46,63 @@ def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mo
     db18.execute("INSERT INTO plain VALUES (2)")
     stream.run()
     assert [row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()] == ["1", "2"]
+
+
+def test_prepared_transactions_that_overlap(spark: Any, db18: Database, tmp_path: Path) -> None:
+    """What is undecided holds the slot back, so that after a restart the decision on another comes alone."""
+    prepare(db18)
+    create_slot(db18.connection, "spark", two_phase=True)
+    stream = Stream(spark, db18, tmp_path, mode="walsender", two_phase="true")
+    for number, gid in enumerate(("first", "second", "third")):
+        db18.execute("BEGIN", f"INSERT INTO plain VALUES ({number})", f"PREPARE TRANSACTION '{gid}'")
+    found = []
+    for gid in ("first", "second", "third"):
+        db18.execute(f"COMMIT PREPARED '{gid}'")
+        for _ in range(2):
+            stream.run()
+            found.append([row.after["id"] for row in stream.frame().orderBy("commit_lsn").collect()])
+    assert found == [["0"], ["0"], ["0", "1"], ["0", "1"], ["0", "1", "2"], ["0", "1", "2"]]
+
+
+def test_prepared_transactions_without_changes(spark: Any, db: Database, tmp_path: Path) -> None:
+    """Of one that has locked rows, PostgreSQL 15 to 17 send nothing but the decision, 18 no Begin Prepare."""
+    prepare(db)
+    create_slot(db.connection, "spark", two_phase=True)
+    db.execute("INSERT INTO plain VALUES (0)")
+    stream = Stream(spark, db, tmp_path, mode="walsender", two_phase="true")
+    for number, decision in enumerate(("COMMIT", "ROLLBACK", "COMMIT")):
+        stream.run()
+        db.execute("BEGIN", "SELECT FROM plain FOR UPDATE", "PREPARE TRANSACTION 'g'", f"{decision} PREPARED 'g'")
+        if number:
+            db.execute(f"INSERT INTO plain VALUES ({number})")
+    query = stream.start()
+    db.execute("BEGIN", "SELECT FROM plain FOR UPDATE", "PREPARE TRANSACTION 'g'", "COMMIT PREPARED 'g'")
+    db.execute("INSERT INTO plain VALUES (3)")
+    eventually(lambda: stream.frame().count() == 4, query)
+    query.stop()
+    assert sorted(row.after["id"] for row in stream.frame().collect()) == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_path: Path, moved: bool) -> None:
+    prepare(db)
+    create_slot(db.connection, "spark", two_phase=True)
+    stream = Stream(spark, db, tmp_path, mode="walsender", two_phase="true")
+    if moved:
+        stream.run()
+    db.execute("BEGIN", "INSERT INTO plain VALUES (1)", "PREPARE TRANSACTION 'g'")
+    slot = the_slot(db.connection, "spark")
+    advance_slot(db.connection, slot, wal_head(db.connection))
+    db.execute("COMMIT PREPARED 'g'")
+    # A query that goes on finds that somebody else has moved the slot; a new one, that the changes are missing.
+    message = (
+        r"acknowledged by somebody else"
+        if moved
+        else r"the changes of the prepared transaction 'g' came before the reading began"
+    )
+    for _ in range(2):
+        with pytest.raises(Exception, match=message):
+            stream.run()
 
 
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark before 4.2 tells where a query is when it has a batch")

@@ -12,7 +12,6 @@ import pyarrow as pa
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Message, Update
 from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
-from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation, SchemaChange
 from logicalrep_pipeline.spark.arrays import Lists, Maps, Variants
 from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, PreparedTransaction, Transaction
@@ -94,9 +93,8 @@ def _full_batches(events: Iterable[Event], builder: Builder, rows: int, size: in
             builder.add_message(event)
             if is_full():
                 yield builder.finish()
-        elif event.committed and not event.known:
-            reason = f"the changes of the prepared transaction {event.gid!r} came before the reading began"
-            raise TransactionError("Commit Prepared", event.end_lsn, event.xid, reason)
+        elif event.error is not None:
+            raise event.error
     if builder.rows:
         yield builder.finish()
 

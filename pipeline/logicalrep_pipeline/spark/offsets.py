@@ -12,13 +12,24 @@ from logicalrep_pipeline.timelines import Timeline, WalPosition
 Offset = dict[str, str | int]
 
 
-def offset_of(position: WalPosition) -> Offset:
-    """A position as an offset: `lsn`, and `system_identifier` and `timeline` where they are known."""
+def offset_of(position: WalPosition, first_xid: int | None = None) -> Offset:
+    """A position as an offset: `lsn`, and `system_identifier` and `timeline` where they are known.
+
+    `first_xid`: the first transaction, by its 64-bit id, of which all comes to the query; only with two_phase.
+    """
     offset: Offset = {"lsn": str(position.lsn)}
+    if first_xid is not None:
+        offset["first_xid"] = first_xid
     if position.timeline is not None:
         timeline = position.timeline
         offset |= {"system_identifier": str(timeline.system_identifier), "timeline": timeline.id}
     return offset
+
+
+def first_xid_of(offset: Mapping[str, Any]) -> int | None:
+    """The `first_xid` that an offset has."""
+    found = offset.get("first_xid")
+    return None if found is None else int(found)
 
 
 def position_of(offset: Mapping[str, Any]) -> WalPosition:

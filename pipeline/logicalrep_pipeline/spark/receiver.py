@@ -6,6 +6,7 @@ import threading
 import time
 from array import array
 from bisect import bisect_left
+from collections.abc import Callable
 
 import numpy as np
 from pyspark.sql.types import StructType
@@ -23,6 +24,7 @@ from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.spool import Segment, Spool
 from logicalrep_pipeline.spark.statistics import commit_times
 from logicalrep_pipeline.timelines import Timeline
+from logicalrep_pipeline.transactions import Decision
 
 
 class Receiver:
@@ -54,6 +56,8 @@ class Receiver:
         self._ends, self._rows, self._bytes = array("Q"), array("Q"), array("Q")
         self._moments = array("q")
         self._total_rows = self._total_bytes = 0
+        # The commits of prepared transactions that did not come.
+        self._alone: list[Decision] = []
         self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
         self._thread.start()
 
@@ -98,13 +102,20 @@ class Receiver:
                 return max(self._position, Lsn(self._ends[last])), True
             return Lsn(self._ends[last]), True
 
-    def segments(self, start: Lsn, end: Lsn) -> list[Segment]:
-        """The segments of a batch; waits until all of it is received."""
+    def segments(self, start: Lsn, end: Lsn, is_empty: Callable[[Decision], bool]) -> list[Segment]:
+        """The segments of a batch; waits until all of it is received.
+
+        Of a prepared transaction that was committed, and of which nothing else came, `is_empty` is asked whether it
+        has no changes. TransactionError if not: they came before the reading began.
+        """
         with self._changed:
             while self._position < end:
                 self._check()
                 self._changed.wait(0.05)
             self._check()
+            for decision in self._alone:
+                if start < decision.end_lsn <= end and decision.error is not None and not is_empty(decision):
+                    raise decision.error
             self._spool.seal()
             return self._spool.overlapping(start, end)
 
@@ -143,6 +154,7 @@ class Receiver:
             if lsn <= self._committed:
                 return
             self._committed = lsn
+            self._alone = [decision for decision in self._alone if decision.end_lsn > lsn]
             self._spool.remove_before(lsn)
             gone = bisect_left(self._ends, lsn + 1)
             if gone:
@@ -178,7 +190,9 @@ class Receiver:
     def _run(self) -> None:
         try:
             for event in self._replication.events(lambda: self._stopping):
-                if event is not None:
+                if isinstance(event, Decision):
+                    self._note(event)
+                elif event is not None:
                     self._write(self._committing.committed(event))
                 with self._changed:
                     position = self._replication.position
@@ -201,6 +215,21 @@ class Receiver:
                 self._spool.close()
                 self._changed.notify_all()
 
+    def _note(self, decision: Decision) -> None:
+        if decision.error is not None:
+            with self._changed:
+                self._alone.append(decision)
+                # A batch of its own, as Spark's answer to it is needed.
+                self._add(decision.end_lsn, 0, 0, 0)
+
+    def _add(self, end: int, rows: int, size: int, moment: int) -> None:
+        self._total_rows += rows
+        self._total_bytes += size
+        self._ends.append(end)
+        self._rows.append(self._total_rows)
+        self._bytes.append(self._total_bytes)
+        self._moments.append(moment)
+
     def _write(self, committed: Committed) -> None:
         count = len(committed.positions)
         rows, moments = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -213,12 +242,9 @@ class Receiver:
             self._replication.report_in_time()
         with self._changed:
             for number in np.flatnonzero(rows).tolist():
-                self._total_rows += int(rows[number])
-                self._total_bytes += int(committed.sizes[number])
-                self._ends.append(int(committed.ends[number]))
-                self._rows.append(self._total_rows)
-                self._bytes.append(self._total_bytes)
-                self._moments.append(int(moments[number]))
+                self._add(
+                    int(committed.ends[number]), int(rows[number]), int(committed.sizes[number]), int(moments[number])
+                )
             # What came again, and is with Spark.
             self._spool.remove_before(self._committed)
 

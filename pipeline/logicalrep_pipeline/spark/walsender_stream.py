@@ -22,18 +22,21 @@ from logicalrep_pipeline.slots import (
     check_not_passed,
     check_within_wal,
     newest_protocol,
+    next_xid,
+    server_major,
     the_slot,
     wal_head,
 )
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
-from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
+from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log, log_to_standard_error
+from logicalrep_pipeline.spark.offsets import Offset, first_xid_of, offset_of, position_of
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
 from logicalrep_pipeline.spark.statistics import Statistics, progress
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 from logicalrep_pipeline.timelines import WalPosition
+from logicalrep_pipeline.transactions import Decision
 
 _LONGEST_WAIT = 5.0
 """For how long a query is not told that there is nothing, in seconds, while the server has yet to send what it has."""
@@ -63,12 +66,15 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._is_within_wal = False
         # Whether nothing was there when it was asked last.
         self._is_idle = False
+        # The first transaction of which all comes to the query; None without two_phase, where that is so of all.
+        self._first_xid: int | None = None
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """The slot's position; the slot is made here if it is to be made."""
         self._position = self._run(self._initial)
         assert self._position is not None
-        return offset_of(self._position)
+        self._go_on_from({})
+        return self._offset(self._position)
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
@@ -77,6 +83,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if start is None and self._position is None:
             # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
             self._run(lambda connection: ensure_slot(connection, self._options))
+        self._go_on_from(start or {})
         receiver = self._started(None if start is None else position_of(start).lsn)
         if start is not None:
             self._position = position_of(start)
@@ -92,7 +99,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         end = self._next_end(receiver, self._position.lsn, limit)
         if end != self._position.lsn:
             self._position = WalPosition(end, receiver.timeline)
-        return offset_of(self._position)
+        return self._offset(self._position)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """What the options max_changes_per_batch and max_bytes_per_batch allow."""
@@ -112,6 +119,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """A partition for each segment that has rows of the batch."""
+        self._go_on_from(start)
         begins, ends = position_of(start), position_of(end)
         first, last = begins.lsn, ends.lsn
         receiver = self._started(first)
@@ -120,7 +128,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if first == last:
             return []
         self._check(receiver, begins, ends)
-        segments = receiver.segments(first, last)
+        segments = receiver.segments(first, last, self._is_empty)
         statistics = Statistics(self._options.the_slot, first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
         self._run(statistics.report)
@@ -163,6 +171,39 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             plugin = self._options.plugin_options(self._run(newest_protocol))
             receiver = self._receiver = Receiver(self._options, plugin, self._schema, start)
         return receiver
+
+    def _offset(self, position: WalPosition) -> Offset:
+        return offset_of(position, self._first_xid)
+
+    def _go_on_from(self, offset: Mapping[str, object]) -> None:
+        """Know which transaction was the first one: a later one is safe, where an offset does not say."""
+        first = first_xid_of(offset)
+        if first is not None:
+            self._first_xid = first
+        elif self._first_xid is None:
+            self._first_xid = self._run(self._next_xid)
+
+    def _next_xid(self, connection: Connection) -> int | None:
+        has_prepared = self._options.two_phase or the_slot(connection, self._options.the_slot).two_phase
+        return next_xid(connection) if has_prepared else None
+
+    def _is_empty(self, decision: Decision) -> bool:
+        """Whether a prepared transaction of which only the commit came has no changes, as far as can be known.
+
+        Of one that has only locked rows, PostgreSQL 15 to 17 send nothing else. That is so of none that began before
+        the query did: it may have been prepared before as well. 18 sends the Prepare too.
+        """
+        newest, major = self._run(lambda connection: (next_xid(connection), server_major(connection)))
+        # The 64-bit id that is the last one to end with these 32 bits.
+        xid = newest - 1 - ((newest - 1 - decision.xid) % (1 << 32))
+        is_empty = major < 18 and self._first_xid is not None and xid >= self._first_xid
+        if is_empty:
+            log.warning(
+                "slot %s: the prepared transaction %r was committed up to %s, and nothing else of it came: it changed "
+                "nothing, or another reader has acknowledged it",
+                self._options.the_slot, decision.gid, decision.end_lsn,
+            )  # fmt: skip
+        return is_empty
 
     def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options)
