@@ -299,6 +299,7 @@ def _between_masters(captures: Captures, rounds: int) -> list[Measured]:
     A pair is over in a minute, so a slow moment hits both masters. Java has to have compiled by then what they run.
     """
     pairs: list[dict[str, tuple[float, float]]] = []
+    # A few more than rounds: what is compared here lies further apart in time than two rounds of one session.
     for _ in range(rounds + 2):
         found = []
         for master in _MASTERS:
