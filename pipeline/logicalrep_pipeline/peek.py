@@ -6,19 +6,17 @@ of their commits. The server puts all of it together (on disk, if it is much) be
 
 from __future__ import annotations
 
-import select
-import time
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import chain
 from struct import Struct
 from typing import TYPE_CHECKING
 
 import psycopg
-from psycopg import pq, sql
+from psycopg import sql
 
 from logicalrep import Lsn
 from logicalrep.scalars import lsn_of
-from logicalrep_pipeline.frames import LARGE_BLOCK
+from logicalrep_pipeline.copy_out import gathered, received, send, started
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import Connection, when_free
 
@@ -30,9 +28,6 @@ _ROW = Struct(">hiQi")
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = len(_SIGNATURE) + 8
 _TRAILER = b"\xff\xff"
-# A block has so many rows at most, as a record batch of Spark, so that most need not be put together again; its bytes
-# are looked at after each step of so many.
-_ROWS, _STEP = 10_000, 16
 
 
 def peek(
@@ -83,26 +78,20 @@ def peek_blocks_from(
     transactions comes if its record begins at or after `start`, which only has to be no place within a page's header.
     """
     advance = sql.SQL("SELECT pg_replication_slot_advance({}, {}::pg_lsn)").format(slot, str(start))
-    _send(connection, sql.SQL("; ").join((advance, _statement(slot, options, upto_lsn, None))))
-    return _in_blocks(_received(connection))
+    send(connection, sql.SQL("; ").join((advance, _statement(slot, options, upto_lsn, None))))
+    return _in_blocks(received(connection))
 
 
 def _in_blocks(copied: Iterator[memoryview | bytes]) -> Iterator[Block]:
     from logicalrep_pipeline.blocks import split
 
-    data, left = bytearray(next(copied)[_HEADER:]), bytearray()
-    while not left:
-        # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
-        for _ in range(0, _ROWS, _STEP):
-            for row in islice(copied, _STEP):
-                data += row
-            if len(data) >= LARGE_BLOCK:
-                break
-        if not data:
-            break
+    left = bytearray()
+    for data in gathered(chain((next(copied)[_HEADER:],), copied)):
         size, block = split(data, _ROW.size)
         yield block
-        data, left = bytearray(), data[size:]
+        left = data[size:]
+        if left:
+            break
     if left != _TRAILER:
         raise psycopg.DataError("the server did not send rows of an LSN and a message each")
 
@@ -127,7 +116,7 @@ def _copy(
     patience: float,
 ) -> Iterator[memoryview | bytes]:
     statement = _statement(slot, options, upto_lsn, upto_messages)
-    return when_free(lambda: _started(connection, statement), connection, slot, patience=patience)
+    return when_free(lambda: started(connection, statement), connection, slot, patience=patience)
 
 
 def _statement(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_messages: int | None) -> sql.Composed:
@@ -135,70 +124,3 @@ def _statement(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_mes
     return sql.SQL("COPY (SELECT lsn, data FROM {}) TO STDOUT (FORMAT binary)").format(
         peek_call(slot, options, upto_lsn, upto_messages)
     )
-
-
-def _started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
-    """The blocks of a COPY of which the first has arrived, so that the server has begun to answer without an error."""
-    _send(connection, statement)
-    blocks = _received(connection)
-    first = next(blocks, b"")
-    return chain((first,), blocks)
-
-
-def _send(connection: Connection, statement: sql.Composed) -> None:
-    connection.pgconn.send_query(statement.as_bytes(connection))
-
-
-def _received(connection: Connection) -> Iterator[memoryview | bytes]:
-    """The blocks of the COPY that was sent, alone or as the last of several statements."""
-    pgconn = connection.pgconn
-    copying = False
-    try:
-        while not copying:
-            copying = _result(connection) == pq.ExecStatus.COPY_OUT
-        while copying:
-            size, data = pgconn.get_copy_data(1)
-            if size > 0:
-                yield data
-            elif size == 0:
-                wait_readable(connection, None)
-                pgconn.consume_input()
-            else:
-                copying = False
-        _result(connection)
-    finally:
-        if copying:
-            _abandon(connection)
-        while pgconn.status == pq.ConnStatus.OK and pgconn.get_result() is not None:
-            pass
-
-
-def _result(connection: Connection) -> int:
-    """What the next result is; the server's error where it is one."""
-    pgconn = connection.pgconn
-    while pgconn.is_busy():
-        wait_readable(connection, None)
-        pgconn.consume_input()
-    result = pgconn.get_result()
-    assert result is not None
-    if result.status == pq.ExecStatus.FATAL_ERROR:
-        raise psycopg.errors.error_from_result(result, encoding="utf-8")
-    return result.status
-
-
-def _abandon(connection: Connection) -> None:
-    """Leave a COPY half read: ask the server to stop, and take what is still on its way."""
-    pgconn = connection.pgconn
-    try:
-        connection.cancel()
-        deadline = time.monotonic() + 10
-        while pgconn.get_copy_data(0)[0] > 0 and time.monotonic() < deadline:
-            pass
-    except psycopg.Error:
-        connection.close()
-
-
-def wait_readable(connection: Connection, timeout: float | None) -> bool:
-    """Wait until the server has sent something; whether it has."""
-    readable, _, _ = select.select([connection.pgconn.socket], [], [], timeout)
-    return bool(readable)

@@ -20,8 +20,8 @@ from logicalrep import Lsn, TimestampTz, walsender
 from logicalrep.layouts import WALSENDER
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.copy_out import wait_readable
 from logicalrep_pipeline.frames import LARGE_BLOCK
-from logicalrep_pipeline.peek import wait_readable
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import Slot, check_not_passed, check_within_wal, the_slot, when_free
 from logicalrep_pipeline.timelines import WalPosition

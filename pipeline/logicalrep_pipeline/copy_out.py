@@ -1,0 +1,101 @@
+"""COPY … TO STDOUT as it comes from the server, without a Python object for each value. Needs psycopg 3."""
+
+from __future__ import annotations
+
+import select
+import time
+from collections.abc import Iterator
+from itertools import chain, islice
+
+import psycopg
+from psycopg import pq, sql
+
+from logicalrep_pipeline.frames import LARGE_BLOCK
+from logicalrep_pipeline.slots import Connection
+
+# So many rows are put together at most, as in a record batch of Spark, so that most need not be put together again;
+# their bytes are looked at after each step of so many.
+_ROWS, _STEP = 10_000, 16
+
+
+def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
+    """The rows of a COPY of which the first has arrived, so that the server has begun to answer without an error."""
+    send(connection, statement)
+    rows = received(connection)
+    first = next(rows, b"")
+    return chain((first,), rows)
+
+
+def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
+    """Rows together: so many as fit a record batch, fewer where they are large."""
+    while True:
+        # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
+        data = bytearray()
+        for _ in range(0, _ROWS, _STEP):
+            for row in islice(rows, _STEP):
+                data += row
+            if len(data) >= LARGE_BLOCK:
+                break
+        if not data:
+            return
+        yield data
+
+
+def send(connection: Connection, statement: sql.Composed) -> None:
+    """Send a COPY, alone or as the last of several statements, to whose answer the server then begins."""
+    connection.pgconn.send_query(statement.as_bytes(connection))
+
+
+def received(connection: Connection) -> Iterator[memoryview | bytes]:
+    """The rows of the COPY that was sent, each as the server sends it: the first of a binary one has the header."""
+    pgconn = connection.pgconn
+    copying = False
+    try:
+        while not copying:
+            copying = _result(connection) == pq.ExecStatus.COPY_OUT
+        while copying:
+            size, data = pgconn.get_copy_data(1)
+            if size > 0:
+                yield data
+            elif size == 0:
+                wait_readable(connection, None)
+                pgconn.consume_input()
+            else:
+                copying = False
+        _result(connection)
+    finally:
+        if copying:
+            _abandon(connection)
+        while pgconn.status == pq.ConnStatus.OK and pgconn.get_result() is not None:
+            pass
+
+
+def _result(connection: Connection) -> int:
+    """What the next result is; the server's error where it is one."""
+    pgconn = connection.pgconn
+    while pgconn.is_busy():
+        wait_readable(connection, None)
+        pgconn.consume_input()
+    result = pgconn.get_result()
+    assert result is not None
+    if result.status == pq.ExecStatus.FATAL_ERROR:
+        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+    return result.status
+
+
+def _abandon(connection: Connection) -> None:
+    """Leave a COPY half read: ask the server to stop, and take what is still on its way."""
+    pgconn = connection.pgconn
+    try:
+        connection.cancel()
+        deadline = time.monotonic() + 10
+        while pgconn.get_copy_data(0)[0] > 0 and time.monotonic() < deadline:
+            pass
+    except psycopg.Error:
+        connection.close()
+
+
+def wait_readable(connection: Connection, timeout: float | None) -> bool:
+    """Wait until the server has sent something; whether it has."""
+    readable, _, _ = select.select([connection.pgconn.socket], [], [], timeout)
+    return bool(readable)
