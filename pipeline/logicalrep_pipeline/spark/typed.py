@@ -9,16 +9,16 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
-from logicalrep import v1
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Truncate, Update
 from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
+from logicalrep_pipeline.published import published_relation
 from logicalrep_pipeline.relations import Relation, SchemaChange
 from logicalrep_pipeline.slots import Connection
 from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
 from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, arrow_array, column_type
+from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, arrow_array
 
 
 class SchemaMismatchError(ValueError):
@@ -29,35 +29,10 @@ def table_schema(
     connection: Connection, table: str, publications: tuple[str, ...], text_columns: Container[str] = ()
 ) -> StructType:
     """The Spark schema of a published table, read from the server: its columns and those of the change feed."""
-    schema, _, name = table.partition(".")
-    rows = connection.execute(
-        "SELECT attribute.attname, attribute.atttypid, attribute.atttypmod, base.typname, base_schema.nspname "
-        "FROM pg_attribute AS attribute "
-        "JOIN pg_class AS class ON class.oid = attribute.attrelid "
-        "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
-        "JOIN pg_type AS type ON type.oid = attribute.atttypid "
-        "JOIN LATERAL (WITH RECURSIVE bases AS (SELECT type.oid, type.typbasetype, type.typname, type.typnamespace "
-        "UNION ALL SELECT next.oid, next.typbasetype, next.typname, next.typnamespace FROM bases "
-        "JOIN pg_type AS next ON next.oid = bases.typbasetype) "
-        "SELECT typname, typnamespace FROM bases WHERE typbasetype = 0) AS base ON true "
-        "JOIN pg_namespace AS base_schema ON base_schema.oid = base.typnamespace "
-        "WHERE namespace.nspname = %s AND class.relname = %s AND attribute.attnum > 0 AND NOT attribute.attisdropped "
-        "ORDER BY attribute.attnum",
-        (schema, name),
-    ).fetchall()
-    published = _published_columns(connection, schema, name, publications)
-    fields = []
-    for column, oid, modifier, base_name, base_schema in rows:
-        if published is not None and column not in published:
-            continue
-        types = {oid: v1.Type(type_id=oid, namespace=base_schema.replace("pg_catalog", ""), name=base_name)}
-        type_ = column_type(oid, modifier, types if oid >= 10000 else {})
-        if column in text_columns:
-            type_ = type_.as_sent()
-        fields.append(StructField(column, _spark_type(type_)))
-    if not fields:
+    relation = published_relation(connection, table, publications)
+    if relation is None or not relation.columns:
         raise SchemaMismatchError(f"table {table} does not exist in this database, or none of its columns is published")
-    return _with_columns_of_the_feed(table, fields)
+    return relation_schema(relation, text_columns)
 
 
 def relation_schema(relation: Relation, text_columns: Container[str] = ()) -> StructType:
@@ -76,18 +51,6 @@ def _with_columns_of_the_feed(table: str, fields: list[StructField]) -> StructTy
             "the table without that option"
         )
     return StructType([*fields, *TYPED_COLUMNS])
-
-
-def _published_columns(
-    connection: Connection, schema: str, name: str, publications: tuple[str, ...]
-) -> set[str] | None:
-    if connection.info.server_version < 150000:
-        return None
-    rows = connection.execute(
-        "SELECT attnames FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
-        (schema, name, list(publications)),
-    ).fetchall()
-    return {column for row in rows for column in row[0]} if rows else None
 
 
 def with_way_out(error: ColumnValueError) -> ColumnValueError:

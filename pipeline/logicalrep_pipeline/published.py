@@ -1,0 +1,74 @@
+"""Published tables as the server's catalog has them, before it describes them in messages. Needs psycopg 3."""
+
+from __future__ import annotations
+
+from logicalrep import Oid, v1
+from logicalrep.v1 import ReplicaIdentity
+from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.slots import Connection, server_major
+
+_FIRST_NAMED_TYPE = 10_000
+"""The OID from which on the server names a column's data type in a Type message."""
+
+# Of a domain, the message has the name of what it is made of.
+_COLUMNS = """
+SELECT class.oid, class.relreplident, attribute.attname, attribute.atttypid, attribute.atttypmod,
+    base.typname, base_schema.nspname
+FROM pg_attribute AS attribute
+JOIN pg_class AS class ON class.oid = attribute.attrelid
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+JOIN pg_type AS type ON type.oid = attribute.atttypid
+JOIN LATERAL (
+    WITH RECURSIVE bases AS (
+        SELECT type.oid, type.typbasetype, type.typname, type.typnamespace
+        UNION ALL
+        SELECT next.oid, next.typbasetype, next.typname, next.typnamespace
+        FROM bases JOIN pg_type AS next ON next.oid = bases.typbasetype
+    )
+    SELECT typname, typnamespace FROM bases WHERE typbasetype = 0
+) AS base ON true
+JOIN pg_namespace AS base_schema ON base_schema.oid = base.typnamespace
+WHERE namespace.nspname = %s AND class.relname = %s AND attribute.attnum > 0 AND NOT attribute.attisdropped
+"""
+
+
+def published_relation(connection: Connection, table: str, publications: tuple[str, ...]) -> Relation | None:
+    """A table, named as `schema.table`, with its published columns; None if there is no such table.
+
+    No column is flagged as one of the key.
+    """
+    schema, _, name = table.partition(".")
+    # Before 15 all columns are published but the generated ones, which exist since 12; from then on the view tells.
+    is_sent = "AND attribute.attgenerated = ''" if 12 <= server_major(connection) < 15 else ""
+    rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", (schema, name)).fetchall()
+    if not rows:
+        return None
+    published = _published_columns(connection, schema, name, publications)
+    columns: list[v1.Column] = []
+    types: list[v1.Type | None] = []
+    for *_, column, type_id, modifier, base, base_schema in rows:
+        if published is None or column in published:
+            columns.append(v1.Column(flags=0, name=column, type_id=Oid(type_id), type_modifier=modifier))
+            type_ = v1.Type(type_id=Oid(type_id), namespace=base_schema.replace("pg_catalog", ""), name=base)
+            types.append(type_ if type_id >= _FIRST_NAMED_TYPE else None)
+    return Relation(
+        relation_id=Oid(rows[0][0]),
+        schema=schema,
+        name=name,
+        replica_identity=ReplicaIdentity(rows[0][1]),
+        columns=tuple(columns),
+        types=tuple(types),
+    )
+
+
+def _published_columns(
+    connection: Connection, schema: str, name: str, publications: tuple[str, ...]
+) -> set[str] | None:
+    """The names of a table's columns that are published; None for all."""
+    if server_major(connection) < 15:
+        return None
+    rows = connection.execute(
+        "SELECT attnames FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
+        (schema, name, list(publications)),
+    ).fetchall()
+    return {column for row in rows for column in row[0]} if rows else None
