@@ -38,8 +38,8 @@ def published_relation(connection: Connection, table: str, publications: tuple[s
     No column is flagged as one of the key.
     """
     schema, _, name = table.partition(".")
-    # Before 15 all columns are published but the generated ones, which exist since 12; from then on the view tells.
-    is_sent = "AND attribute.attgenerated = ''" if 12 <= server_major(connection) < 15 else ""
+    # Generated columns exist since 12, and can be published since 18.
+    is_sent = "AND attribute.attgenerated = ''" if 12 <= server_major(connection) < 18 else ""
     rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", (schema, name)).fetchall()
     if not rows:
         return None
