@@ -51,3 +51,16 @@ def _description(relation: Relation) -> Iterator[tuple[Lsn, bytes]]:
         columns=relation.columns,
     )
     yield Lsn(1), described.build()
+
+
+def inserted(
+    relation: Relation, inserts: Iterable[Block], commit_lsn: Lsn, commit_timestamp: TimestampTz
+) -> Iterator[tuple[Lsn, bytes] | Block]:
+    """A transaction that has inserted rows, of one table, which is described before."""
+    yield from preamble([relation])
+    begin = v1.Begin(final_lsn=commit_lsn, commit_timestamp=commit_timestamp, xid=TransactionId(0))
+    yield commit_lsn, begin.build()
+    yield from inserts
+    end_lsn = Lsn(commit_lsn + 1)
+    commit = v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=commit_timestamp)
+    yield commit_lsn, commit.build()

@@ -1,0 +1,71 @@
+"""The compiled loop that makes messages of the rows of COPY in text format."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from logicalrep.columnar.memory import compiled, copy, uint8
+from logicalrep_pipeline.changes import NULL, TEXT
+
+_TAB, _NEWLINE, _BACKSLASH, _OF_NULL = map(ord, "\t\n\\N")
+_HEADER = 5
+"""The bytes of a value's kind and length, which stand before it."""
+
+
+@compiled
+def insert_messages(source: Any, beginning: Any, columns: int, meanings: Any, offsets: Any, target: Any) -> int:
+    """Messages one after another: each begins with the same bytes, and then has the values of a row.
+
+    The last byte is a newline. `meanings` has for each byte what it stands for behind a backslash. `offsets` gets where
+    each message begins and, last, where all end; `target` has room for as many as there are newlines. Returns how many
+    there are; -1 if a row has not so many columns.
+    """
+    offsets[0] = 0
+    count = place = start = 0
+    size = len(source)
+    while start < size:
+        copy(target, place, beginning, 0, len(beginning), len(target))
+        place += len(beginning)
+        for column in range(1, columns + 1):
+            end = start
+            escapes = 0
+            byte = uint8(source, end)
+            while byte not in (_TAB, _NEWLINE):
+                escapes += byte == _BACKSLASH
+                end += 1
+                byte = uint8(source, end)
+            if (byte == _NEWLINE) != (column == columns):
+                return -1
+            if escapes and end - start == 2 and uint8(source, start + 1) == _OF_NULL:
+                target[place] = NULL
+                place += 1
+            else:
+                value = place + _HEADER
+                if escapes:
+                    length = _copy_unescaped(source, start, end, meanings, target, value)
+                else:
+                    length = end - start
+                    copy(target, value, source, start, length, len(target))
+                target[place] = TEXT
+                for index in range(4):
+                    target[place + 1 + index] = length >> 8 * (3 - index) & 0xFF
+                place = value + length
+            start = end + 1
+        count += 1
+        offsets[count] = place
+    return count
+
+
+@compiled
+def _copy_unescaped(source: Any, start: int, end: int, meanings: Any, target: Any, place: int) -> int:
+    """Copy a value without its backslashes; returns how long it is."""
+    first = place
+    while start < end:
+        byte = uint8(source, start)
+        if byte == _BACKSLASH and start + 1 < end:
+            start += 1
+            byte = meanings[uint8(source, start)]
+        target[place] = byte
+        place += 1
+        start += 1
+    return place - first
