@@ -1,0 +1,134 @@
+"""A new slot with a snapshot of the tables as they are where it begins, so that a copy and what follows make a whole.
+
+The server exports the snapshot to other sessions as long as the one that made the slot waits. Needs psycopg 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+import psycopg
+from psycopg import sql
+from psycopg.rows import dict_row
+
+from logicalrep import Lsn
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.slots import Connection, SlotError, find_slot, server_major, when_free
+
+_ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+
+
+class SnapshotError(SlotError):
+    """A snapshot that is not there, or cannot be made; says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot that the server has exported; as text it is its name and its position."""
+
+    name: str
+    """What the server calls it."""
+    lsn: Lsn
+    """The slot's position: the snapshot has what committed before it, the slot what commits from there on."""
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.lsn}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From what `str` makes of one; ValueError for anything else."""
+        name, found, lsn = text.partition("@")
+        if not found or not name:
+            raise ValueError(f"{text!r} is no snapshot")
+        return cls(name, Lsn(lsn))
+
+
+@contextmanager
+def slot_with_snapshot(
+    settings: ConnectionSettings, slot: str, tables: list[tuple[str, str]], *, two_phase: bool = False
+) -> Iterator[Snapshot]:
+    """Make a slot, and hold a snapshot of its position while the context lasts; an exception in it drops the slot.
+
+    The tables, given by schema and name, can be neither truncated nor altered meanwhile. Where one was, between the
+    moment of the snapshot and that from which on it cannot be, that is a SnapshotError.
+    """
+    with settings.connect() as holder, settings.connect(replication=True) as maker:
+        if find_slot(holder, slot) is not None:
+            raise SnapshotError(
+                f"replication slot {slot!r} exists already, and a snapshot is of the moment at which a slot is made: "
+                f"run SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()}) first, or name another slot"
+            )
+        for connection in (holder, maker):
+            _wait_for_ever(connection)
+        snapshot = _make_slot(maker, slot, two_phase)
+        try:
+            hold(holder, snapshot)
+            _lock(holder, tables)
+            yield snapshot
+        except BaseException as error:
+            try:
+                _drop(settings, slot)
+            except (psycopg.Error, SlotError) as failed:
+                error.add_note(f"and replication slot {slot!r}, which retains WAL, was not dropped: {failed}")
+            raise
+
+
+def hold(connection: Connection, snapshot: Snapshot) -> None:
+    """Begin a transaction that sees what the snapshot has; SnapshotError where it is gone."""
+    connection.execute(_ISOLATED)
+    try:
+        connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name))
+    except (psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject) as error:
+        raise SnapshotError(
+            f"the server has no snapshot {snapshot.name} any more: it lasts as long as the connections that hold it, "
+            "and is to be read within them"
+        ) from error
+
+
+def _wait_for_ever(connection: Connection) -> None:
+    """Let the server not end a session that does nothing, as one does that holds a snapshot."""
+    connection.execute("SET idle_in_transaction_session_timeout = 0")
+    if server_major(connection) >= 14:
+        connection.execute("SET idle_session_timeout = 0")
+    if server_major(connection) >= 17:
+        connection.execute("SET transaction_timeout = 0")
+
+
+def _make_slot(connection: Connection, slot: str, two_phase: bool) -> Snapshot:
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(sql.Identifier(slot))
+    if two_phase:
+        command += sql.SQL(" TWO_PHASE")
+    with connection.cursor(row_factory=dict_row) as cursor:
+        row = cursor.execute(command).fetchone()
+    assert row is not None
+    return Snapshot(row["snapshot_name"], Lsn(row["consistent_point"]))
+
+
+def _drop(settings: ConnectionSettings, slot: str) -> None:
+    with settings.connect() as connection:
+        drop = sql.SQL("SELECT pg_drop_replication_slot({})").format(slot)
+        when_free(lambda: connection.execute(drop), connection, slot, patience=30)
+
+
+def _lock(connection: Connection, tables: list[tuple[str, str]]) -> None:
+    """Keep tables from being truncated, rewritten or altered, none of which a snapshot knows of.
+
+    Not before the slot is made: that waits for transactions, and these might wait for the locks.
+    """
+    if not tables:
+        return
+    names = [sql.Identifier(*table) for table in tables]
+    connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(sql.SQL(", ").join(names)))
+    # The catalog as the snapshot has it, beside the files that there are.
+    rows = connection.execute(
+        "SELECT format('%I.%I', namespace.nspname, class.relname) FROM pg_class AS class "
+        "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
+        "WHERE class.relfilenode <> 0 AND class.relfilenode IS DISTINCT FROM pg_relation_filenode(class.oid) "
+        "AND class.oid IN (SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid())"
+    ).fetchall()
+    if rows:
+        changed = ", ".join(row[0] for row in rows)
+        raise SnapshotError(f"{changed} was truncated or rewritten when the snapshot was made: make it again")

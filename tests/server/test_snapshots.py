@@ -1,0 +1,180 @@
+"""A slot with a snapshot: the rows of the snapshot and the changes of the slot make the table, none lost, none twice."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import psycopg
+import pytest
+
+from logicalrep import Lsn
+from logicalrep_pipeline import snapshots
+from logicalrep_pipeline.change_feed import change_rows
+from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slots import Connection, find_slot, newest_protocol, the_slot
+from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, hold, slot_with_snapshot
+from tests.server.servers import Database
+
+pytestmark = pytest.mark.postgres
+
+TABLES = [("public", "t")]
+
+
+@pytest.fixture
+def table(db: Database) -> Database:
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v int)", "CREATE PUBLICATION p FOR ALL TABLES")
+    return db
+
+
+def test_with_what_follows_it_is_the_table(table: Database) -> None:
+    stop = threading.Event()
+
+    def write(seed: int) -> None:
+        chance = random.Random(seed)
+        with table.settings.connect() as connection:
+            while not stop.is_set():
+                with connection.transaction():
+                    for _ in range(chance.randint(1, 5)):
+                        key = seed * 1000 + chance.randrange(50)
+                        connection.execute(
+                            "INSERT INTO t VALUES (%s, 1) ON CONFLICT (id) DO UPDATE SET v = t.v + 1", (key,)
+                        )
+                        connection.execute("DELETE FROM t WHERE id = %s", (seed * 1000 + chance.randrange(50),))
+                        time.sleep(chance.choice((0, 0.002)))
+
+    writers = [threading.Thread(target=write, args=(seed,)) for seed in range(3)]
+    for writer in writers:
+        writer.start()
+    try:
+        time.sleep(0.3)
+        with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
+            time.sleep(0.3)
+            with table.settings.connect() as connection:
+                hold(connection, snapshot)
+                rows = dict(connection.execute("SELECT id::text, v::text FROM t").fetchall())
+                time.sleep(0.2)
+                assert rows == dict(connection.execute("SELECT id::text, v::text FROM t").fetchall())
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+    assert snapshot.lsn == the_slot(table.connection, "s").confirmed.lsn
+    options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(table.connection))
+    changes = list(change_rows(peek(table.connection, "s", options), options.decoder()))
+    assert len(changes) > 50
+    for change in changes:
+        assert int(Lsn(change["commit_lsn"])) >= snapshot.lsn
+        if change["op"] == "insert":
+            assert change["after"]["id"] not in rows
+            rows[change["after"]["id"]] = change["after"]["v"]
+        elif change["op"] == "update":
+            assert int(rows[change["after"]["id"]]) + 1 == int(change["after"]["v"])
+            rows[change["after"]["id"]] = change["after"]["v"]
+        else:
+            del rows[change["before"]["id"]]
+    assert rows == dict(table.rows("SELECT id::text, v::text FROM t"))  # type: ignore[arg-type]
+
+
+def test_tables_can_be_written_but_not_truncated_meanwhile(table: Database) -> None:
+    table.execute("SET lock_timeout = '100ms'", "INSERT INTO t VALUES (1, 1)")
+    with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
+        table.execute("INSERT INTO t VALUES (2, 1)")
+        for statement in ("TRUNCATE t", "ALTER TABLE t ADD w int", "VACUUM FULL t", "DROP TABLE t"):
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                table.execute(statement)
+        with table.settings.connect() as connection:
+            hold(connection, snapshot)
+            assert connection.execute("SELECT id FROM t").fetchall() == [(1,)]
+    table.execute("TRUNCATE t")
+
+
+def test_an_exception_drops_the_slot(table: Database) -> None:
+    with (
+        pytest.raises(KeyboardInterrupt),
+        slot_with_snapshot(table.settings, "s", TABLES),
+    ):
+        raise KeyboardInterrupt
+    assert find_slot(table.connection, "s") is None
+
+
+def test_a_slot_that_cannot_be_dropped_is_told_of(table: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    def drop(*_: object) -> None:
+        raise psycopg.OperationalError("the server is gone")
+
+    monkeypatch.setattr(snapshots, "_drop", drop)
+    with (
+        pytest.raises(ValueError, match="mine") as caught,
+        slot_with_snapshot(table.settings, "s", TABLES),
+    ):
+        raise ValueError("mine")
+    assert caught.value.__notes__ == [
+        "and replication slot 's', which retains WAL, was not dropped: the server is gone"
+    ]
+
+
+def test_a_slot_that_exists(table: Database) -> None:
+    with slot_with_snapshot(table.settings, "s", TABLES):
+        pass
+    with (
+        pytest.raises(SnapshotError, match=r"^replication slot 's' exists already.*pg_drop_replication_slot\('s'\)"),
+        slot_with_snapshot(table.settings, "s", TABLES),
+    ):
+        pass
+    assert find_slot(table.connection, "s") is not None
+
+
+@pytest.mark.parametrize("partitioned", [False, True])
+@pytest.mark.parametrize("statement", ["TRUNCATE t", "ALTER TABLE t ALTER v TYPE bigint", "VACUUM FULL t"])
+def test_a_table_that_is_changed_before_it_is_locked(
+    table: Database, statement: str, partitioned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if partitioned:
+        table.execute(
+            "DROP TABLE t",
+            "CREATE TABLE t (id int, v int) PARTITION BY RANGE (id)",
+            "CREATE TABLE first PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        )
+    table.execute("INSERT INTO t VALUES (1, 1)")
+
+    def changed(connection: Connection, snapshot: Snapshot) -> None:
+        table.execute(statement)
+        hold(connection, snapshot)
+
+    monkeypatch.setattr(snapshots, "hold", changed)
+    name = r"public\.first" if partitioned else r"public\.t"
+    with (
+        pytest.raises(SnapshotError, match=rf"^{name} was truncated or rewritten when the snapshot was made"),
+        slot_with_snapshot(table.settings, "s", TABLES),
+    ):
+        pass
+    assert find_slot(table.connection, "s") is None
+
+
+def test_a_snapshot_that_is_gone(table: Database) -> None:
+    with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
+        pass
+    for gone in (snapshot, Snapshot("nonsense", Lsn(1))):
+        with (
+            table.settings.connect() as connection,
+            pytest.raises(SnapshotError, match=f"^the server has no snapshot {gone.name} any more"),
+        ):
+            hold(connection, gone)
+
+
+def test_with_two_phase(table: Database) -> None:
+    if table.major < 15:
+        pytest.skip("two_phase needs PostgreSQL 15")
+    with slot_with_snapshot(table.settings, "s", TABLES, two_phase=True):
+        assert the_slot(table.connection, "s").two_phase
+
+
+def test_its_text() -> None:
+    snapshot = Snapshot("00000003-0000001B-1", Lsn("16/B374D848"))
+    assert str(snapshot) == "00000003-0000001B-1@16/B374D848"
+    assert Snapshot.parse(str(snapshot)) == snapshot
+    for text in ("", "a", "@16/0", "a@", "a@b", "a@1/2@3/4"):
+        with pytest.raises(ValueError, match=r".+"):
+            Snapshot.parse(text)
