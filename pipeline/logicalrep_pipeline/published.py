@@ -61,6 +61,27 @@ def published_relation(connection: Connection, table: str, publications: tuple[s
     )
 
 
+def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[tuple[str, str]]:
+    """The published tables by schema and name: those that changes are of."""
+    query = "SELECT DISTINCT schemaname, tablename FROM pg_publication_tables WHERE pubname = ANY(%s) ORDER BY 1, 2"
+    return [(schema, name) for schema, name in connection.execute(query, (list(publications),)).fetchall()]
+
+
+def row_filter(connection: Connection, table: str, publications: tuple[str, ...]) -> str | None:
+    """Which rows of a table are published, as an expression in SQL; None for all."""
+    if server_major(connection) < 15:
+        return None
+    schema, _, name = table.partition(".")
+    rows = connection.execute(
+        "SELECT rowfilter FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
+        (schema, name, list(publications)),
+    ).fetchall()
+    # What one of the publications has is published.
+    if not rows or any(row[0] is None for row in rows):
+        return None
+    return " OR ".join(f"({row[0]})" for row in rows)
+
+
 def _published_columns(
     connection: Connection, schema: str, name: str, publications: tuple[str, ...]
 ) -> set[str] | None:

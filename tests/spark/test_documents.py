@@ -51,11 +51,23 @@ def test_the_two_documents_start_alike() -> None:
 
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
-    prepare(db18, "spark")
-    stream = Stream(spark, db18, tmp_path, mode=mode, table="public.plain", max_changes_per_batch="1000")
+    """From the rows of a snapshot on: what is written, deleted and truncated after it ends up in the copy."""
+    prepare(db18)
     run(db18.connection, 1)
-    db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")
+    making = example("docs/spark.md", "with snapshot(")
+    for name, replacement in ((DSN, db18.dsn), ("public.orders", "public.plain"), ("/tmp/orders", str(tmp_path))):
+        assert name in making
+        making = making.replace(name, replacement)
+    exec(making.replace('"publication": "shop"', '"publication": "p"'), {})
+    before = spark.read.parquet(str(tmp_path / "rows"))
+    assert before.count() == db18.value("SELECT count(*) FROM plain") > 10
+    stream = Stream(spark, db18, tmp_path, mode=mode, table="public.plain", max_changes_per_batch="1000")
     run(db18.connection, 2)
+    db18.execute("UPDATE plain SET v = 'changed' WHERE id % 5 = 0", "DELETE FROM plain WHERE id % 7 = 0")
+    if mode == "walsender":
+        # After that nothing of the snapshot is left.
+        db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")
+        run(db18.connection, 3)
     variables: dict[str, Any] = {"changes": stream.load(), "folder": str(tmp_path)}
     exec(example("docs/spark.md", "foreachBatch"), variables)
     query = variables["query"]

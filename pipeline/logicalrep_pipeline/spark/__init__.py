@@ -5,13 +5,13 @@
     spark = session()      # a local Spark; or register(spark) for one that is there
     changes = spark.readStream.format("logicalrep").options(dsn=..., slot=..., publication=...).load()
 
-`LogicalRepDataSource` lists the options.
+`LogicalRepDataSource` lists the options. `snapshot` makes a slot with the rows that were there before its first change.
 """
 
 from __future__ import annotations
 
-from logicalrep_pipeline.spark.local import acknowledge, register, session
+from logicalrep_pipeline.spark.local import acknowledge, register, session, snapshot
 from logicalrep_pipeline.spark.schemas import feed_schema
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
-__all__ = ["LogicalRepDataSource", "acknowledge", "feed_schema", "register", "session"]
+__all__ = ["LogicalRepDataSource", "acknowledge", "feed_schema", "register", "session", "snapshot"]

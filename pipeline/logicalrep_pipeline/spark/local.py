@@ -1,17 +1,23 @@
-"""A local Spark that works from pip alone, the registration of the source, and the last acknowledgement of a query."""
+"""What a program calls beside Spark: a local session, the registration of the source, and what belongs to a slot."""
 
 from __future__ import annotations
 
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from logicalrep import Lsn
+from logicalrep_pipeline.preflight import check
+from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.slots import advance_slot, the_slot
+from logicalrep_pipeline.snapshots import slot_with_snapshot
 from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
@@ -84,3 +90,19 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     with read.connection.connect() as connection:
         advance_slot(connection, the_slot(connection, read.the_slot), lsn)
     return str(lsn)
+
+
+@contextmanager
+def snapshot(**options: str) -> Iterator[str]:
+    """Make a slot, with a snapshot of the tables as they are where it begins: what was there before its first change.
+
+    `options` are those of the stream. What this gives is an option of `spark.read` within the context, after which the
+    snapshot is gone and the slot stays; after an exception it is dropped. Meanwhile the tables, those of `table` or
+    `tables` or else all of the publications, can be written, but neither altered nor truncated.
+    """
+    read = read_options(options)
+    with read.connection.connect() as connection:
+        check(connection, replace(read.needs, create_slot=True))
+        tables = [name for name in published_tables(connection, read.publications) if read.reads(*name)]
+    with slot_with_snapshot(read.connection, read.the_slot, tables, two_phase=read.two_phase) as made:
+        yield str(made)

@@ -12,6 +12,7 @@ from typing import Literal, cast
 from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, settings_from
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs
+from logicalrep_pipeline.snapshots import Snapshot
 
 _NAMES = (
     "dsn",
@@ -43,6 +44,7 @@ _NAMES = (
     "spool_bytes",
     "memory_limit",
     "path",
+    "snapshot",
     *PARAMETERS,
 )
 # As much of the feed as sockets hold for Spark while it makes rows of what came before: a larger record batch would
@@ -89,6 +91,7 @@ class SourceOptions:
     spool_bytes: int
     memory_limit: int
     path: str | None
+    snapshot: Snapshot | None
 
     @property
     def the_slot(self) -> str:
@@ -186,6 +189,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         spool_bytes=_count(options, "spool_bytes", 8 << 30, 1) or 0,
         memory_limit=_count(options, "memory_limit", 64 << 20, 0) or 0,
         path=options.get("path"),
+        snapshot=_snapshot(options),
     )
 
 
@@ -209,6 +213,10 @@ def _refuse_what_does_nothing(options: Mapping[str, str]) -> None:
         for name in ("new_columns", "text_columns"):
             if name in options:
                 raise OptionError(f"option {name!r} is for a typed table: name that in the option 'table'")
+        if "snapshot" in options:
+            raise OptionError("option 'snapshot' reads the rows of one table: name that in the option 'table'")
+    if "path" in options and "snapshot" in options:
+        raise OptionError("option 'path' reads captures, and 'snapshot' a server: leave one out")
 
 
 def _list(options: Mapping[str, str], name: str) -> tuple[str, ...]:
@@ -226,6 +234,17 @@ def _choice(options: Mapping[str, str], name: str, choices: tuple[str | None, ..
     if value not in choices:
         raise OptionError(f"option {name!r} is {value!r}; expected one of {', '.join(filter(None, choices))}")
     return value
+
+
+def _snapshot(options: Mapping[str, str]) -> Snapshot | None:
+    if "snapshot" not in options:
+        return None
+    try:
+        return Snapshot.parse(options["snapshot"])
+    except ValueError:
+        raise OptionError(
+            f"option 'snapshot' is {options['snapshot']!r}; expected what snapshot(...) of this package gives"
+        ) from None
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:

@@ -32,7 +32,8 @@ class LogicalRepDataSource(DataSource):
     `max_changes_per_batch` and `max_bytes_per_batch` (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m),
     `retry_timeout` (60 s), `rows_per_record_batch` (10000, with `table` 30000); `spool`, `segment_bytes` (32m) and
     `memory_limit` (64m) for walsender.
-    `spark.read` takes `path` as well: capture files, a folder or a pattern; without, it peeks into the slot.
+    `spark.read` takes `path` as well: capture files, a folder or a pattern; or `snapshot`: the rows that `table` had
+    where the slot begins; without either, it peeks into the slot.
     `docs/spark.md` has all of them in a table.
     """
 
@@ -54,11 +55,15 @@ class LogicalRepDataSource(DataSource):
             return table_schema(connection, options.table, options.publications, options.text_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads captures, or peeks into the slot."""
-        from logicalrep_pipeline.spark.batch import BatchReader
-
+        """What reads captures or the rows of a snapshot, or peeks into the slot."""
         options = self._options()
         _check_schema(options, schema)
+        if options.snapshot is not None:
+            from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
+
+            return SnapshotReader(options, options.snapshot, schema)
+        from logicalrep_pipeline.spark.batch import BatchReader
+
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -66,6 +71,8 @@ class LogicalRepDataSource(DataSource):
         options = self._options()
         if options.path is not None:
             raise OptionError("option 'path' is for spark.read; a stream reads a slot")
+        if options.snapshot is not None:
+            raise OptionError("option 'snapshot' is for spark.read; a stream reads what comes after it")
         _check_schema(options, schema)
         if options.mode == "walsender":
             from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader

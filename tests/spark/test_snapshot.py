@@ -1,0 +1,205 @@
+"""The rows of a snapshot are those that the table had, in the form in which changes come after them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from logicalrep_pipeline.preflight import PreflightError
+from logicalrep_pipeline.slots import the_slot
+from logicalrep_pipeline.snapshots import Snapshot
+from logicalrep_pipeline.spark import snapshot, snapshot_reader
+from logicalrep_pipeline.spark.options import OptionError, read_options
+from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
+from logicalrep_pipeline.spark.typed import table_schema
+from tests.server.servers import Database
+from tests.spark.streams import Stream
+from tests.values.value_literals import LITERALS, Literal
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+OF_THE_FEED = 5
+
+
+def given(db: Database, **more: str) -> dict[str, str]:
+    return {"dsn": db.dsn, "slot": "spark", "publication": "p", "table": "public.t", **more}
+
+
+def reader(db: Database, name: str, **more: str) -> SnapshotReader:
+    options = read_options(given(db, **more, snapshot=name))
+    schema = table_schema(db.connection, options.table or "", options.publications, options.text_columns)
+    return SnapshotReader(options, Snapshot.parse(name), schema)
+
+
+def own(rows: Any) -> list[tuple[Any, ...]]:
+    """The table's own columns, in the order of the first one."""
+    return sorted((tuple(row)[:-OF_THE_FEED] for row in rows), key=lambda row: row[0])
+
+
+def is_known(db: Database, literal: Literal) -> bool:
+    """Whether the server can be given it: infinite intervals come with PostgreSQL 17, xml if it is built so."""
+    try:
+        type_ = db.value(f"SELECT format_type({literal.oid}, {literal.modifier})")
+        db.connection.execute(f"SELECT %s::{type_}", (literal.text,))
+    except (psycopg.errors.FeatureNotSupported, psycopg.errors.DatetimeFieldOverflow, psycopg.errors.DataError):
+        return False
+    return True
+
+
+def test_a_value_of_every_type(spark: Any, db: Database, tmp_path: Path) -> None:
+    """The same rows, once of the snapshot and once of the slot."""
+    texts = defaultdict(list)
+    for literal in LITERALS:
+        texts[literal.oid, literal.modifier] += [literal.text] if is_known(db, literal) else []
+    types = [db.connection.execute("SELECT format_type(%s, %s)", type_).fetchone()[0] for type_ in texts]  # type: ignore[index]
+    names = [f"c{number}" for number in range(len(types))]
+    columns = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
+    db.execute(f"CREATE TABLE t (id serial, {columns})", "CREATE PUBLICATION p FOR TABLE t")
+    rows = list(zip_longest(*texts.values()))
+
+    def write() -> None:
+        for row in rows:
+            db.connection.execute(f"INSERT INTO t VALUES (DEFAULT, {', '.join(['%s'] * len(row))})", row)
+
+    write()
+    options = given(db, text_columns=",".join(names))
+    with snapshot(**options) as name:
+        before = spark.read.format("logicalrep").options(**options, snapshot=name).load().collect()
+        write()
+    stream = Stream(spark, db, tmp_path, **options)
+    stream.run()
+    after = stream.frame().collect()
+    assert len(before) == len(rows) > 10
+    assert [row[1:] for row in own(before)] == [row[1:] for row in own(after)]
+    assert {(row._change_type, tuple(row._unchanged)) for row in before} == {("insert", ())}
+    assert len({(row._commit_version, row._commit_timestamp) for row in before}) == 1
+    assert before[0]._commit_version < min(row._commit_version for row in after)
+    assert before[0]._commit_timestamp < min(row._commit_timestamp for row in after)
+
+
+def test_values_in_their_types(spark: Any, db: Database, tmp_path: Path) -> None:
+    db.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE DOMAIN price AS numeric(8,2)",
+        "CREATE TABLE t (id bigint PRIMARY KEY, m mood, p price, l int[], j jsonb, u uuid, d date, b bytea, c char(5), "
+        "o bool, t timestamptz, n numeric, r int4range, g int GENERATED ALWAYS AS (1) STORED)",
+        "CREATE PUBLICATION p FOR ALL TABLES",
+    )
+
+    def write(key: int) -> None:
+        db.execute(
+            f"""INSERT INTO t VALUES ({key}, 'glad', 2.5, '{{1,NULL}}', '{{"a": "\\\\n"}}',
+            '00000000-0000-0000-0000-000000000001', '2024-01-02', '\\x00ff', 'ab', true, '2024-01-02 03:04:05.6+07',
+            1e30, '[1,3)')""",
+            f"INSERT INTO t VALUES ({key + 1})",
+        )
+
+    write(1)
+    with snapshot(**given(db)) as name:
+        before = spark.read.format("logicalrep").options(**given(db), snapshot=name).load().collect()
+        write(3)
+    stream = Stream(spark, db, tmp_path, **given(db))
+    stream.run()
+    after = stream.frame().collect()
+    assert [row.id for row in before] == [1, 2]
+    assert [row[1:] for row in own(before)] == [row[1:] for row in own(after)]
+    assert before[0].asDict().keys() == after[0].asDict().keys()
+    assert "g" not in before[0].asDict()
+
+
+def test_many_parts(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot_reader, "_PART", 1 << 16)
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
+    db.execute("INSERT INTO t SELECT i, repeat('x', i % 300) FROM generate_series(1, 10000) AS i")
+    db.execute("UPDATE t SET v = v || 'y' WHERE id % 7 = 0", "DELETE FROM t WHERE id % 5 = 0")
+    rows = db.rows("SELECT id, v FROM t")
+    with snapshot(**given(db)) as name:
+        read = reader(db, name)
+        parts = read.partitions()
+        db.execute("UPDATE t SET v = 'new'", "INSERT INTO t SELECT i FROM generate_series(10001, 20000) AS i")
+        found = [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
+    assert len(parts) > 10
+    assert own(row.values() for row in found) == sorted(rows)
+
+
+def test_what_is_published(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a partitioned table by its own name, some rows, and some columns."""
+    db.execute(
+        "CREATE TABLE t (id int, v text, secret text) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (1000) PARTITION BY RANGE (id)",
+        "CREATE TABLE lowest PARTITION OF low FOR VALUES FROM (0) TO (500)",
+        "CREATE TABLE lower (secret text, id int, v text)",
+        "ALTER TABLE low ATTACH PARTITION lower FOR VALUES FROM (500) TO (1000)",
+        "CREATE TABLE high PARTITION OF t DEFAULT",
+        "INSERT INTO t SELECT i, 'v' || i, 's' FROM generate_series(1, 2000) AS i",
+        "CREATE PUBLICATION p FOR TABLE t (id, v) WHERE (id % 3 = 0) WITH (publish_via_partition_root)",
+        "CREATE PUBLICATION q FOR TABLE t (id, v) WHERE (v = 'v1' OR id = 2) WITH (publish_via_partition_root)",
+    )
+    for publications, wanted in (("p", "id % 3 = 0"), ("p,q", "id % 3 = 0 OR id IN (1, 2)")):
+        with snapshot(**given(db, publication=publications)) as name:
+            read = reader(db, name, publication=publications)
+            parts = read.partitions()
+            found = [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
+        db.execute("SELECT pg_drop_replication_slot('spark')")
+        assert len(parts) == 3
+        assert own(row.values() for row in found) == sorted(db.rows(f"SELECT id, v FROM t WHERE {wanted}"))
+
+
+def test_rows_that_a_policy_hides_are_an_error(spark: Any, db18: Database) -> None:
+    role = f"reader_of_{db18.name}"
+    db18.execute(
+        "CREATE TABLE t (id int)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT SELECT ON t TO {role}",
+        "ALTER TABLE t ENABLE ROW LEVEL SECURITY",
+    )
+    dsn = db18.server.dsn_as(role, db18.name)
+    with snapshot(**given(db18, dsn=dsn)) as name:
+        read = reader(db18, name, dsn=dsn)
+        (part,) = read.partitions()
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="row-level security"):
+            list(read.read(part))
+
+
+def test_a_table_that_is_not_published(spark: Any, db18: Database) -> None:
+    """Its changes would not come."""
+    db18.execute("CREATE TABLE t (id int)", "CREATE TABLE u (id int)", "CREATE PUBLICATION p FOR TABLE u")
+    with snapshot(**given(db18, table="u")) as name, pytest.raises(PreflightError, match=r"public\.t is not published"):
+        reader(db18, name).partitions()
+
+
+def test_after_its_end(spark: Any, db18: Database) -> None:
+    db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
+    with snapshot(**given(db18)) as name:
+        frame = spark.read.format("logicalrep").options(**given(db18), snapshot=name).load()
+    with pytest.raises(Exception, match=r"the server has no snapshot .* any more"):
+        frame.collect()
+    assert the_slot(db18.connection, "spark").active_pid is None
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"snapshot": "a@1/2", "slot": "s"}, "'snapshot' reads the rows of one table"),
+        ({"snapshot": "a@1/2", "table": "t", "path": "x"}, "leave one out"),
+        ({"snapshot": "00000003-0000001B-1", "table": "t"}, r"expected what snapshot\(\.\.\.\) of this package gives"),
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, str], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        read_options(options)
+
+
+def test_a_stream_takes_no_snapshot(spark: Any, db18: Database) -> None:
+    db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
+    with pytest.raises(Exception, match=r"option 'snapshot' is for spark.read"):
+        spark.readStream.format("logicalrep").options(**given(db18), snapshot="a@1/2").load().writeStream.format(
+            "noop"
+        ).start().awaitTermination()
