@@ -1,9 +1,10 @@
 """What the Spark source costs, beside what bounds it: `python -m bench.spark [--rounds N] [CAPTURE]`.
 
-From a slot: by mode, rows of a record batch, sink and master, beside what the server gives without Spark. From
-captures: the feed and a typed table, beside an identity mapInArrow over the same messages, and the feed's rows as one
-would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas; and with one task beside two.
-Medians of interleaved rounds, after some that do not count; the same as JSON in build/bench-spark.json.
+From a slot: by mode, rows of a record batch, sink and master, beside what the server gives without Spark; and the rows
+of a snapshot, beside COPY. From captures: the feed and a typed table, beside an identity mapInArrow over the same
+messages, and the feed's rows as one would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas;
+and with one task beside two. Medians of interleaved rounds, after some that do not count; the same as JSON in
+build/bench-spark.json.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet
+from psycopg import sql
 
 from bench.measure import Contender, rates
 from bench.peers import pypgoutput
@@ -34,12 +36,13 @@ from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.change_feed import events
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.copy_out import started
 from logicalrep_pipeline.peek import peek_blocks
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.server import LocalServer, find_installation
 from logicalrep_pipeline.slots import create_slot, newest_protocol
-from logicalrep_pipeline.spark import feed_schema, session
+from logicalrep_pipeline.spark import feed_schema, session, snapshot
 from logicalrep_pipeline.spark.typed import relation_schema
 from logicalrep_pipeline.transactions import Transaction
 from logicalrep_pipeline.walsender import Walsender
@@ -60,7 +63,8 @@ _FEW = 12_500
 _WARM_UP = 3
 """Rounds that do not count: in the first ones Java compiles what it runs, which takes as long as a query."""
 
-_PEEK, _WALSENDER = "peek without Spark", "walsender without Spark"
+_PEEK, _WALSENDER, _COPY = "peek without Spark", "walsender without Spark", "COPY without Spark"
+_SNAPSHOT = "snapshot to noop"
 _IDENTITY, _FEED, _TYPED = "identity mapInArrow", "captures to the feed", "captures to a typed table"
 _PARSE, _PYPGOUTPUT = "parse in mapInArrow", "pypgoutput in mapInPandas"
 
@@ -159,6 +163,8 @@ class Slot:
             Contender(_WALSENDER, self._messages["walsender"], self._receive),
             stream("walsender", "noop"),
             stream("walsender", "parquet"),
+            Contender(_COPY, _ROWS, self._copy_rows),
+            Contender(_SNAPSHOT, _ROWS, lambda: self._read_snapshot(spark)),
         ]
 
     def _peek(self) -> None:
@@ -174,11 +180,24 @@ class Slot:
         self._batch_seconds.clear()
         return found
 
-    def _copy_of_the_slot(self, mode: str) -> None:
-        """So that each finds the same."""
+    def _copy_rows(self) -> None:
+        for _ in started(self._connection, sql.SQL("COPY {} TO STDOUT").format(sql.Identifier("t"))):
+            pass
+
+    def _read_snapshot(self, spark: Any) -> None:
+        self._drop_the_copy()
+        options = {"dsn": self._dsn, "slot": "copy", "publication": "p", "table": "public.t"}
+        with snapshot(**options) as name:
+            _to_noop(spark.read.format("logicalrep").options(**options, snapshot=name).load())()
+
+    def _drop_the_copy(self) -> None:
         self._connection.execute(
             "SELECT pg_drop_replication_slot('copy') FROM pg_replication_slots WHERE slot_name = 'copy'"
         )
+
+    def _copy_of_the_slot(self, mode: str) -> None:
+        """So that each finds the same."""
+        self._drop_the_copy()
         self._connection.execute("SELECT pg_copy_logical_replication_slot(%s, 'copy')", (mode,))
 
     def _receive(self) -> None:
@@ -290,6 +309,8 @@ def _bound(name: str) -> str:
         return _PEEK
     if name.startswith("mode=walsender"):
         return _WALSENDER
+    if name == _SNAPSHOT:
+        return _COPY
     return _IDENTITY if name in (_FEED, _TYPED, _PARSE, _PYPGOUTPUT) else ""
 
 

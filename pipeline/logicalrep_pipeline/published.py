@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, LiteralString
+
 from logicalrep import Oid, v1
 from logicalrep.v1 import ReplicaIdentity
 from logicalrep_pipeline.relations import Relation
@@ -43,11 +45,11 @@ def published_relation(connection: Connection, table: str, publications: tuple[s
     rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", (schema, name)).fetchall()
     if not rows:
         return None
-    published = _published_columns(connection, schema, name, publications)
+    published = {column for (names,) in _entries(connection, "attnames", table, publications) for column in names}
     columns: list[v1.Column] = []
     types: list[v1.Type | None] = []
     for *_, column, type_id, modifier, base, base_schema in rows:
-        if published is None or column in published:
+        if not published or column in published:
             columns.append(v1.Column(flags=0, name=column, type_id=Oid(type_id), type_modifier=modifier))
             type_ = v1.Type(type_id=Oid(type_id), namespace=base_schema.replace("pg_catalog", ""), name=base)
             types.append(type_ if type_id >= _FIRST_NAMED_TYPE else None)
@@ -69,27 +71,21 @@ def published_tables(connection: Connection, publications: tuple[str, ...]) -> l
 
 def row_filter(connection: Connection, table: str, publications: tuple[str, ...]) -> str | None:
     """Which rows of a table are published, as an expression in SQL; None for all."""
-    if server_major(connection) < 15:
-        return None
-    schema, _, name = table.partition(".")
-    rows = connection.execute(
-        "SELECT rowfilter FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
-        (schema, name, list(publications)),
-    ).fetchall()
+    filters = [row[0] for row in _entries(connection, "rowfilter", table, publications)]
     # What one of the publications has is published.
-    if not rows or any(row[0] is None for row in rows):
+    if not filters or None in filters:
         return None
-    return " OR ".join(f"({row[0]})" for row in rows)
+    return " OR ".join(f"({expression})" for expression in filters)
 
 
-def _published_columns(
-    connection: Connection, schema: str, name: str, publications: tuple[str, ...]
-) -> set[str] | None:
-    """The names of a table's columns that are published; None for all."""
+def _entries(
+    connection: Connection, column: LiteralString, table: str, publications: tuple[str, ...]
+) -> list[tuple[Any, ...]]:
+    """What the publications say of a table, each a row; nothing before PostgreSQL 15, where all of it is published."""
     if server_major(connection) < 15:
-        return None
-    rows = connection.execute(
-        "SELECT attnames FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
+        return []
+    schema, _, name = table.partition(".")
+    return connection.execute(
+        f"SELECT {column} FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
         (schema, name, list(publications)),
     ).fetchall()
-    return {column for row in rows for column in row[0]} if rows else None

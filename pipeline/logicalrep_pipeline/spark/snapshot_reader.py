@@ -27,7 +27,7 @@ from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
-_PART = 128 << 20
+_PART = 64 << 20
 """In bytes: so much of a table is a task."""
 
 
