@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Generator, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import psycopg
 from psycopg import pq, sql
@@ -18,20 +18,12 @@ from logicalrep_pipeline.slots import Connection
 _ROWS, _STEP = 10_000, 16
 
 
-Rows = Generator[memoryview | bytes, None, None]
-"""Rows as the server sends them. To close it before its end leaves the connection free for what comes next."""
-
-
-def started(connection: Connection, statement: sql.Composed) -> Rows:
+def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
     """The rows of a COPY of which the first has arrived, so that the server has begun to answer without an error."""
     send(connection, statement)
     rows = received(connection)
-    return _from_first(next(rows, b""), rows)
-
-
-def _from_first(first: memoryview | bytes, rows: Rows) -> Rows:
-    yield first
-    yield from rows
+    first = next(rows, b"")
+    return chain((first,), rows)
 
 
 def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
@@ -54,8 +46,11 @@ def send(connection: Connection, statement: sql.Composed) -> None:
     connection.pgconn.send_query(statement.as_bytes(connection))
 
 
-def received(connection: Connection) -> Rows:
-    """The rows of the COPY that was sent, each as the server sends it: the first of a binary one has the header."""
+def received(connection: Connection) -> Generator[memoryview | bytes, None, None]:
+    """The rows of the COPY that was sent, each as the server sends it: the first of a binary one has the header.
+
+    To close it before its end leaves the connection free for what comes next.
+    """
     pgconn = connection.pgconn
     copying = False
     try:

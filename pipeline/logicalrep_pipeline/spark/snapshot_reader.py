@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from logicalrep import Decoder, Lsn, TimestampTz
 from logicalrep_pipeline.blocks import blocks_of
 from logicalrep_pipeline.copied_rows import inserts
-from logicalrep_pipeline.copy_out import started
+from logicalrep_pipeline.copy_out import received, send
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_relation, row_filter
 from logicalrep_pipeline.relations import Relation
@@ -78,7 +78,8 @@ class SnapshotReader(PromptReader, DataSourceReader):
             # Policies would leave out rows, of which all changes come.
             connection.execute("SET row_security = off")
             relation = self._relation(connection)
-            with closing(started(connection, self._copy(connection, relation, part))) as copied:
+            send(connection, self._copy(connection, relation, part))
+            with closing(received(connection)) as copied:
                 rows = inserts(copied, relation, before)
                 messages = inserted(relation, rows, before, TimestampTz(part.commit_timestamp))
                 yield from record_batches(blocks_of(messages), Decoder(1), self._options, self._schema)
