@@ -61,9 +61,13 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
     exec(making.replace('"publication": "shop"', '"publication": "p"'), {})
     before = spark.read.parquet(str(tmp_path / "rows"))
     assert before.count() == db18.value("SELECT count(*) FROM plain") > 10
-    stream = Stream(spark, db18, tmp_path, mode=mode, table="public.plain", max_changes_per_batch="1000")
+    stream = Stream(spark, db18, tmp_path, mode=mode, table="public.plain", max_changes_per_batch="4000")
     run(db18.connection, 2)
     db18.execute("UPDATE plain SET v = 'changed' WHERE id % 5 = 0", "DELETE FROM plain WHERE id % 7 = 0")
+    # Values that are stored out of line, stay as they are, and get another key.
+    db18.execute("ALTER TABLE plain ALTER v SET STORAGE EXTERNAL")
+    db18.execute("UPDATE plain SET v = repeat(id::text, 1000) WHERE id % 3 = 0")
+    db18.execute("UPDATE plain SET n = 7 WHERE id % 3 = 0", "UPDATE plain SET id = -id WHERE id % 6 = 0")
     if mode == "walsender":
         # After that nothing of the snapshot is left.
         db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")

@@ -1,0 +1,7 @@
+"""From typed changes to tables: what a batch of a typed table's rows makes of a copy of it."""
+
+from __future__ import annotations
+
+from logicalrep_pipeline.tables.merging import changed_rows, merged
+
+__all__ = ["changed_rows", "merged"]

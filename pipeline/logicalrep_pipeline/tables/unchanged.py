@@ -1,0 +1,105 @@
+"""The values that changes leave out, from the changes before them or from the copy of the table.
+
+The server does not send a value that is stored out of line (TOAST) and stays as it is; `_unchanged` names its column.
+The row keeps the value, also when it is given another key: then it is the one that was there under the key before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql.functions import (
+    array,
+    array_compact,
+    array_contains,
+    coalesce,
+    count,
+    expr,
+    first,
+    last,
+    lit,
+    struct,
+    when,
+    xxhash64,
+)
+
+from logicalrep_pipeline.tables.events import IS_GONE, ORDER, POSITION, column
+
+_KNOWN, _MOVED, _NOWHERE = 0, 1, 2
+"""What is said of a column: its value, that it is the one of the preimage, that nobody has it.
+
+While values are looked for, each of the columns is a struct of this `kind` and the `value`, or NULL where it is what it
+was after the change of the same key before.
+"""
+
+
+def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
+    """The changes with the values that they leave out of the columns `names`; `_unchanged` still names what nobody has.
+
+    `table` is the copy before the changes, of which none truncates.
+    """
+    # A key that is stored out of line and was not sent again is in the preimage, which is there for that.
+    sent = {name: _of_change(first(column(name), ignorenulls=True)) for name in names if name in keys}
+    events = events.withColumns({name: coalesce(column(name), value) for name, value in sent.items()})
+    names = [name for name in names if name not in keys]
+    states = events.withColumns({name: _said(name) for name in names})
+    states = states.unionByName(_copied(table, events, keys, names), allowMissingColumns=True)
+    is_moved = reduce(or_, (column(name)["kind"] == _MOVED for name in names), lit(False))
+    # What a row takes along to a key is known once it is known what it took along to the key before: a round for each.
+    while not states.where(is_moved).isEmpty():
+        states = states.withColumns({name: struct(column(name).alias("state"), _latest(name, keys)) for name in names})
+        states = states.withColumns({name: _taken_along(name) for name in names}).localCheckpoint()
+    states = states.withColumns({name: _latest(name, keys) for name in names})
+    is_known = {name: coalesce(column(name)["kind"] == _KNOWN, lit(False)) for name in names}
+    values = {name: when(is_known[name], column(name)["value"]) for name in names}
+    nowhere = array_compact(array(*(when(~is_known[name], lit(name)) for name in names)))
+    return states.where("_change_type IS NOT NULL").withColumns(values | {"_unchanged": nowhere})
+
+
+def _said(name: str) -> Column:
+    """What a change itself says of a column. An insert leaves out values where a row filter made it of an update."""
+    is_left_out = array_contains("_unchanged", name)
+    has_preimage = _of_change(count("*")) > 1
+    return (
+        when(expr(IS_GONE), None)
+        .when(~is_left_out, _state(_KNOWN, name))
+        .when(expr("_change_type = 'insert'"), _state(_NOWHERE, name))
+        .when(has_preimage, _state(_MOVED, name))
+    )
+
+
+def _copied(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
+    """The rows of the copy that the changes are about, as if each had been said before the first change."""
+    rows = table.join(events.select([column(key) for key in keys]), list(keys), "left_semi")
+    # Each is a change of its own, as Spark sorts each change by itself.
+    ordinal = xxhash64(*map(column, keys)).alias("_ordinal")
+    return rows.select(*map(column, keys), ordinal, *(_state(_KNOWN, name).alias(name) for name in names))
+
+
+def _taken_along(name: str) -> Column:
+    """The state of a column, which takes it from the preimage; it is not known yet where that takes it from another."""
+    state = column(name)["state"]
+    preimage = when(expr("_change_type = 'update_preimage'"), column(name)["latest"])
+    nowhere = struct(lit(_NOWHERE).alias("kind"), state["value"].alias("value"))
+    before = coalesce(_of_change(first(preimage, ignorenulls=True)), nowhere)
+    return when(state["kind"] == _MOVED, before).otherwise(state)
+
+
+def _state(kind: int, name: str) -> Column:
+    return struct(lit(kind).alias("kind"), column(name).alias("value"))
+
+
+def _latest(name: str, keys: Sequence[str]) -> Column:
+    """The state of a column after a change, as far as the changes of the same key say."""
+    until_now = (
+        Window.partitionBy([column(key) for key in keys]).orderBy(expr(ORDER)).rowsBetween(Window.unboundedPreceding, 0)
+    )
+    return last(column(name), ignorenulls=True).over(until_now).alias("latest")
+
+
+def _of_change(aggregate: Column) -> Column:
+    """Over the two images of an update, or the one row of another change."""
+    return aggregate.over(Window.partitionBy(expr(POSITION)))
