@@ -40,6 +40,9 @@ class Needs:
     two_phase: bool = False
     streaming: str | None = None
     """What is asked for; None for what the protocol has."""
+    binary: bool = False
+    moves_slot: bool = True
+    """Whether the slot follows what was read."""
     tables: tuple[str, ...] = ()
     """The tables that are read, as `schema.table`; none for all."""
 
@@ -81,6 +84,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             "option out."
         )
     for option, wanted, since in (
+        ("binary", needs.binary, 14),
         ("messages", needs.messages, 14),
         ("two_phase", needs.two_phase, 15),
         ("origin", needs.origin is not None, 16),
@@ -98,6 +102,8 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
                 f"The option {setting} needs protocol version {least}, the reader's is {version}: leave the option out"
                 + (", or protocol_version." if newest >= least else ".")
             )
+    if needs.mode == "peek" and needs.moves_slot and major < 11:
+        findings.errors.append("PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender.")
     if needs.mode == "walsender" and _scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
         findings.errors.append(
             "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server, or use mode = "

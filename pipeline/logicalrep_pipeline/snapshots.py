@@ -126,7 +126,8 @@ def _lock(connection: Connection, tables: list[tuple[str, str]]) -> None:
     rows = connection.execute(
         "SELECT format('%I.%I', namespace.nspname, class.relname) FROM pg_class AS class "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
-        "WHERE class.relfilenode <> 0 AND class.relfilenode IS DISTINCT FROM pg_relation_filenode(class.oid) "
+        "WHERE class.relkind = 'r' AND class.relfilenode <> 0 "
+        "AND class.relfilenode IS DISTINCT FROM pg_relation_filenode(class.oid) "
         "AND class.oid IN (SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid())"
     ).fetchall()
     if rows:

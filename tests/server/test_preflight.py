@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from logicalrep_pipeline import preflight
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs, PreflightError, check
@@ -37,6 +38,25 @@ def test_all_that_is_missing_is_said_at_once(db: Database) -> None:
     assert any("Publication 'p' does not exist" in finding and "CREATE PUBLICATION p" in finding for finding in found)
     assert any("Publication 'q' does not exist" in finding for finding in found)
     assert (len(found) == 4) == (db.major < 16)
+
+
+@pytest.mark.parametrize(
+    ("major", "needs", "error"),
+    [
+        (10, {}, "PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender."),
+        (10, {"moves_slot": False}, None),
+        (10, {"mode": "walsender"}, None),
+        (13, {"binary": True}, "The option binary needs PostgreSQL 14, this is 13: leave it out."),
+        (14, {"binary": True}, None),
+    ],
+)
+def test_what_old_servers_lack(
+    db18: Database, monkeypatch: pytest.MonkeyPatch, major: int, needs: dict[str, Any], error: str | None
+) -> None:
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    monkeypatch.setattr(preflight, "server_major", lambda connection: major)
+    found = findings(db18, Needs(slot="s", publications=("p",), create_slot=True, **needs))
+    assert found == ([] if error is None else [error])
 
 
 def test_a_slot_that_is_to_be_made_may_be_absent(db18: Database) -> None:

@@ -125,6 +125,9 @@ def test_many_parts(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -
         found = [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
     assert len(parts) > 10
     assert own(row.values() for row in found) == sorted(rows)
+    positions = {(row["_commit_version"], row["_ordinal"]) for row in found}
+    assert len(positions) == len(found)
+    assert max(positions)[0] < Snapshot.parse(name).lsn
 
 
 def test_what_is_published(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:

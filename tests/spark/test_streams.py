@@ -279,6 +279,24 @@ def test_variants(spark: Any, db18: Database, tmp_path: Path) -> None:
     assert third[2] == 7
 
 
+def test_a_look_into_the_slot_of_a_walsender(spark: Any, db18: Database) -> None:
+    prepare(db18, "spark")
+    db18.execute("INSERT INTO bare VALUES ('here')")
+    before = confirmed(db18)
+    options = {"dsn": db18.dsn, "slot": "spark", "publication": "p", "mode": "walsender", "streaming": "parallel"}
+    rows = spark.read.format("logicalrep").options(**options).load().collect()
+    assert [row.after for row in rows] == [{"v": "here"}]
+    assert confirmed(db18) == before
+
+
+def test_all_that_is_missing_of_a_typed_table_is_said_at_once(spark: Any, db18: Database) -> None:
+    options = {"dsn": db18.dsn, "slot": "none", "publication": "none", "table": "public.none"}
+    with pytest.raises(Exception, match="none") as raised:
+        spark.readStream.format("logicalrep").options(**options).load()
+    assert "Replication slot 'none' does not exist" in str(raised.value)
+    assert "Publication 'none' does not exist" in str(raised.value)
+
+
 def test_the_last_acknowledgement(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path)

@@ -41,16 +41,22 @@ class BatchReader(PromptReader, DataSourceReader):
         if self._options.path is not None:
             return [CaptureFile(str(path)) for path in capture_files(self._options.path)]
         log_to_standard_error()
+        needs = replace(self._look.needs, create_slot=False, moves_slot=False)
         with self._options.connection.connect() as connection:
-            for warning in check(connection, replace(self._options.needs, create_slot=False)):
+            for warning in check(connection, needs):
                 log.warning("%s", warning)
             slot = the_slot(connection, self._options.the_slot)
         return [SlotRange(slot.confirmed, slot.reached)]
 
+    @property
+    def _look(self) -> SourceOptions:
+        """The options for a slot: only by peek can it be read and stay where it is."""
+        return replace(self._options, mode="peek", streaming=None)
+
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The record batches of a capture or of the slot."""
         if isinstance(partition, SlotRange):
-            return collected_once(read_slot(self._options, self._schema, None, partition.end))
+            return collected_once(read_slot(self._look, self._schema, None, partition.end))
         assert isinstance(partition, CaptureFile)
         return collected_once(self._read_capture(Path(partition.path)))
 

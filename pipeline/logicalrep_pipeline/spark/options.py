@@ -115,6 +115,7 @@ class SourceOptions:
             origin=self.origin,
             two_phase=self.two_phase,
             streaming=self.streaming,
+            binary=self.binary,
             tables=self.tables if self.table is None else (self.table,),
         )
 

@@ -39,12 +39,14 @@ class TablePart(InputPartition):
     """As it is written in SQL."""
     pages: tuple[int, int | None] | None
     """The first page, and the one at which to stop, if not at the end; None for all rows."""
+    commit_lsn: Lsn
+    """That of its rows: no two parts have the same, so that each row has a position of its own."""
     commit_timestamp: int
     """That of all rows, in PostgreSQL's microseconds."""
 
 
 class SnapshotReader(PromptReader, DataSourceReader):
-    """Reads the rows of a table, as if one transaction right before the slot's position had inserted them."""
+    """Reads the rows of a table, as if transactions right before the slot's position had inserted them."""
 
     def __init__(self, options: SourceOptions, snapshot: Snapshot, schema: StructType) -> None:
         super().__init__()
@@ -61,10 +63,14 @@ class SnapshotReader(PromptReader, DataSourceReader):
             hold(connection, self._snapshot)
             moment = _now(connection)
             relation = self._relation(connection)
-            parts: list[InputPartition] = []
-            for name, size, has_ranges in _files(connection, relation):
-                parts += [TablePart(name, pages, moment) for pages in _pages(connection, size, has_ranges)]
-            return parts
+            parts = [
+                (name, pages)
+                for name, size, has_ranges in _files(connection, relation)
+                for pages in _pages(connection, size, has_ranges)
+            ]
+            # The first row that a change can follow is at the slot's position.
+            first = self._snapshot.lsn - len(parts)
+            return [TablePart(*part, Lsn(first + number), moment) for number, part in enumerate(parts)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The record batches of a part."""
@@ -72,7 +78,6 @@ class SnapshotReader(PromptReader, DataSourceReader):
         return collected_once(self._read(partition))
 
     def _read(self, part: TablePart) -> Iterator[Any]:
-        before = Lsn(self._snapshot.lsn - 1)
         with self._options.connection.connect() as connection:
             hold(connection, self._snapshot)
             # Policies would leave out rows, of which all changes come.
@@ -80,8 +85,8 @@ class SnapshotReader(PromptReader, DataSourceReader):
             relation = self._relation(connection)
             send(connection, self._copy(connection, relation, part))
             with closing(received(connection)) as copied:
-                rows = inserts(copied, relation, before)
-                messages = inserted(relation, rows, before, TimestampTz(part.commit_timestamp))
+                rows = inserts(copied, relation, part.commit_lsn)
+                messages = inserted(relation, rows, part.commit_lsn, TimestampTz(part.commit_timestamp))
                 yield from record_batches(blocks_of(messages), Decoder(1), self._options, self._schema)
 
     def _relation(self, connection: Connection) -> Relation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions, read_options
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS, feed_schema
 
@@ -30,8 +31,8 @@ class LogicalRepDataSource(DataSource):
     How to read: `mode` (peek or walsender), `protocol_version` (the newest), `binary` (false), `two_phase` (false),
     `streaming` (the most that the protocol has; walsender only), `decoding_sessions` (2; peek only),
     `max_changes_per_batch` and `max_bytes_per_batch` (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m),
-    `retry_timeout` (60 s), `rows_per_record_batch` (10000, with `table` 30000); `spool`, `segment_bytes` (32m) and
-    `memory_limit` (64m) for walsender.
+    `retry_timeout` (60 s), `rows_per_record_batch` (10000, with `table` 30000), `memory_limit` (64m); `spool`,
+    `segment_bytes` (32m) and `spool_bytes` (8g) for walsender.
     `spark.read` takes `path` as well: capture files, a folder or a pattern; or `snapshot`: the rows that `table` had
     where the slot begins; without either, it peeks into the slot.
     `docs/spark.md` has all of them in a table.
@@ -49,10 +50,15 @@ class LogicalRepDataSource(DataSource):
             return feed_schema(options.values)
         if options.path is not None:
             raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
-        from logicalrep_pipeline.spark.typed import table_schema
+        from logicalrep_pipeline.spark.typed import SchemaMismatchError, table_schema
 
         with options.connection.connect() as connection:
-            return table_schema(connection, options.table, options.publications, options.text_columns)
+            try:
+                return table_schema(connection, options.table, options.publications, options.text_columns)
+            except SchemaMismatchError:
+                # Where more than the table is missing, this says all of it.
+                check(connection, options.needs)
+                raise
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads captures or the rows of a snapshot, or peeks into the slot."""
