@@ -133,7 +133,7 @@ def _files(connection: Connection, relation: Relation) -> list[tuple[str, int, b
     has_ranges = "method.amname = 'heap'" if major >= 14 else "false"
     return connection.execute(
         f"SELECT format('%I.%I', namespace.nspname, class.relname), pg_relation_size(class.oid), {has_ranges} "
-        f"FROM ({of}) AS files JOIN pg_class AS class USING (oid) "
+        f"FROM ({of}) AS files JOIN pg_class AS class ON class.oid = files.oid "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
         "LEFT JOIN pg_am AS method ON method.oid = class.relam ORDER BY class.oid"
     ).fetchall()
