@@ -59,7 +59,8 @@ def slot_with_snapshot(
         if find_slot(holder, slot) is not None:
             raise SnapshotError(
                 f"replication slot {slot!r} exists already, and a snapshot is of the moment at which a slot is made: "
-                f"run SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()}) first, or name another slot"
+                "name another one; or, if no query goes on from it, first run "
+                f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})"
             )
         for connection in (holder, maker):
             _wait_for_ever(connection)

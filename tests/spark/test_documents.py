@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.documents import DSN, ROOT, example
 from tests.server.servers import Database
-from tests.spark.documents import DSN, example
 from tests.spark.streams import Stream, eventually
 from tests.spark.workload import prepare, run
 
@@ -72,8 +72,12 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
         # After that nothing of the snapshot is left.
         db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")
         run(db18.connection, 3)
-    variables: dict[str, Any] = {"changes": stream.load(), "folder": str(tmp_path)}
-    exec(example("docs/spark.md", "foreachBatch"), variables)
+    applying = example("docs/spark.md", "foreachBatch")
+    for name, replacement in (("/tmp/orders", str(tmp_path)), ("1 minute", "1 second")):
+        assert name in applying
+        applying = applying.replace(name, replacement)
+    variables: dict[str, Any] = {"changes": stream.load()}
+    exec(applying, variables)
     query = variables["query"]
     try:
         query.processAllAvailable()
@@ -87,6 +91,19 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
     rows = spark.read.parquet(str(tmp_path / str(max(versions)))).selectExpr(*columns).collect()
     truth = db18.rows("SELECT id, v, n::text, to_char(t, 'YYYY-MM-DD HH24:MI:SS.US'), b FROM plain ORDER BY id")
     assert sorted(map(tuple, rows)) == truth
+
+
+def test_a_typed_table_of_captures(spark: Any) -> None:
+    reading = example("docs/spark.md", "_ordinal bigint NOT NULL")
+    path = ROOT / "tests/captures/pg18/mixed/v4-late.sql.jsonl.gz"
+    for name, replacement in (("captures/", str(path)), ("public.orders", "public.x_log"), ("item", "msg")):
+        assert name in reading
+        reading = reading.replace(name, replacement)
+    variables: dict[str, Any] = {"spark": spark}
+    exec(reading.replace("id int", "id bigint"), variables)
+    rows = variables["orders"].orderBy("_commit_version", "_ordinal").collect()
+    assert len(rows) == 1000
+    assert (rows[0].id, rows[0].msg, rows[0]._change_type) == (1, "bulk", "insert")
 
 
 def test_an_auto_cdc_flow_takes_a_typed_table(spark: Any, db18: Database, tmp_path: Path) -> None:

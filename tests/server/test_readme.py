@@ -1,0 +1,65 @@
+"""README.md's examples with a server do what they say; those with Spark are tested beside its other document."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from logicalrep_pipeline.slots import create_slot
+from tests.documents import DSN, example
+from tests.server.servers import Database, installation
+
+pytestmark = pytest.mark.postgres
+
+
+def prepare(db: Database, slot: str) -> None:
+    db.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "CREATE PUBLICATION shop FOR ALL TABLES")
+    create_slot(db.connection, slot)
+    db.execute("INSERT INTO orders VALUES (1, 'a book')")
+
+
+def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "changes")
+    program = example("README.md", "Walsender(")
+    assert DSN in program
+    shown = tmp_path / "shown"
+    with shown.open("wb") as out:
+        command = [sys.executable, "-u", "-c", program.replace(DSN, db18.dsn)]
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        for text in (
+            "insert public.orders None {'id': Text(value=b'1')",
+            "delete public.orders {'id': Text(value=b'1')}",
+        ):
+            deadline = time.monotonic() + 60
+            while text not in shown.read_text():
+                assert process.poll() is None, shown.read_text()
+                assert time.monotonic() < deadline, shown.read_text()
+                time.sleep(0.1)
+            db18.execute("DELETE FROM orders")
+        moved = "SELECT confirmed_flush_lsn > restart_lsn FROM pg_replication_slots WHERE slot_name = 'changes'"
+        assert db18.value(moved)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_capture_by_psql(db18: Database, tmp_path: Path) -> None:
+    program = installation(18).bin / "psql"
+    if not program.is_file():
+        pytest.skip("there is no psql")
+    prepare(db18, "spark")
+    command = example("README.md", "psql -XAtq")
+    assert "psql -XAtq -d shop" in command
+    command = command.replace("psql -XAtq -d shop", f"psql -XAtq -d '{db18.dsn}'")
+    path = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    subprocess.run(["bash", "-ec", command], cwd=tmp_path, env=os.environ | path, check=True)
+    program = Path(sys.executable).with_name("logicalrep")
+    arguments = [program, "changes", "--format", "table", "shop.jsonl"]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "a book" in done.stdout
