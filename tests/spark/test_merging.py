@@ -16,7 +16,7 @@ from logicalrep_pipeline.tables.events import column
 
 pytestmark = pytest.mark.spark
 
-BIG, KEY = "big.`value`", "Ké y"
+BIG, KEY = "big.`value`", "Ké. `y"
 COLUMNS = [StructField("id", IntegerType()), StructField(KEY, StringType()), StructField(BIG, StringType())]
 TABLE = StructType([*COLUMNS, StructField("small", StringType())])
 CHANGES = StructType([*TABLE, *TYPED_COLUMNS])

@@ -74,13 +74,13 @@ def _said(name: str) -> Column:
 def _copied(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
     """The rows of the copy that the changes are about, as if each had been said before the first change."""
     rows = table.join(events.select([column(key) for key in keys]), list(keys), "left_semi")
-    # Each is a change of its own, as Spark sorts each change by itself.
+    # Each has a position of its own: what shares one, Spark brings to one place.
     ordinal = xxhash64(*map(column, keys)).alias("_ordinal")
     return rows.select(*map(column, keys), ordinal, *(_state(_KNOWN, name).alias(name) for name in names))
 
 
 def _taken_along(name: str) -> Column:
-    """The state of a column, which takes it from the preimage; it is not known yet where that takes it from another."""
+    """The state of a column: that of the preimage, for a row that takes it along, which may take it along itself."""
     state = column(name)["state"]
     preimage = when(expr("_change_type = 'update_preimage'"), column(name)["latest"])
     nowhere = struct(lit(_NOWHERE).alias("kind"), state["value"].alias("value"))
