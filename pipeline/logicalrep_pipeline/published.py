@@ -69,6 +69,17 @@ def published_tables(connection: Connection, publications: tuple[str, ...]) -> l
     return [(schema, name) for schema, name in connection.execute(query, (list(publications),)).fetchall()]
 
 
+def definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:
+    """What the catalog has of the publications; in a snapshot what it had then, unlike all else that is asked here."""
+    catalogs = ["pg_publication AS entry ON entry.oid = publication.oid"]
+    catalogs += ["pg_publication_rel AS entry ON prpubid = publication.oid"]
+    if server_major(connection) >= 15:
+        catalogs += ["pg_publication_namespace AS entry ON pnpubid = publication.oid"]
+    query = "SELECT entry::text FROM pg_publication AS publication JOIN {} WHERE publication.pubname = ANY(%(names)s)"
+    union = " UNION ALL ".join(query.format(catalog) for catalog in catalogs)
+    return {row[0] for row in connection.execute(union.encode(), {"names": list(publications)}).fetchall()}
+
+
 def row_filter(connection: Connection, table: str, publications: tuple[str, ...]) -> str | None:
     """Which rows of a table are published, as an expression in SQL; None for all."""
     filters = [row[0] for row in _entries(connection, "rowfilter", table, publications)]

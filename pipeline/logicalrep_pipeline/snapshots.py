@@ -14,11 +14,12 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from logicalrep import Lsn
+from logicalrep import Lsn, TimestampTz
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.slots import Connection, SlotError, find_slot, server_major, when_free
 
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
 
 
 class SnapshotError(SlotError):
@@ -27,23 +28,28 @@ class SnapshotError(SlotError):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot that the server has exported; as text it is its name and its position."""
+    """A snapshot that the server has exported; as text it goes to who reads it."""
 
     name: str
     """What the server calls it."""
+    slot: str
+    """The slot that was made with it."""
     lsn: Lsn
     """The slot's position: the snapshot has what committed before it, the slot what commits from there on."""
+    taken: TimestampTz
+    """The server's time, which no change that follows precedes."""
 
     def __str__(self) -> str:
-        return f"{self.name}@{self.lsn}"
+        return f"{self.name}@{self.slot}@{self.lsn}@{int(self.taken)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """From what `str` makes of one; ValueError for anything else."""
-        name, found, lsn = text.partition("@")
-        if not found or not name:
+        parts = text.split("@")
+        if len(parts) != 4 or not all(parts):
             raise ValueError(f"{text!r} is no snapshot")
-        return cls(name, Lsn(lsn))
+        name, slot, lsn, taken = parts
+        return cls(name, slot, Lsn(lsn), TimestampTz(int(taken)))
 
 
 @contextmanager
@@ -53,7 +59,8 @@ def slot_with_snapshot(
     """Make a slot, and hold a snapshot of its position while the context lasts; an exception in it drops the slot.
 
     The tables, given by schema and name, can be neither truncated nor altered meanwhile. Where one was, between the
-    moment of the snapshot and that from which on it cannot be, that is a SnapshotError.
+    moment of the snapshot and that from which on it cannot be, or after the server has ended the session that holds
+    them, that is a SnapshotError.
     """
     with settings.connect() as holder, settings.connect(replication=True) as maker:
         if find_slot(holder, slot) is not None:
@@ -64,11 +71,16 @@ def slot_with_snapshot(
             )
         for connection in (holder, maker):
             _wait_for_ever(connection)
-        snapshot = _make_slot(maker, slot, two_phase)
+        taken = _now(holder)
+        name, lsn = _make_slot(maker, slot, two_phase)
         try:
+            snapshot = Snapshot(name, slot, lsn, taken)
             hold(holder, snapshot)
-            _lock(holder, tables)
+            hold_tables(holder, tables)
+            with settings.connect() as now:
+                _check_columns(holder, now)
             yield snapshot
+            _end(holder)
         except BaseException as error:
             try:
                 _drop(settings, slot)
@@ -79,10 +91,15 @@ def slot_with_snapshot(
 
 def hold(connection: Connection, snapshot: Snapshot) -> None:
     """Begin a transaction that sees what the snapshot has; SnapshotError where it is gone."""
+    _wait_for_ever(connection)
     connection.execute(_ISOLATED)
     try:
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name))
-    except (psycopg.errors.InvalidParameterValue, psycopg.errors.UndefinedObject) as error:
+    except (
+        psycopg.errors.InvalidParameterValue,
+        psycopg.errors.UndefinedObject,
+        psycopg.errors.ObjectNotInPrerequisiteState,
+    ) as error:
         raise SnapshotError(
             f"the server has no snapshot {snapshot.name} any more: it lasts as long as the connections that hold it, "
             "and is to be read within them"
@@ -98,14 +115,20 @@ def _wait_for_ever(connection: Connection) -> None:
         connection.execute("SET transaction_timeout = 0")
 
 
-def _make_slot(connection: Connection, slot: str, two_phase: bool) -> Snapshot:
+def _now(connection: Connection) -> TimestampTz:
+    row = connection.execute("SELECT now()").fetchone()
+    assert row is not None
+    return TimestampTz.from_datetime(row[0])
+
+
+def _make_slot(connection: Connection, slot: str, two_phase: bool) -> tuple[str, Lsn]:
     command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(sql.Identifier(slot))
     if two_phase:
         command += sql.SQL(" TWO_PHASE")
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(command).fetchone()
     assert row is not None
-    return Snapshot(row["snapshot_name"], Lsn(row["consistent_point"]))
+    return row["snapshot_name"], Lsn(row["consistent_point"])
 
 
 def _drop(settings: ConnectionSettings, slot: str) -> None:
@@ -114,23 +137,64 @@ def _drop(settings: ConnectionSettings, slot: str) -> None:
         when_free(lambda: connection.execute(drop), connection, slot, patience=30)
 
 
-def _lock(connection: Connection, tables: list[tuple[str, str]]) -> None:
+def hold_tables(connection: Connection, tables: list[tuple[str, str]], *, wait: bool = True) -> None:
     """Keep tables from being truncated, rewritten or altered, none of which a snapshot knows of.
 
-    Not before the slot is made: that waits for transactions, and these might wait for the locks.
+    They are given by schema and name; SnapshotError where that was done since the snapshot. `connection` holds it. Not
+    before the slot is made: that waits for transactions, and these might wait for the locks. Later `wait` is to be
+    false: who waits to do it waits for the one that holds the tables, and who reads would wait behind him.
     """
     if not tables:
         return
-    names = [sql.Identifier(*table) for table in tables]
-    connection.execute(sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE").format(sql.SQL(", ").join(names)))
+    names = sql.SQL(", ").join(sql.Identifier(*table) for table in tables)
+    shown = ", ".join(".".join(table) for table in tables)
+    try:
+        command = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE{}")
+        connection.execute(command.format(names, sql.SQL("" if wait else " NOWAIT")))
+    except psycopg.errors.UndefinedTable as error:
+        raise SnapshotError(f"a table of {shown} was dropped or renamed: make the snapshot again") from error
+    except psycopg.errors.LockNotAvailable as error:
+        raise blocked(shown) from error
     # The catalog as the snapshot has it, beside the files that there are.
     rows = connection.execute(
         "SELECT format('%I.%I', namespace.nspname, class.relname) FROM pg_class AS class "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
         "WHERE class.relkind = 'r' AND class.relfilenode <> 0 "
         "AND class.relfilenode IS DISTINCT FROM pg_relation_filenode(class.oid) "
-        "AND class.oid IN (SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid())"
+        f"AND class.oid IN ({_LOCKED})"
     ).fetchall()
     if rows:
         changed = ", ".join(row[0] for row in rows)
         raise SnapshotError(f"{changed} was truncated or rewritten when the snapshot was made: make it again")
+
+
+def blocked(tables: str) -> SnapshotError:
+    """The error for tables that cannot be read for somebody who waits for the end of the snapshot himself."""
+    return SnapshotError(
+        f"somebody waits to truncate or alter {tables}, and whoever comes later waits for that, until the snapshot "
+        "ends: end that session, or make the snapshot again"
+    )
+
+
+def _check_columns(holder: Connection, now: Connection) -> None:
+    """SnapshotError where the tables that are held had other columns, or did not exist, when the snapshot was made."""
+    locked = [row[0] for row in holder.execute(_LOCKED).fetchall()]
+    query = (
+        "SELECT attrelid::regclass::text, attnum, attname, atttypid, atttypmod, attisdropped FROM pg_attribute "
+        "WHERE attrelid = ANY(%s) ORDER BY attrelid, attnum"
+    )
+    before, after = (set(connection.execute(query, (locked,)).fetchall()) for connection in (holder, now))
+    if before != after:
+        changed = ", ".join(sorted({row[0] for row in before ^ after}))
+        raise SnapshotError(f"{changed} was altered when the snapshot was made: make it again")
+
+
+def _end(holder: Connection) -> None:
+    """SnapshotError where the tables have not been held all the time."""
+    try:
+        holder.execute("COMMIT")
+    except psycopg.OperationalError as error:
+        raise SnapshotError(
+            f"the server has ended the session that held the tables, so that they could be changed while they were "
+            f"read: make the snapshot again ({error})"
+        ) from error

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import threading
 import time
+from dataclasses import replace
 
 import psycopg
 import pytest
 
-from logicalrep import Lsn
+from logicalrep import Lsn, TimestampTz
 from logicalrep_pipeline import snapshots
 from logicalrep_pipeline.change_feed import change_rows
 from logicalrep_pipeline.peek import peek
@@ -153,10 +154,44 @@ def test_a_table_that_is_changed_before_it_is_locked(
     assert find_slot(table.connection, "s") is None
 
 
+@pytest.mark.parametrize(
+    ("statements", "error"),
+    [
+        (["ALTER TABLE t ADD w int DEFAULT 5"], r"^t was altered when the snapshot was made"),
+        (["ALTER TABLE t RENAME v TO w"], r"^t was altered when the snapshot was made"),
+        (["ALTER TABLE t DROP v"], r"^t was altered when the snapshot was made"),
+        (["DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, v int)"], r"^t was altered when the snapshot was made"),
+        (["DROP TABLE t"], r"^a table of public\.t was dropped or renamed"),
+    ],
+)
+def test_a_table_that_is_altered_before_it_is_locked(
+    table: Database, statements: list[str], error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def altered(connection: Connection, snapshot: Snapshot) -> None:
+        table.execute(*statements)
+        hold(connection, snapshot)
+
+    monkeypatch.setattr(snapshots, "hold", altered)
+    with pytest.raises(SnapshotError, match=error), slot_with_snapshot(table.settings, "s", TABLES):
+        pass
+    assert find_slot(table.connection, "s") is None
+
+
+def test_tables_that_are_held_no_more(table: Database) -> None:
+    with (
+        pytest.raises(SnapshotError, match="has ended the session that held the tables"),
+        slot_with_snapshot(table.settings, "s", TABLES),
+    ):
+        table.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE relation = 't'::regclass AND mode = 'AccessShareLock'"
+        )
+    assert find_slot(table.connection, "s") is None
+
+
 def test_a_snapshot_that_is_gone(table: Database) -> None:
     with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
         pass
-    for gone in (snapshot, Snapshot("nonsense", Lsn(1))):
+    for gone in (snapshot, replace(snapshot, name="nonsense")):
         with (
             table.settings.connect() as connection,
             pytest.raises(SnapshotError, match=f"^the server has no snapshot {gone.name} any more"),
@@ -172,9 +207,9 @@ def test_with_two_phase(table: Database) -> None:
 
 
 def test_its_text() -> None:
-    snapshot = Snapshot("00000003-0000001B-1", Lsn("16/B374D848"))
-    assert str(snapshot) == "00000003-0000001B-1@16/B374D848"
+    snapshot = Snapshot("00000003-0000001B-1", "s", Lsn("16/B374D848"), TimestampTz(12))
+    assert str(snapshot) == "00000003-0000001B-1@s@16/B374D848@12"
     assert Snapshot.parse(str(snapshot)) == snapshot
-    for text in ("", "a", "@16/0", "a@", "a@b", "a@1/2@3/4"):
+    for text in ("", "a", "@16/0", "a@", "a@b", "a@s@1/2", "a@s@1/2@x", "a@@1/2@3", "a@s@1/2@3@4"):
         with pytest.raises(ValueError, match=r".+"):
             Snapshot.parse(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from itertools import zip_longest
 from pathlib import Path
@@ -12,13 +13,13 @@ import pytest
 
 from logicalrep_pipeline.preflight import PreflightError
 from logicalrep_pipeline.slots import the_slot
-from logicalrep_pipeline.snapshots import Snapshot
+from logicalrep_pipeline.snapshots import Snapshot, SnapshotError
 from logicalrep_pipeline.spark import snapshot, snapshot_reader
 from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
 from logicalrep_pipeline.spark.typed import table_schema
 from tests.server.servers import Database
-from tests.spark.streams import Stream
+from tests.spark.streams import Stream, eventually
 from tests.values.value_literals import LITERALS, Literal
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
@@ -27,11 +28,11 @@ OF_THE_FEED = 5
 
 
 def given(db: Database, **more: str) -> dict[str, str]:
-    return {"dsn": db.dsn, "slot": "spark", "publication": "p", "table": "public.t", **more}
+    return {"dsn": db.dsn, "slot": "spark", "publication": "p", "table": "public.t"} | more
 
 
 def reader(db: Database, name: str, **more: str) -> SnapshotReader:
-    options = read_options(given(db, **more, snapshot=name))
+    options = read_options(given(db, **more) | {"snapshot": name})
     schema = table_schema(db.connection, options.table or "", options.publications, options.text_columns)
     return SnapshotReader(options, Snapshot.parse(name), schema)
 
@@ -69,8 +70,9 @@ def test_a_value_of_every_type(spark: Any, db: Database, tmp_path: Path) -> None
     write()
     options = given(db, text_columns=",".join(names))
     with snapshot(**options) as name:
-        before = spark.read.format("logicalrep").options(**options, snapshot=name).load().collect()
+        frame = spark.read.format("logicalrep").options(**options, snapshot=name).load()
         write()
+        before = frame.collect()
     stream = Stream(spark, db, tmp_path, **options)
     stream.run()
     after = stream.frame().collect()
@@ -153,6 +155,79 @@ def test_what_is_published(spark: Any, db: Database, monkeypatch: pytest.MonkeyP
         assert own(row.values() for row in found) == sorted(db.rows(f"SELECT id, v FROM t WHERE {wanted}"))
 
 
+@pytest.mark.parametrize(("table", "said"), [("t", r"public\.t"), ("u", "a table of p")])
+def test_who_waits_to_alter_a_table_does_not_keep_its_reader_waiting(
+    spark: Any, db18: Database, monkeypatch: pytest.MonkeyPatch, table: str, said: str
+) -> None:
+    monkeypatch.setattr(snapshot_reader, "_PATIENCE", "100ms")
+    db18.execute("CREATE TABLE t (id int)", "CREATE TABLE u (id int)", "CREATE PUBLICATION p FOR ALL TABLES")
+    with db18.settings.connect() as other:
+        altering = threading.Thread(target=other.execute, args=(f"ALTER TABLE {table} ADD w int",))
+        with snapshot(dsn=db18.dsn, slot="spark", publication="p") as name:
+            read = reader(db18, name)
+            altering.start()
+            eventually(lambda: db18.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
+            with pytest.raises(SnapshotError, match=f"somebody waits to truncate or alter {said}"):
+                read.partitions()
+        altering.join()
+
+
+@pytest.mark.parametrize(
+    ("statement", "table", "said"),
+    [
+        ("ALTER TABLE u ALTER v TYPE bigint", "public.u", r"public\.u was truncated or rewritten"),
+        ("ALTER PUBLICATION p SET TABLE t, u, w", "public.t", "p was altered since the snapshot was made"),
+    ],
+)
+def test_what_is_altered_meanwhile(spark: Any, db: Database, statement: str, table: str, said: str) -> None:
+    """A table that the snapshot does not hold, or the publication."""
+    db.execute(*(f"CREATE TABLE {name} (id int, v int)" for name in "tuw"), "CREATE PUBLICATION p FOR TABLE t, u")
+    with snapshot(**given(db)) as name:
+        db.execute(statement)
+        with pytest.raises(SnapshotError, match=said):
+            reader(db, name, table=table).partitions()
+
+
+def test_a_partition_that_is_attached_meanwhile(spark: Any, db: Database) -> None:
+    db.execute(
+        "CREATE TABLE t (id int, v int) PARTITION BY LIST (id)",
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES IN (1)",
+        "CREATE TABLE t2 (id int, v int)",
+        "INSERT INTO t VALUES (1, 1)",
+        "INSERT INTO t2 VALUES (2, 2)",
+        "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root)",
+    )
+    with snapshot(**given(db)) as name:
+        db.execute("ALTER TABLE t ATTACH PARTITION t2 FOR VALUES IN (2)")
+        read = reader(db, name)
+        found = [row for part in read.partitions() for batch in read.read(part) for row in batch.to_pylist()]
+    assert own(row.values() for row in found) == [(1, 1)]
+
+
+def test_a_partitioned_table_without_partitions(spark: Any, db18: Database) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int) PARTITION BY LIST (id)",
+        "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root)",
+    )
+    with snapshot(**given(db18)) as name:
+        assert spark.read.format("logicalrep").options(**given(db18), snapshot=name).load().count() == 0
+
+
+def test_what_is_stored_out_of_line_counts_for_the_parts(
+    spark: Any, db18: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshot_reader, "_PART", 1 << 20)
+    db18.execute("CREATE TABLE t (id int, v text)", "ALTER TABLE t ALTER v SET STORAGE EXTERNAL")
+    db18.execute("INSERT INTO t SELECT i, repeat('x', 4000) FROM generate_series(1, 1000) AS i")
+    db18.execute("CREATE PUBLICATION p FOR TABLE t")
+    with snapshot(**given(db18)) as name:
+        read = reader(db18, name)
+        parts = read.partitions()
+        found = [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
+    assert len(parts) > 2
+    assert [row[0] for row in own(row.values() for row in found)] == list(range(1, 1001))
+
+
 def test_rows_that_a_policy_hides_are_an_error(spark: Any, db18: Database) -> None:
     role = f"reader_of_{db18.name}"
     db18.execute(
@@ -182,6 +257,10 @@ def test_after_its_end(spark: Any, db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     with snapshot(**given(db18)) as name:
         frame = spark.read.format("logicalrep").options(**given(db18), snapshot=name).load()
+    with snapshot(**given(db18, slot="other")) as name, pytest.raises(OptionError, match="one of the slot 'other'"):
+        reader(db18, name).partitions()
+    with pytest.raises(OptionError, match=r"are for spark\.read"), snapshot(**given(db18, slot="third"), path="x"):
+        pass
     with pytest.raises(Exception, match=r"the server has no snapshot .* any more"):
         frame.collect()
     assert the_slot(db18.connection, "spark").active_pid is None
@@ -190,9 +269,12 @@ def test_after_its_end(spark: Any, db18: Database) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"snapshot": "a@1/2", "slot": "s"}, "'snapshot' reads the rows of one table"),
-        ({"snapshot": "a@1/2", "table": "t", "path": "x"}, "leave one out"),
-        ({"snapshot": "00000003-0000001B-1", "table": "t"}, r"expected what snapshot\(\.\.\.\) of this package gives"),
+        ({"snapshot": "a@s@1/2@3", "slot": "s"}, "'snapshot' reads the rows of one table"),
+        ({"snapshot": "a@s@1/2@3", "table": "t", "path": "x"}, "leave one out"),
+        (
+            {"snapshot": "00000003-0000001B-1@1/2", "table": "t"},
+            r"expected what snapshot\(\.\.\.\) of this package gives",
+        ),
     ],
 )
 def test_options_that_do_not_fit(options: dict[str, str], said: str) -> None:
@@ -203,6 +285,6 @@ def test_options_that_do_not_fit(options: dict[str, str], said: str) -> None:
 def test_a_stream_takes_no_snapshot(spark: Any, db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     with pytest.raises(Exception, match=r"option 'snapshot' is for spark.read"):
-        spark.readStream.format("logicalrep").options(**given(db18), snapshot="a@1/2").load().writeStream.format(
+        spark.readStream.format("logicalrep").options(**given(db18), snapshot="a@s@1/2@3").load().writeStream.format(
             "noop"
         ).start().awaitTermination()

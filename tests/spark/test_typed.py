@@ -175,7 +175,7 @@ def test_options_of_the_other_kind_are_errors(spark: Any, options: dict[str, str
 
 def test_a_table_that_does_not_exist(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
-    with pytest.raises(Exception, match=r"table public\.none does not exist"):
+    with pytest.raises(Exception, match=r"Table public\.none is not published"):
         Stream(spark, db18, tmp_path, table="public.none").load()
 
 

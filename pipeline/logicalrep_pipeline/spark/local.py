@@ -18,8 +18,9 @@ from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.slots import advance_slot, the_slot
 from logicalrep_pipeline.snapshots import slot_with_snapshot
+from logicalrep_pipeline.spark.driver import log, log_to_standard_error
 from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
-from logicalrep_pipeline.spark.options import read_options
+from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
 
@@ -101,8 +102,12 @@ def snapshot(**options: str) -> Iterator[str]:
     `tables` or else all of the publications, can be written, but neither altered nor truncated.
     """
     read = read_options(options)
+    if read.path is not None or read.snapshot is not None:
+        raise OptionError("options 'path' and 'snapshot' are for spark.read")
+    log_to_standard_error()
     with read.connection.connect() as connection:
-        check(connection, replace(read.needs, create_slot=True))
+        for warning in check(connection, replace(read.needs, create_slot=True)):
+            log.warning("%s", warning)
         tables = [name for name in published_tables(connection, read.publications) if read.reads(*name)]
     with slot_with_snapshot(read.connection, read.the_slot, tables, two_phase=read.two_phase) as made:
         yield str(made)

@@ -7,42 +7,42 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep import Decoder, Lsn, TimestampTz
+from logicalrep import Decoder, Lsn
 from logicalrep_pipeline.blocks import blocks_of
 from logicalrep_pipeline.copied_rows import inserts
 from logicalrep_pipeline.copy_out import received, send
 from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.published import published_relation, row_filter
+from logicalrep_pipeline.published import definitions, published_relation, row_filter
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import inserted
 from logicalrep_pipeline.slots import Connection, server_major
-from logicalrep_pipeline.snapshots import Snapshot, hold
+from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
-from logicalrep_pipeline.spark.feed import EPOCH
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
 _PART = 64 << 20
 """In bytes: so much of a table is a task."""
+_PATIENCE = "10s"
+"""How long to wait for who alters a table."""
 
 
 @dataclass
 class TablePart(InputPartition):
     """A table or partition, or a part of it."""
 
-    name: str
-    """As it is written in SQL."""
-    pages: tuple[int, int | None] | None
-    """The first page, and the one at which to stop, if not at the end; None for all rows."""
+    relation: Relation
+    """The table as it is published."""
+    query: str
+    """What gives the rows."""
     commit_lsn: Lsn
     """That of its rows: no two parts have the same, so that each row has a position of its own."""
-    commit_timestamp: int
-    """That of all rows, in PostgreSQL's microseconds."""
 
 
 class SnapshotReader(PromptReader, DataSourceReader):
@@ -57,37 +57,50 @@ class SnapshotReader(PromptReader, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Parts of the table, or of each of its partitions."""
         log_to_standard_error()
-        with self._options.connection.connect() as connection:
-            for warning in check(connection, self._options.needs):
-                log.warning("%s", warning)
-            hold(connection, self._snapshot)
-            moment = _now(connection)
-            relation = self._relation(connection)
-            parts = [
-                (name, pages)
-                for name, size, has_ranges in _files(connection, relation)
-                for pages in _pages(connection, size, has_ranges)
-            ]
-            # The first row that a change can follow is at the slot's position.
-            first = self._snapshot.lsn - len(parts)
-            return [TablePart(*part, Lsn(first + number), moment) for number, part in enumerate(parts)]
+        options = self._options
+        if self._snapshot.slot != options.the_slot:
+            raise OptionError(f"option 'snapshot' is one of the slot {self._snapshot.slot!r}, not {options.slot!r}")
+        names = ", ".join(options.publications)
+        with options.connection.connect() as connection, options.connection.connect() as now:
+            # What is asked of a publication looks at all of its tables.
+            for session in (connection, now):
+                session.execute(sql.SQL("SET lock_timeout = {}").format(_PATIENCE))
+            self._hold(connection)
+            try:
+                for warning in check(now, options.needs):
+                    log.warning("%s", warning)
+                relation = self._relation(connection)
+                queries = self._queries(connection, relation)
+            except psycopg.errors.LockNotAvailable as error:
+                raise blocked(f"a table of {names}") from error
+            if definitions(connection, options.publications) != definitions(now, options.publications):
+                raise SnapshotError(f"{names} was altered since the snapshot was made: make it again")
+        # The first row that a change can follow is at the slot's position.
+        first = self._snapshot.lsn - len(queries)
+        return [TablePart(relation, query, Lsn(first + number)) for number, query in enumerate(queries)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The record batches of a part."""
-        assert isinstance(partition, TablePart)
-        return collected_once(self._read(partition))
+        """The record batches of a part; of a table without one Spark reads a partition that is none."""
+        return collected_once(self._read(partition)) if isinstance(partition, TablePart) else iter(())
 
     def _read(self, part: TablePart) -> Iterator[Any]:
         with self._options.connection.connect() as connection:
-            hold(connection, self._snapshot)
+            self._hold(connection)
             # Policies would leave out rows, of which all changes come.
             connection.execute("SET row_security = off")
-            relation = self._relation(connection)
-            send(connection, self._copy(connection, relation, part))
+            # The names and the conditions in it are the server's own words.
+            send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(part.query)))
             with closing(received(connection)) as copied:
-                rows = inserts(copied, relation, part.commit_lsn)
-                messages = inserted(relation, rows, part.commit_lsn, TimestampTz(part.commit_timestamp))
+                rows = inserts(copied, part.relation, part.commit_lsn)
+                messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
                 yield from record_batches(blocks_of(messages), Decoder(1), self._options, self._schema)
+
+    def _hold(self, connection: Connection) -> None:
+        """Have the snapshot, and the table as it was then."""
+        hold(connection, self._snapshot)
+        assert self._options.table is not None
+        schema, _, name = self._options.table.partition(".")
+        hold_tables(connection, [(schema, name)], wait=False)
 
     def _relation(self, connection: Connection) -> Relation:
         table = self._options.table
@@ -97,54 +110,47 @@ class SnapshotReader(PromptReader, DataSourceReader):
             raise OptionError(f"option 'table' is {table!r}, which was not there when the snapshot was made")
         return relation
 
-    def _copy(self, connection: Connection, relation: Relation, part: TablePart) -> sql.Composed:
-        conditions = []
+    def _queries(self, connection: Connection, relation: Relation) -> list[str]:
+        """What gives the published rows of each part."""
         published = row_filter(connection, str(relation), self._options.publications)
-        if published is not None:
-            conditions.append(f"({published})")
-        if part.pages is not None:
-            first, stop = part.pages
-            conditions.append(f"ctid >= '({first},0)'::tid")
-            if stop is not None:
-                conditions.append(f"ctid < '({stop},0)'::tid")
-        columns = sql.SQL(", ").join(map(sql.Identifier, relation.names))
-        where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        # The name and the conditions are the server's own words.
-        query = sql.SQL("COPY (SELECT {} FROM ONLY {}{}) TO STDOUT")
-        return query.format(columns, sql.SQL(part.name), sql.SQL(where))
+        columns = sql.SQL(", ").join(map(sql.Identifier, relation.names)).as_string(connection)
+        queries = []
+        for name, pages, size, has_ranges in _files(connection, relation):
+            for part in _parts(pages, size, has_ranges):
+                conditions = [] if published is None else [f"({published})"]
+                conditions += part
+                where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+                queries.append(f"SELECT {columns} FROM ONLY {name}{where}")
+        return queries
 
 
-def _now(connection: Connection) -> int:
-    """The server's time in microseconds, as PostgreSQL counts them."""
-    row = connection.execute("SELECT (extract(epoch FROM now()) * 1000000)::bigint").fetchone()
-    assert row is not None
-    return int(row[0]) - EPOCH
+def _files(connection: Connection, relation: Relation) -> list[tuple[str, int, int, bool]]:
+    """The table, or each of its partitions: its name, its pages, its size in bytes, and whether parts can be read.
 
-
-def _files(connection: Connection, relation: Relation) -> list[tuple[str, int, bool]]:
-    """The table, or each of its partitions: its name, its size in bytes, and whether parts of it can be read."""
-    oid, major = int(relation.relation_id), server_major(connection)
-    of = f"SELECT {oid}::oid AS oid"
-    if major >= 12:
-        of = (
-            f"SELECT relid AS oid FROM pg_partition_tree({oid}) WHERE isleaf "
-            f"UNION SELECT oid FROM pg_class WHERE oid = {oid} AND relkind <> 'p'"
-        )
-    has_ranges = "method.amname = 'heap'" if major >= 14 else "false"
+    The partitions are those of the snapshot: a function of the server would tell those of now.
+    """
+    has_ranges = "method.amname = 'heap'" if server_major(connection) >= 14 else "false"
     return connection.execute(
-        f"SELECT format('%I.%I', namespace.nspname, class.relname), pg_relation_size(class.oid), {has_ranges} "
-        f"FROM ({of}) AS files JOIN pg_class AS class ON class.oid = files.oid "
+        f"WITH RECURSIVE files AS (SELECT {int(relation.relation_id)}::oid AS oid UNION ALL "
+        "SELECT inhrelid FROM files JOIN pg_inherits ON inhparent = files.oid "
+        "JOIN pg_class AS parent ON parent.oid = files.oid AND parent.relkind = 'p') "
+        "SELECT format('%I.%I', namespace.nspname, class.relname), "
+        "pg_relation_size(class.oid) / current_setting('block_size')::int, pg_table_size(class.oid), "
+        f"{has_ranges} FROM files JOIN pg_class AS class ON class.oid = files.oid AND class.relkind <> 'p' "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
         "LEFT JOIN pg_am AS method ON method.oid = class.relam ORDER BY class.oid"
     ).fetchall()
 
 
-def _pages(connection: Connection, size: int, has_ranges: bool) -> list[tuple[int, int | None] | None]:
-    """Parts of a file; the last one has what was written since it was looked at as well."""
-    row = connection.execute("SELECT current_setting('block_size')::int").fetchone()
-    assert row is not None
-    step = _PART // row[0]
-    firsts = list(range(0, size // row[0], step))
-    if not has_ranges or len(firsts) < 2:
-        return [None]
-    return [(first, stop) for first, stop in zip(firsts, [*firsts[1:], None], strict=True)]
+def _parts(pages: int, size: int, has_ranges: bool) -> list[list[str]]:
+    """The conditions for parts of a file, of even size with what is stored out of line.
+
+    The last one has what was written since it was looked at as well.
+    """
+    count = min(pages, size // _PART)
+    if not has_ranges or count < 2:
+        return [[]]
+    firsts = [pages * number // count for number in range(count)]
+    after = [[f"ctid >= '({first},0)'::tid"] for first in firsts]
+    before = [[f"ctid < '({stop},0)'::tid"] for stop in firsts[1:]]
+    return [a + b for a, b in zip(after, [*before, []], strict=True)]

@@ -68,6 +68,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._is_idle = False
         # The first transaction of which all comes to the query; None without two_phase, where that is so of all.
         self._first_xid: int | None = None
+        self._knows_first_xid = False
+        """It is known too where there is none, for a slot without prepared transactions."""
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """The slot's position; the slot is made here if it is to be made."""
@@ -180,8 +182,9 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         first = first_xid_of(offset)
         if first is not None:
             self._first_xid = first
-        elif self._first_xid is None:
+        elif not self._knows_first_xid:
             self._first_xid = self._run(self._next_xid)
+        self._knows_first_xid = True
 
     def _next_xid(self, connection: Connection) -> int | None:
         has_prepared = self._options.two_phase or the_slot(connection, self._options.the_slot).two_phase

@@ -316,7 +316,7 @@ TABLE: tuple[Row, ...] = (
     _row(
         1083, 1183, "time", "time without time zone", "`time` or `ExtendedTime`", temporal.time_text,
         fixed("q", temporal.make_time), temporal.format_time, targets.TIME, modify=_with_seconds,
-        note="24:00:00 is an `ExtendedTime`; Arrow cannot hold it. Spark's type is new in 4.1 and not written to files yet.",
+        note="24:00:00 is an `ExtendedTime`; Arrow cannot hold it. Spark's, of 4.1, is not written to files yet.",
     ),
     _row(
         1266, 1270, "timetz", "time with time zone", "`time` with an offset or `ExtendedTime`", temporal.timetz_text,
