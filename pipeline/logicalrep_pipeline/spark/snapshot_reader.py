@@ -147,7 +147,7 @@ def _parts(pages: int, size: int, has_ranges: bool) -> list[list[str]]:
 
     The last one has what was written since it was looked at as well.
     """
-    count = min(pages, size // _PART)
+    count = min(pages, -(-size // _PART))
     if not has_ranges or count < 2:
         return [[]]
     firsts = [pages * number // count for number in range(count)]
