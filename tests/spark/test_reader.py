@@ -206,3 +206,17 @@ def test_an_idle_query_looks_no_more_often_than_it_is_told_to(db: Database, tmp_
     assert new_values(query.plan()) == ["1"]
     assert time.monotonic() - began > 2
     query.restart(again=False)
+
+
+def test_an_idle_walsender_asks_for_nothing_at_each_look(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = Query(db, tmp_path)
+    query.reader.latestOffset(query.start, None)
+    asked = []
+    run = query.reader._run
+    monkeypatch.setattr(query.reader, "_run", lambda action: asked.append(action) or run(action))
+    for _ in range(3):
+        assert query.reader.latestOffset(query.start, None) == query.start
+    assert asked == []
+    query.restart(again=False)
