@@ -70,7 +70,7 @@ def slot_with_snapshot(
                 f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})"
             )
         for connection in (holder, maker):
-            _wait_for_ever(connection)
+            wait_for_ever(connection)
         taken = _now(holder)
         name, lsn = _make_slot(maker, slot, two_phase)
         try:
@@ -91,7 +91,6 @@ def slot_with_snapshot(
 
 def hold(connection: Connection, snapshot: Snapshot) -> None:
     """Begin a transaction that sees what the snapshot has; SnapshotError where it is gone."""
-    _wait_for_ever(connection)
     connection.execute(_ISOLATED)
     try:
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name))
@@ -106,7 +105,7 @@ def hold(connection: Connection, snapshot: Snapshot) -> None:
         ) from error
 
 
-def _wait_for_ever(connection: Connection) -> None:
+def wait_for_ever(connection: Connection) -> None:
     """Let the server not end a session that does nothing, as one does that holds a snapshot."""
     connection.execute("SET idle_in_transaction_session_timeout = 0")
     if server_major(connection) >= 14:
@@ -195,6 +194,6 @@ def _end(holder: Connection) -> None:
         holder.execute("COMMIT")
     except psycopg.OperationalError as error:
         raise SnapshotError(
-            f"the server has ended the session that held the tables, so that they could be changed while they were "
+            "the server has ended the session that held the tables, so that they could be changed while they were "
             f"read: make the snapshot again ({error})"
         ) from error

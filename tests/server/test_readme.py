@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from logicalrep_pipeline.slots import create_slot
 from tests.documents import DSN, example
 from tests.server.servers import Database, installation
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 
@@ -36,11 +36,8 @@ def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
             "insert public.orders None {'id': Text(value=b'1')",
             "delete public.orders {'id': Text(value=b'1')}",
         ):
-            deadline = time.monotonic() + 60
-            while text not in shown.read_text():
-                assert process.poll() is None, shown.read_text()
-                assert time.monotonic() < deadline, shown.read_text()
-                time.sleep(0.1)
+            eventually(lambda text=text: text in shown.read_text() or process.poll() is not None)
+            assert process.poll() is None, shown.read_text()
             db18.execute("DELETE FROM orders")
         moved = "SELECT confirmed_flush_lsn > restart_lsn FROM pg_replication_slots WHERE slot_name = 'changes'"
         assert db18.value(moved)
@@ -50,16 +47,15 @@ def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
 
 
 def test_a_capture_by_psql(db18: Database, tmp_path: Path) -> None:
-    program = installation(18).bin / "psql"
-    if not program.is_file():
+    psql = installation(18).bin / "psql"
+    if not psql.is_file():
         pytest.skip("there is no psql")
     prepare(db18, "spark")
     command = example("README.md", "psql -XAtq")
     assert "psql -XAtq -d shop" in command
     command = command.replace("psql -XAtq -d shop", f"psql -XAtq -d '{db18.dsn}'")
-    path = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    path = {"PATH": f"{psql.parent}{os.pathsep}{os.environ['PATH']}"}
     subprocess.run(["bash", "-ec", command], cwd=tmp_path, env=os.environ | path, check=True)
-    program = Path(sys.executable).with_name("logicalrep")
-    arguments = [program, "changes", "--format", "table", "shop.jsonl"]
+    arguments = [Path(sys.executable).with_name("logicalrep"), "changes", "--format", "table", "shop.jsonl"]
     done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "a book" in done.stdout

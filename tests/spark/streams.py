@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +48,3 @@ class Stream:
         (self.folder / "out").mkdir(parents=True, exist_ok=True)
         writer = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
         return writer.option("checkpointLocation", str(self.folder / "checkpoint"))
-
-
-def eventually(condition: Callable[[], bool], query: Any = None, seconds: float = 60) -> None:
-    """Wait until something holds; a query that has failed raises its error."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if query is not None and query.exception() is not None:
-            raise query.exception()
-        if time.monotonic() > deadline:
-            raise AssertionError("it did not happen in time")
-        time.sleep(0.1)

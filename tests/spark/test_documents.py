@@ -15,8 +15,9 @@ import pytest
 
 from tests.documents import DSN, ROOT, example
 from tests.server.servers import Database
-from tests.spark.streams import Stream, eventually
+from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 

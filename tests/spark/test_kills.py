@@ -22,8 +22,8 @@ import pytest
 
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from tests.server.servers import Database
-from tests.spark.streams import eventually
 from tests.spark.workload import feed_rows, prepare, run, truth
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 

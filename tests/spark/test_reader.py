@@ -18,7 +18,7 @@ from logicalrep_pipeline.spark.peek_stream import PeekStreamReader
 from logicalrep_pipeline.spark.typed import SchemaMismatchError, table_schema
 from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader
 from tests.server.servers import Database
-from tests.spark.streams import eventually
+from tests.waiting import eventually
 
 pytestmark = [
     pytest.mark.postgres,

@@ -13,8 +13,9 @@ from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from tests.server.servers import Database, back_up, installation, restore, take_over
-from tests.spark.streams import Stream, eventually
+from tests.spark.streams import Stream
 from tests.spark.workload import prepare
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 

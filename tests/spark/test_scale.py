@@ -12,7 +12,8 @@ import pytest
 from bench.spark_memory import resident
 from logicalrep_pipeline.slots import create_slot, the_slot
 from tests.server.servers import Database
-from tests.spark.streams import Stream, eventually
+from tests.spark.streams import Stream
+from tests.waiting import eventually
 
 pytestmark = [
     pytest.mark.postgres,

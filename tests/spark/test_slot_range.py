@@ -13,8 +13,8 @@ from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.slot_range import read_slot
 from logicalrep_pipeline.spark.typed import table_schema
 from tests.server.servers import Database
-from tests.spark.streams import eventually
 from tests.spark.workload import prepare, run
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 

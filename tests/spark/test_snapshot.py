@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from pyspark.sql.datasource import InputPartition
 
 from logicalrep_pipeline.preflight import PreflightError
 from logicalrep_pipeline.slots import the_slot
@@ -19,8 +21,9 @@ from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
 from logicalrep_pipeline.spark.typed import table_schema
 from tests.server.servers import Database
-from tests.spark.streams import Stream, eventually
+from tests.spark.streams import Stream
 from tests.values.value_literals import LITERALS, Literal
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
@@ -35,6 +38,10 @@ def reader(db: Database, name: str, **more: str) -> SnapshotReader:
     options = read_options(given(db, **more) | {"snapshot": name})
     schema = table_schema(db.connection, options.table or "", options.publications, options.text_columns)
     return SnapshotReader(options, Snapshot.parse(name), schema)
+
+
+def rows_of(read: SnapshotReader, parts: Sequence[InputPartition]) -> list[dict[str, Any]]:
+    return [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
 
 
 def own(rows: Any) -> list[tuple[Any, ...]]:
@@ -124,7 +131,7 @@ def test_many_parts(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -
         read = reader(db, name)
         parts = read.partitions()
         db.execute("UPDATE t SET v = 'new'", "INSERT INTO t SELECT i FROM generate_series(10001, 20000) AS i")
-        found = [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
+        found = rows_of(read, parts)
     assert len(parts) > 10
     assert own(row.values() for row in found) == sorted(rows)
     positions = {(row["_commit_version"], row["_ordinal"]) for row in found}
@@ -149,7 +156,7 @@ def test_what_is_published(spark: Any, db: Database, monkeypatch: pytest.MonkeyP
         with snapshot(**given(db, publication=publications)) as name:
             read = reader(db, name, publication=publications)
             parts = read.partitions()
-            found = [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
+            found = rows_of(read, parts)
         db.execute("SELECT pg_drop_replication_slot('spark')")
         assert len(parts) == 3
         assert own(row.values() for row in found) == sorted(db.rows(f"SELECT id, v FROM t WHERE {wanted}"))
@@ -200,7 +207,7 @@ def test_a_partition_that_is_attached_meanwhile(spark: Any, db: Database) -> Non
     with snapshot(**given(db)) as name:
         db.execute("ALTER TABLE t ATTACH PARTITION t2 FOR VALUES IN (2)")
         read = reader(db, name)
-        found = [row for part in read.partitions() for batch in read.read(part) for row in batch.to_pylist()]
+        found = rows_of(read, read.partitions())
     assert own(row.values() for row in found) == [(1, 1)]
 
 
@@ -223,7 +230,7 @@ def test_what_is_stored_out_of_line_counts_for_the_parts(
     with snapshot(**given(db18)) as name:
         read = reader(db18, name)
         parts = read.partitions()
-        found = [row for part in parts for batch in read.read(part) for row in batch.to_pylist()]
+        found = rows_of(read, parts)
     assert len(parts) > 2
     assert [row[0] for row in own(row.values() for row in found)] == list(range(1, 1001))
 
@@ -257,13 +264,20 @@ def test_after_its_end(spark: Any, db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     with snapshot(**given(db18)) as name:
         frame = spark.read.format("logicalrep").options(**given(db18), snapshot=name).load()
-    with snapshot(**given(db18, slot="other")) as name, pytest.raises(OptionError, match="one of the slot 'other'"):
-        reader(db18, name).partitions()
-    with pytest.raises(OptionError, match=r"are for spark\.read"), snapshot(**given(db18, slot="third"), path="x"):
-        pass
     with pytest.raises(Exception, match=r"the server has no snapshot .* any more"):
         frame.collect()
     assert the_slot(db18.connection, "spark").active_pid is None
+
+
+def test_a_snapshot_of_another_slot(spark: Any, db18: Database) -> None:
+    db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
+    with snapshot(**given(db18, slot="other")) as name, pytest.raises(OptionError, match="one of the slot 'other'"):
+        reader(db18, name).partitions()
+
+
+def test_a_snapshot_of_files(db18: Database) -> None:
+    with pytest.raises(OptionError, match=r"are for spark\.read"), snapshot(**given(db18, path="x")):
+        pass
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from logicalrep_pipeline.spark import acknowledge
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from logicalrep_pipeline.spark.offsets import position_of
 from tests.server.servers import Database
-from tests.spark.streams import Stream, eventually
+from tests.spark.streams import Stream
 from tests.spark.workload import feed_rows, prepare, replayed, run, tables, test_decoding, truth
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 MODES = ("peek", "walsender")

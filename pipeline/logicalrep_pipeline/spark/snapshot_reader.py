@@ -21,7 +21,7 @@ from logicalrep_pipeline.published import definitions, published_relation, row_f
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import inserted
 from logicalrep_pipeline.slots import Connection, server_major
-from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
+from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables, wait_for_ever
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
@@ -51,6 +51,8 @@ class SnapshotReader(PromptReader, DataSourceReader):
     def __init__(self, options: SourceOptions, snapshot: Snapshot, schema: StructType) -> None:
         super().__init__()
         self._options = options
+        assert options.table is not None
+        self._table = options.table
         self._snapshot = snapshot
         self._schema = schema
 
@@ -97,17 +99,15 @@ class SnapshotReader(PromptReader, DataSourceReader):
 
     def _hold(self, connection: Connection) -> None:
         """Have the snapshot, and the table as it was then."""
+        wait_for_ever(connection)
         hold(connection, self._snapshot)
-        assert self._options.table is not None
-        schema, _, name = self._options.table.partition(".")
+        schema, _, name = self._table.partition(".")
         hold_tables(connection, [(schema, name)], wait=False)
 
     def _relation(self, connection: Connection) -> Relation:
-        table = self._options.table
-        assert table is not None
-        relation = published_relation(connection, table, self._options.publications)
+        relation = published_relation(connection, self._table, self._options.publications)
         if relation is None:
-            raise OptionError(f"option 'table' is {table!r}, which was not there when the snapshot was made")
+            raise OptionError(f"option 'table' is {self._table!r}, which was not there when the snapshot was made")
         return relation
 
     def _queries(self, connection: Connection, relation: Relation) -> list[str]:

@@ -65,9 +65,9 @@ def _said(name: str) -> Column:
     has_preimage = _of_change(count("*")) > 1
     return (
         when(expr(IS_GONE), None)
-        .when(~is_left_out, _state(_KNOWN, name))
-        .when(expr("_change_type = 'insert'"), _state(_NOWHERE, name))
-        .when(has_preimage, _state(_MOVED, name))
+        .when(~is_left_out, _state(_KNOWN, column(name)))
+        .when(expr("_change_type = 'insert'"), _state(_NOWHERE, column(name)))
+        .when(has_preimage, _state(_MOVED, column(name)))
     )
 
 
@@ -76,20 +76,19 @@ def _copied(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Seq
     rows = table.join(events.select([column(key) for key in keys]), list(keys), "left_semi")
     # Each has a position of its own: what shares one, Spark brings to one place.
     ordinal = xxhash64(*map(column, keys)).alias("_ordinal")
-    return rows.select(*map(column, keys), ordinal, *(_state(_KNOWN, name).alias(name) for name in names))
+    return rows.select(*map(column, keys), ordinal, *(_state(_KNOWN, column(name)).alias(name) for name in names))
 
 
 def _taken_along(name: str) -> Column:
     """The state of a column: that of the preimage, for a row that takes it along, which may take it along itself."""
     state = column(name)["state"]
     preimage = when(expr("_change_type = 'update_preimage'"), column(name)["latest"])
-    nowhere = struct(lit(_NOWHERE).alias("kind"), state["value"].alias("value"))
-    before = coalesce(_of_change(first(preimage, ignorenulls=True)), nowhere)
+    before = coalesce(_of_change(first(preimage, ignorenulls=True)), _state(_NOWHERE, state["value"]))
     return when(state["kind"] == _MOVED, before).otherwise(state)
 
 
-def _state(kind: int, name: str) -> Column:
-    return struct(lit(kind).alias("kind"), column(name).alias("value"))
+def _state(kind: int, value: Column) -> Column:
+    return struct(lit(kind).alias("kind"), value.alias("value"))
 
 
 def _latest(name: str, keys: Sequence[str]) -> Column:
