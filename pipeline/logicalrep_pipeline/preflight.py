@@ -34,6 +34,7 @@ class Needs:
     mode: Literal["peek", "walsender"] = "peek"
     create_slot: bool = False
     """Whether the slot may be absent, as it is made then."""
+    failover: bool = False
     protocol_version: int | None = None
     messages: bool = False
     origin: str | None = None
@@ -45,6 +46,8 @@ class Needs:
     """Whether the slot follows what was read."""
     tables: tuple[str, ...] = ()
     """The tables that are read, as `schema.table`; none for all."""
+    snapshot: bool = False
+    """Whether the slot is made with a snapshot, from which the tables themselves are read."""
 
 
 @dataclass(slots=True)
@@ -88,6 +91,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         ("messages", needs.messages, 14),
         ("two_phase", needs.two_phase, 15),
         ("origin", needs.origin is not None, 16),
+        ("failover", needs.failover, 17),
     ):
         if wanted and major < since:
             findings.errors.append(f"The option {option} needs PostgreSQL {since}, this is {major}: leave it out.")
@@ -104,10 +108,11 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             )
     if needs.mode == "peek" and needs.moves_slot and major < 11:
         findings.errors.append("PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender.")
-    if needs.mode == "walsender" and _scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
+    takes_walsender = needs.snapshot or needs.mode == "walsender"
+    if takes_walsender and _scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
         findings.errors.append(
-            "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server, or use mode = "
-            "peek."
+            "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server"
+            + ("." if needs.snapshot else ", or use mode = peek.")
         )
     if needs.two_phase and needs.mode == "peek":
         findings.errors.append("The option two_phase needs mode = walsender: use that mode, or leave two_phase out.")
@@ -175,6 +180,10 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         findings.warnings.append(
             f"Replication slot {name} had no two_phase: it has it from now on, and mode = peek cannot read it then."
         )
+    if needs.failover and not slot.failover:
+        findings.warnings.append(
+            f"Replication slot {name} was made without failover: it is gone when a standby takes over."
+        )
     if slot.two_phase and needs.mode == "peek":
         findings.errors.append(
             f"Replication slot {name} has two_phase, which mode = peek cannot read: use mode = walsender, or "
@@ -207,6 +216,23 @@ def _check_publications(connection: Connection, needs: Needs, findings: Findings
                     "published as its partitions, unless the publication has publish_via_partition_root."
                 )
         _check_identities(connection, needs, findings)
+        if needs.snapshot:
+            _check_rights(connection, needs, findings)
+
+
+def _check_rights(connection: Connection, needs: Needs, findings: Findings) -> None:
+    rows = connection.execute(
+        "SELECT DISTINCT format('%%I.%%I', schemaname, tablename), quote_ident(current_user) "
+        "FROM pg_publication_tables AS published "
+        "JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname "
+        "JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename "
+        "WHERE published.pubname = ANY(%s) AND (%s OR format('%%s.%%s', schemaname, tablename) = ANY(%s)) "
+        "AND NOT has_table_privilege(class.oid, 'SELECT') ORDER BY 1",
+        (list(needs.publications), not needs.tables, list(needs.tables)),
+    ).fetchall()
+    if rows:
+        tables, role = ", ".join(row[0] for row in rows), rows[0][1]
+        findings.errors.append(f"Role {role} may not read {tables}: run GRANT SELECT ON {tables} TO {role}.")
 
 
 def _check_identities(connection: Connection, needs: Needs, findings: Findings) -> None:

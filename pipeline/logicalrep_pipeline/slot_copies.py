@@ -48,9 +48,11 @@ class SlotCopy:
 def can_be_copied(connection: Connection, slot: Slot) -> bool:
     """Whether a copy gives what the slot gives.
 
-    PostgreSQL 12 is the first to copy slots. A copy sends no prepared transactions. On a standby it has not been tried.
+    PostgreSQL 12 is the first to copy slots. A copy sends no prepared transactions, and does not wait for standbys. On
+    a standby it has not been tried.
     """
-    return server_major(connection) >= 12 and slot.timeline is not None and not slot.two_phase
+    is_plain = not slot.two_phase and not slot.failover
+    return server_major(connection) >= 12 and slot.timeline is not None and is_plain
 
 
 @contextmanager

@@ -27,6 +27,11 @@ _TIMELINE = """
 CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) END AS timeline
 """
 _HEAD = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END"
+# What the standbys have that are to have it first, each by its physical slot.
+_ON_STANDBYS = """
+CASE WHEN failover THEN (SELECT min(standby.restart_lsn) FROM pg_replication_slots AS standby WHERE standby.slot_name
+= ANY (string_to_array(replace(current_setting('synchronized_standby_slots'), ' ', ''), ','))) END
+"""
 
 
 class SlotError(RuntimeError):
@@ -53,10 +58,14 @@ class Slot:
     """What was acknowledged."""
     two_phase: bool
     """Whether prepared transactions are sent when they are prepared."""
+    failover: bool
+    """Whether standbys keep it too, so that it is there on the one that takes over."""
     lost: str | None
     """Why it cannot be used any more; None if it can."""
     head: Lsn
     """How far the server has written its WAL."""
+    sent_up_to: Lsn
+    """How far the server sends it: of a failover slot no further than the standbys have it that it is to wait for."""
     timeline: Timeline | None
     """The timeline that it writes; None for a standby, which writes none."""
 
@@ -68,8 +77,8 @@ class Slot:
 
     @property
     def reached(self) -> WalPosition:
-        """How far the server has written its WAL."""
-        return WalPosition(self.head, self.timeline)
+        """How far it can be read."""
+        return WalPosition(self.sent_up_to, self.timeline)
 
     @property
     def retained_bytes(self) -> int:
@@ -95,12 +104,15 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     columns.append("two_phase" if major >= 14 else "false AS two_phase")
     columns.append("wal_status" if major >= 13 else "NULL AS wal_status")
     columns.append("invalidation_reason" if major >= 17 else "NULL AS invalidation_reason")
+    columns.append("failover" if major >= 17 else "false AS failover")
+    columns.append(f"{_ON_STANDBYS if major >= 17 else 'NULL'} AS on_standbys")
     columns += [f"{_HEAD} AS head", _TIMELINE]
     query = f"SELECT {', '.join(columns)} FROM pg_replication_slots WHERE slot_name = %s"
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(query, (name,)).fetchone()
     if row is None:
         return None
+    head = Lsn(row["head"])
     lost = row["invalidation_reason"]
     if lost is None and row["wal_status"] == "lost":
         lost = "the WAL it needs has been removed"
@@ -112,8 +124,10 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
         restart_lsn=_lsn(row["restart_lsn"]),
         confirmed_flush_lsn=_lsn(row["confirmed_flush_lsn"]),
         two_phase=row["two_phase"],
+        failover=row["failover"],
         lost=lost,
-        head=Lsn(row["head"]),
+        head=head,
+        sent_up_to=min(head, _lsn(row["on_standbys"]) or head),
         timeline=row["timeline"] and Timeline(row["system_identifier"], int(row["timeline"], 16)),
     )
 
@@ -156,13 +170,14 @@ def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
         )
 
 
-def create_slot(connection: Connection, name: str, *, two_phase: bool = False) -> Slot:
+def create_slot(connection: Connection, name: str, *, two_phase: bool = False, failover: bool = False) -> Slot:
     """Make a slot with pgoutput; all that commits from here on can be read from it."""
     arguments: list[object] = [name, "pgoutput", False]
-    if two_phase:
-        if server_major(connection) < 14:
-            raise SlotError("two_phase needs PostgreSQL 14 or later")
-        arguments.append(True)
+    for option, wanted, since in (("two_phase", two_phase, 14), ("failover", failover, 17)):
+        if wanted and server_major(connection) < since:
+            raise SlotError(f"{option} needs PostgreSQL {since} or later")
+        if server_major(connection) >= since:
+            arguments.append(wanted)
     connection.execute(
         f"SELECT pg_create_logical_replication_slot({', '.join(['%s'] * len(arguments))})",
         arguments,
@@ -203,6 +218,12 @@ def wal_head(connection: Connection) -> Lsn:
     row = connection.execute(f"SELECT {_HEAD}").fetchone()
     assert row is not None
     return Lsn(row[0])
+
+
+def sent_up_to(connection: Connection, name: str) -> Lsn:
+    """How far the server sends what a slot gives, which may be yet to be made."""
+    slot = find_slot(connection, name)
+    return wal_head(connection) if slot is None else slot.sent_up_to
 
 
 def when_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:

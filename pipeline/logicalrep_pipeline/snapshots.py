@@ -54,7 +54,12 @@ class Snapshot:
 
 @contextmanager
 def slot_with_snapshot(
-    settings: ConnectionSettings, slot: str, tables: list[tuple[str, str]], *, two_phase: bool = False
+    settings: ConnectionSettings,
+    slot: str,
+    tables: list[tuple[str, str]],
+    *,
+    two_phase: bool = False,
+    failover: bool = False,
 ) -> Iterator[Snapshot]:
     """Make a slot, and hold a snapshot of its position while the context lasts; an exception in it drops the slot.
 
@@ -72,7 +77,7 @@ def slot_with_snapshot(
         for connection in (holder, maker):
             wait_for_ever(connection)
         taken = _now(holder)
-        name, lsn = _make_slot(maker, slot, two_phase)
+        name, lsn = _make_slot(maker, slot, two_phase=two_phase, failover=failover)
         try:
             snapshot = Snapshot(name, slot, lsn, taken)
             hold(holder, snapshot)
@@ -120,10 +125,13 @@ def _now(connection: Connection) -> TimestampTz:
     return TimestampTz.from_datetime(row[0])
 
 
-def _make_slot(connection: Connection, slot: str, two_phase: bool) -> tuple[str, Lsn]:
-    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(sql.Identifier(slot))
-    if two_phase:
-        command += sql.SQL(" TWO_PHASE")
+def _make_slot(connection: Connection, slot: str, *, two_phase: bool, failover: bool) -> tuple[str, Lsn]:
+    options = "EXPORT_SNAPSHOT"
+    # Who asks for one of these has such a server.
+    wanted = [name for name, is_wanted in (("TWO_PHASE", two_phase), ("FAILOVER", failover)) if is_wanted]
+    if wanted:
+        options = f"({', '.join(['SNAPSHOT export', *wanted])})"
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)) + sql.SQL(options)
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(command).fetchone()
     assert row is not None

@@ -96,6 +96,36 @@ def take_over(server: LocalServer, folder: Path) -> None:
         connection.execute("SELECT pg_promote()")
 
 
+@contextlib.contextmanager
+def standby_of(server: LocalServer, folder: Path) -> Iterator[LocalServer]:
+    """A standby that follows a server by the slot `standby` there, and keeps its failover slots."""
+    with ConnectionSettings(server.dsn).connect() as connection:
+        connection.execute("SELECT pg_create_physical_replication_slot('standby', true)")
+        version = connection.info.server_version
+    back_up(server, folder)
+    standby = LocalServer(installation(version // 10000))
+    standby.create()
+    shutil.rmtree(standby.data)
+    shutil.move(folder, standby.data)
+    (standby.data / "standby.signal").touch()
+    settings = {
+        "unix_socket_directories": standby.folder,
+        "primary_conninfo": server.dsn,
+        "primary_slot_name": "standby",
+        "hot_standby_feedback": "on",
+        "sync_replication_slots": "on",
+        # Only the one that is followed waits for others.
+        "synchronized_standby_slots": "",
+    }
+    with (standby.data / "postgresql.conf").open("a") as configuration:
+        configuration.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+    try:
+        standby.start()
+        yield standby
+    finally:
+        standby.__exit__(None, None, None)
+
+
 def stop_all() -> None:
     """Stop all servers and remove them."""
     for server in _SERVERS.values():

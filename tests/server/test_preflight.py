@@ -79,6 +79,43 @@ def test_other_slots(db18: Database) -> None:
         check(elsewhere, Needs(slot="decided", publications=(), mode="walsender"))
 
 
+def test_failover(db: Database) -> None:
+    db.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    needs = Needs(slot="s", publications=("p",), create_slot=True, failover=True)
+    too_old = [f"The option failover needs PostgreSQL 17, this is {db.major}: leave it out."]
+    assert findings(db, needs) == ([] if db.major >= 17 else too_old)
+    if db.major >= 17:
+        create_slot(db.connection, "s")
+        (finding,) = findings(db, needs)
+        assert finding == "Replication slot 's' was made without failover: it is gone when a standby takes over."
+
+
+def test_what_a_snapshot_reads(db: Database) -> None:
+    db.execute(
+        'CREATE SCHEMA "S"',
+        'CREATE TABLE "S"."T" (a int PRIMARY KEY)',
+        "CREATE TABLE t (a int PRIMARY KEY)",
+        "CREATE TABLE readable (a int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR ALL TABLES",
+        "CREATE ROLE copier LOGIN REPLICATION",
+        "GRANT SELECT ON readable TO copier",
+    )
+    needs = Needs(slot="s", publications=("p",), create_slot=True, snapshot=True)
+    try:
+        with ConnectionSettings(db.dsn, user="copier").connect() as connection:
+            with pytest.raises(PreflightError) as raised:
+                check(connection, needs)
+            assert str(raised.value) == (
+                'Role copier may not read "S"."T", public.t: run GRANT SELECT ON "S"."T", public.t TO copier.'
+            )
+            with pytest.raises(PreflightError, match=r"may not read public\.t: "):
+                check(connection, replace(needs, tables=("public.t", "public.readable")))
+            assert check(connection, replace(needs, tables=("public.readable",))) == []
+            assert check(connection, replace(needs, snapshot=False)) == []
+    finally:
+        db.execute("DROP OWNED BY copier", "DROP ROLE copier")
+
+
 def test_a_name_that_no_slot_can_have(db18: Database) -> None:
     db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     for name in ("My-Slot", "s" * 64, ""):
@@ -166,8 +203,9 @@ def test_a_server_without_walsenders() -> None:
         connection.execute("CREATE PUBLICATION p FOR TABLE t")
         needs = Needs(slot="s", publications=("p",), create_slot=True)
         assert check(connection, needs) == []
-        with pytest.raises(PreflightError, match="max_wal_senders is 0: run ALTER SYSTEM"):
-            check(connection, replace(needs, mode="walsender"))
+        for wanted in ({"mode": "walsender"}, {"snapshot": True}):
+            with pytest.raises(PreflightError, match="max_wal_senders is 0: run ALTER SYSTEM"):
+                check(connection, replace(needs, **wanted))
 
 
 def test_what_may_surprise_of_a_slot(db18: Database) -> None:

@@ -72,9 +72,12 @@ def test_a_server_without_room_for_another(db: Database) -> None:
         _wait_until_gone(db)
 
 
-def test_a_slot_of_prepared_transactions_is_not_copied(db: Database) -> None:
+def test_slots_that_are_not_copied(db: Database) -> None:
+    """Those of prepared transactions, and those that wait for standbys."""
     _options(db)
     create_slot(db.connection, "two_phase", two_phase=True)
+    if db.major >= 17:
+        assert not can_be_copied(db.connection, create_slot(db.connection, "failover", failover=True))
     assert can_be_copied(db.connection, the_slot(db.connection, "s"))
     assert not can_be_copied(db.connection, the_slot(db.connection, "two_phase"))
 

@@ -33,6 +33,12 @@ def test_a_slot_is_made_and_found(db: Database) -> None:
     assert slot.confirmed_flush_lsn is not None
     assert slot.confirmed_flush_lsn <= slot.head
     assert create_slot(db.connection, "decided_later", two_phase=True).two_phase
+    if db.major >= 17:
+        kept = create_slot(db.connection, "kept", failover=True)
+        assert (kept.failover, kept.two_phase, kept.sent_up_to) == (True, False, kept.head)
+    else:
+        with pytest.raises(SlotError, match="failover needs PostgreSQL 17 or later"):
+            create_slot(db.connection, "kept", failover=True)
 
 
 def test_a_missing_slot_is_an_error_that_says_what_to_do(db18: Database) -> None:

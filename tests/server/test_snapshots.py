@@ -206,6 +206,15 @@ def test_with_two_phase(table: Database) -> None:
         assert the_slot(table.connection, "s").two_phase
 
 
+def test_with_failover(table: Database) -> None:
+    if table.major < 17:
+        pytest.skip("failover needs PostgreSQL 17")
+    with slot_with_snapshot(table.settings, "s", TABLES, failover=True):
+        slot = the_slot(table.connection, "s")
+        assert slot.failover
+        assert not slot.two_phase
+
+
 def test_its_text() -> None:
     snapshot = Snapshot("00000003-0000001B-1", "s", Lsn("16/B374D848"), TimestampTz(12))
     assert str(snapshot) == "00000003-0000001B-1@s@16/B374D848@12"

@@ -57,7 +57,7 @@ class Driver:
 def ensure_slot(connection: Connection, options: SourceOptions) -> None:
     """Make the slot where there is none, if it is to be made."""
     if find_slot(connection, options.the_slot) is None and options.create_slot:
-        create_slot(connection, options.the_slot, two_phase=options.two_phase)
+        create_slot(connection, options.the_slot, two_phase=options.two_phase, failover=options.failover)
 
 
 def persistently(action: Callable[[], _Result], timeout: float, reset: Callable[[], None]) -> _Result:

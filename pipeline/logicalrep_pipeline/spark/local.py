@@ -106,8 +106,9 @@ def snapshot(**options: str) -> Iterator[str]:
         raise OptionError("options 'path' and 'snapshot' are for spark.read")
     log_to_standard_error()
     with read.connection.connect() as connection:
-        for warning in check(connection, replace(read.needs, create_slot=True)):
+        for warning in check(connection, replace(read.needs, create_slot=True, snapshot=True)):
             log.warning("%s", warning)
         tables = [name for name in published_tables(connection, read.publications) if read.reads(*name)]
-    with slot_with_snapshot(read.connection, read.the_slot, tables, two_phase=read.two_phase) as made:
+    made_with = {"two_phase": read.two_phase, "failover": read.failover}
+    with slot_with_snapshot(read.connection, read.the_slot, tables, **made_with) as made:
         yield str(made)

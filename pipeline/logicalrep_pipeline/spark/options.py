@@ -29,6 +29,7 @@ _NAMES = (
     "two_phase",
     "streaming",
     "create_slot",
+    "failover",
     "decoding_sessions",
     "values",
     "new_columns",
@@ -76,6 +77,7 @@ class SourceOptions:
     two_phase: bool
     streaming: Literal["off", "on", "parallel"] | None
     create_slot: bool
+    failover: bool
     decoding_sessions: int
     values: Literal["map", "variant"]
     new_columns: Literal["error", "null"]
@@ -110,6 +112,7 @@ class SourceOptions:
             publications=self.publications,
             mode=self.mode,
             create_slot=self.create_slot,
+            failover=self.failover,
             protocol_version=self.protocol_version,
             messages=self.messages,
             origin=self.origin,
@@ -172,6 +175,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             _choice(options, "streaming", (None, "off", "on", "parallel")),
         ),
         create_slot=_flag(options, "create_slot"),
+        failover=_flag(options, "failover"),
         decoding_sessions=_count(options, "decoding_sessions", 2, 1, 16) or 0,
         values=cast(Literal["map", "variant"], _choice(options, "values", ("map", "variant"))),
         new_columns=cast(Literal["error", "null"], _choice(options, "new_columns", ("error", "null"))),

@@ -23,8 +23,8 @@ from logicalrep_pipeline.slots import (
     check_not_passed,
     check_within_wal,
     newest_protocol,
+    sent_up_to,
     the_slot,
-    wal_head,
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
 from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
@@ -99,7 +99,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the WAL ends now: the query reads up to there."""
-        self._target = self._run(wal_head)
+        self._target = self._run(lambda connection: sent_up_to(connection, self._slot))
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """One partition, as a slot has one reader at a time."""
@@ -147,7 +147,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
         seen = self._seen = the_slot(connection, self._slot)
-        head = seen.head
+        head = seen.sent_up_to
         if self._target is not None:
             head = min(head, self._target)
         position = self._position

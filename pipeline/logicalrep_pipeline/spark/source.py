@@ -24,7 +24,7 @@ class LogicalRepDataSource(DataSource):
         )
 
     Where to read from: `dsn`, or libpq's parameters (`host`, `user`, `password` ...) and its environment; `slot`,
-    `publication` (several with commas), `create_slot` (false).
+    `publication` (several with commas), `create_slot` and `failover` (false).
     What to read: `table` for one table in its own columns, or `tables` (all) for the change feed; `messages` (false),
     `relations` (false: schema changes as rows), `origin` (any), `values` (map or variant), `new_columns` (error or
     null), `text_columns` (none: columns of the table to read as strings).

@@ -23,9 +23,9 @@ from logicalrep_pipeline.slots import (
     check_within_wal,
     newest_protocol,
     next_xid,
+    sent_up_to,
     server_major,
     the_slot,
-    wal_head,
 )
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
 from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log, log_to_standard_error
@@ -93,7 +93,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             receiver.commit(self._position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is asked once, and nobody says that it is that trigger.
-            receiver.wait_for(self._run(wal_head))
+            receiver.wait_for(self._run(self._sent_up_to))
             self._caught_up = True
         if self._position is None:
             # Restarted by a Spark that does not say where; nothing before this has been committed for certain.
@@ -117,7 +117,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember where the WAL ends now: the query reads up to there."""
-        self._target = self._run(wal_head)
+        self._target = self._run(self._sent_up_to)
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """A partition for each segment that has rows of the batch."""
@@ -208,6 +208,9 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             )  # fmt: skip
         return is_empty
 
+    def _sent_up_to(self, connection: Connection) -> Lsn:
+        return sent_up_to(connection, self._options.the_slot)
+
     def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options)
         return the_slot(connection, self._options.the_slot).confirmed
@@ -231,7 +234,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 receiver.wait(start, self._options.poll_interval)
             else:
                 # That nothing has come yet does not mean that the server has nothing.
-                receiver.wait(start, _LONGEST_WAIT, until=self._run(wal_head))
+                receiver.wait(start, _LONGEST_WAIT, until=self._run(self._sent_up_to))
             end, has_rows = receiver.end_after(start, limits)
             self._is_idle = not has_rows
         else:

@@ -1,0 +1,86 @@
+"""A server dies and a standby takes over: a failover slot goes on there, with what the new server has and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.server import LocalServer
+from logicalrep_pipeline.slots import Connection
+from tests.server.servers import Database, installation, standby_of
+from tests.spark.streams import Stream
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+
+@pytest.fixture
+def primary() -> Iterator[Database]:
+    """With a table and a publication; its failover slots wait for the standby."""
+    with LocalServer(installation(18), synchronized_standby_slots="standby") as server:
+        database = Database(server, "postgres", 18, ConnectionSettings(server.dsn).connect())
+        database.execute(
+            "CREATE TABLE t (id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)", "CREATE PUBLICATION p FOR ALL TABLES"
+        )
+        yield database
+
+
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mode: str) -> None:
+    with standby_of(primary.server, tmp_path / "backup") as standby:
+        primary.reconnect()
+        servers = f"host={primary.server.folder},{standby.folder} target_session_attrs=read-write"
+        dsn = f"{servers} user=postgres dbname=postgres"
+        stream = Stream(spark, primary, tmp_path, dsn=dsn, mode=mode, create_slot="true", failover="true")
+        stream.run()
+        query = stream.start()
+        with ConnectionSettings(standby.dsn).connect() as connection:
+            eventually(lambda: _is_kept(primary.connection, connection), query)
+        query.stop()
+        stream.run()
+        known = _rows(primary.connection)
+        assert _ids(stream) == known
+        # What the standby has not is not read, as it would not be there after a failover.
+        standby.stop()
+        _insert(primary.connection)
+        stream.run()
+        assert _ids(stream) == known
+        standby.start()
+        query = stream.start()
+        eventually(lambda: _ids(stream) == _rows(primary.connection), query)
+        known = _rows(primary.connection)
+        for _ in range(100):
+            _insert(primary.connection)
+        primary.server.stop("immediate")
+        with ConnectionSettings(standby.dsn).connect() as connection:
+            connection.execute("SELECT pg_promote()")
+            _insert(connection)
+            there = _rows(connection)
+        assert there > known
+        eventually(lambda: _ids(stream) == there, query)
+        query.stop()
+        assert stream.frame().count() == len(there)
+
+
+def _insert(connection: Connection) -> None:
+    connection.execute("INSERT INTO t DEFAULT VALUES")
+
+
+def _rows(connection: Connection) -> set[int]:
+    return {row[0] for row in connection.execute("SELECT id FROM t").fetchall()}
+
+
+def _ids(stream: Stream) -> set[int]:
+    return {int(row.after["id"]) for row in stream.frame().collect()}
+
+
+def _is_kept(primary: Connection, standby: Connection) -> bool:
+    """Whether the standby would have the slot after a failover; it has it once the slot has moved on."""
+    _insert(primary)
+    primary.execute("SELECT pg_log_standby_snapshot()")
+    query = "SELECT 1 FROM pg_replication_slots WHERE slot_name = 'spark' AND synced AND NOT temporary"
+    return standby.execute(query).fetchone() is not None
