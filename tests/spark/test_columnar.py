@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1, v2
@@ -23,6 +24,7 @@ from logicalrep_pipeline.spark import feed_schema
 from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.reading import in_columns, row_by_row
 from logicalrep_pipeline.spark.typed import relation_schema
+from logicalrep_pipeline.spark.typed_feed import COLUMNS, OPS, FeedTable
 from logicalrep_pipeline.transactions import Transaction
 
 CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v*.jsonl.gz"))
@@ -101,6 +103,27 @@ def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
         assert typed_rows(path, in_columns, 1000, table, table.names) == texts
 
 
+def typed_rows_of_the_feed(path: Path, size: int, table: Relation, texts: tuple[str, ...] = ()) -> list[str] | str:
+    """As `typed_rows`, made of the rows of the feed."""
+    reader = FeedTable(table, texts, allows_missing=False)
+    given = {"rows_per_record_batch": str(size), "tables": "" if "," in str(table) else str(table)}
+    found = []
+    with Capture.open(path) as capture:
+        messages = in_columns(
+            capture.blocks(), capture.session.decoder(), read_options(given), feed_schema(), None, None
+        )
+        try:
+            for batch in messages:
+                # In the middle of longer arrays, as batches may be.
+                longer = pa.concat_batches([batch, batch, batch]).slice(batch.num_rows, batch.num_rows)
+                is_ours = pc.and_(pc.equal(longer["table"], table.name), pc.is_in(longer["op"], pa.array(OPS)))
+                for typed in reader.batches([longer.filter(is_ours).select(COLUMNS)]):
+                    found += [str(row) for row in numbered(typed).to_pylist()]
+        except ValueError as error:
+            return type(error).__name__
+    return found
+
+
 def tables(path: Path) -> list[Relation]:
     """The tables of a capture as they are described last."""
     with Capture.open(path) as capture, Assembler() as assembler:
@@ -110,6 +133,17 @@ def tables(path: Path) -> list[Relation]:
             if isinstance(event, Transaction):
                 event.close()
         return list(assembler.relations)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
+    for table in tables(path):
+        for texts in ((), table.names):
+            expected = typed_rows(path, in_columns, 1000, table, texts)
+            found = typed_rows_of_the_feed(path, 1000, table, texts)
+            # A table of which the columns have changed may come in the same ones.
+            assert found == expected or (expected == "SchemaMismatchError" and isinstance(found, list))
 
 
 @pytest.mark.spark

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
+from logicalrep_pipeline.tables import merged
 from tests.documents import DSN, ROOT, example
 from tests.server.servers import Database
 from tests.spark.streams import Stream
@@ -92,6 +94,43 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
     rows = spark.read.parquet(str(tmp_path / str(max(versions)))).selectExpr(*columns).collect()
     truth = db18.rows("SELECT id, v, n::text, to_char(t, 'YYYY-MM-DD HH24:MI:SS.US'), b FROM plain ORDER BY id")
     assert sorted(map(tuple, rows)) == truth
+
+
+def test_several_tables_by_one_slot(spark: Any, db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "spark")
+    applying = example("docs/spark.md", "typed_table(")
+    for name, replacement in (
+        ("public.orders", "public.plain"),
+        ("public.customers", "public.toasted"),
+        ("1 minute", "1 second"),
+    ):
+        assert name in applying
+        applying = applying.replace(name, replacement)
+    stream = Stream(spark, db18, tmp_path, max_changes_per_batch="2000")
+    variables = {"spark": spark, "options": stream.options, "folder": str(tmp_path), "merged": merged}
+    columns = {
+        "plain": ["id", "v", "CAST(n AS string)", "date_format(t, 'yyyy-MM-dd HH:mm:ss.SSSSSS')", "b"],
+        "toasted": ["id", "big", "small"],
+    }
+    for table in columns:
+        empty = stream.load(table=table).drop(*(field.name for field in TYPED_COLUMNS))
+        spark.createDataFrame([], empty.schema).write.parquet(str(tmp_path / f"public.{table}" / "rows"))
+    for seed in range(2):
+        run(db18.connection, seed)
+    exec(applying, variables)
+    query = variables["query"]
+    try:
+        query.processAllAvailable()
+        assert len(query.recentProgress) >= 2
+    finally:
+        query.stop()
+    for table, selected in columns.items():
+        last = max(int(path.name) for path in (tmp_path / f"public.{table}").glob("[0-9]*"))
+        rows = spark.read.parquet(str(tmp_path / f"public.{table}" / str(last))).selectExpr(*selected).collect()
+        own = "id, v, n::text, to_char(t, 'YYYY-MM-DD HH24:MI:SS.US'), b" if table == "plain" else "id, big, small"
+        truth = db18.rows(f"SELECT {own} FROM {table} ORDER BY id")
+        assert len(truth) > 1
+        assert sorted(map(tuple, rows)) == truth
 
 
 def test_a_typed_table_of_captures(spark: Any) -> None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import datetime
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logicalrep_pipeline.preflight import PreflightError
+from logicalrep_pipeline.spark import typed_table
+from logicalrep_pipeline.spark.options import OptionError
 from tests.server.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
@@ -156,6 +160,93 @@ def test_what_is_not_read_in_binary_format_is_said(spark: Any, db18: Database, t
         stream.run()
     stream.run(binary="false")
     assert [row.price for row in stream.frame().collect()] == ["$1.50"]
+
+
+def test_typed_rows_out_of_the_feed(spark: Any, db18: Database) -> None:
+    """They are those that the option table gives."""
+    prepare(db18, "spark")
+    for seed in range(3):
+        run(db18.connection, seed)
+    options = {"dsn": db18.dsn, "slot": "spark", "publication": "p"}
+    read = spark.read.format("logicalrep").options(**options, messages="true", relations="true")
+    feed = read.load().persist()
+    for table in ("plain", "whole", "by_index", "bare", "toasted", 'Odd "Näme'):
+        frame = feed.transform(typed_table(f"public.{table}", **options, messages="true", relations="true"))
+        typed = spark.read.format("logicalrep").options(**options, table=f"public.{table}").load()
+        assert frame.schema == typed.schema
+        order = ["_commit_version", "_ordinal", "_change_type"]
+        rows = typed.orderBy(*order).collect()
+        assert frame.orderBy(*order).collect() == rows
+        assert len(rows) > 2
+    feed.unpersist()
+
+
+def test_typed_rows_out_of_the_feed_under_other_settings(spark: Any, db18: Database) -> None:
+    """With strings and timestamps as Spark may be set to give them to Python."""
+    prepare(db18, "spark")
+    db18.execute(
+        "INSERT INTO plain VALUES (1, 'text', 1.5, '2024-02-29 12:00:00.000001+01', true)",
+        "INSERT INTO plain VALUES (2)",
+    )
+    options = {"dsn": db18.dsn, "slot": "spark", "publication": "p"}
+    settings = {"spark.sql.session.timeZone": "Asia/Kolkata", "spark.sql.execution.arrow.useLargeVarTypes": "true"}
+    before = {name: spark.conf.get(name) for name in settings}
+    feed = spark.read.format("logicalrep").options(**options).load()
+    typed = feed.transform(typed_table("plain", **options)).selectExpr("id", "v", "n", "unix_micros(t)", "b")
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        found = typed.collect()
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    moment = datetime.datetime(2024, 2, 29, 11, 0, 0, 1, datetime.UTC)
+    first = (1, "text", Decimal("1.500"), round(moment.timestamp() * 1_000_000), True)
+    assert sorted(map(tuple, found)) == [first, (2, None, None, None, None)]
+
+
+def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Database) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v int, gone text)",
+        "CREATE PUBLICATION p FOR ALL TABLES",
+        "SELECT pg_create_logical_replication_slot('spark', 'pgoutput')",
+        "INSERT INTO t VALUES (1, 10, 'x')",
+        "ALTER TABLE t ADD COLUMN new text",
+    )
+    options = {"dsn": db18.dsn, "slot": "spark", "publication": "p"}
+    feed = spark.read.format("logicalrep").options(**options).load()
+
+    def rows(**more: str) -> list[tuple[Any, ...]]:
+        return [tuple(row)[:-4] for row in feed.transform(typed_table("t", **options, **more)).collect()]
+
+    with pytest.raises(Exception, match=r"public\.t has no column new at .* set new_columns = null to read NULL there"):
+        rows()
+    assert rows(new_columns="null") == [(1, 10, "x", None, "insert")]
+    db18.execute("ALTER TABLE t ALTER v TYPE timestamptz USING now()")
+    with pytest.raises(Exception, match=r"public\.t\.v: '10' \(type timestamp with time zone\).*text_columns = v"):
+        rows(new_columns="null")
+    assert rows(new_columns="null", text_columns="v") == [(1, "10", "x", None, "insert")]
+    db18.execute("ALTER TABLE t DROP gone")
+    with pytest.raises(Exception, match=r"public\.t has the column gone at .*, which the stream's schema has not"):
+        rows(new_columns="null")
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        ("t", {"values": "variant"}, "typed rows are made of the feed's maps"),
+        ("t", {"tables": "u, v"}, "leaves out public.t: name it there too"),
+        ("t", {"tabels": "t"}, "did you mean 'tables'"),
+        ("t", {"new_columns": "none"}, "option 'new_columns' is 'none'; expected one of error, null"),
+        ("none", {}, "Table public.none is not published"),
+        ("none", {"slot": "other"}, "Replication slot 'other' does not exist"),
+    ],
+)
+def test_tables_that_no_feed_has(db18: Database, table: str, options: dict[str, str], said: str) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
+    db18.execute("SELECT pg_create_logical_replication_slot('spark', 'pgoutput')")
+    with pytest.raises((OptionError, PreflightError), match=re.escape(said)):
+        typed_table(table, **({"dsn": db18.dsn, "slot": "spark", "publication": "p"} | options))
 
 
 @pytest.mark.parametrize(

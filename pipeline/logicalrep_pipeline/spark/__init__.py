@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
+from logicalrep_pipeline.spark.feed_tables import typed_table
 from logicalrep_pipeline.spark.local import acknowledge, register, session, snapshot
 from logicalrep_pipeline.spark.schemas import feed_schema
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
-__all__ = ["LogicalRepDataSource", "acknowledge", "feed_schema", "register", "session", "snapshot"]
+__all__ = ["LogicalRepDataSource", "acknowledge", "feed_schema", "register", "session", "snapshot", "typed_table"]

@@ -15,12 +15,19 @@ from logicalrep_pipeline.changes import UNCHANGED
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import preamble
 from logicalrep_pipeline.spark.runs import D, I, Run, Runs, T
-from logicalrep_pipeline.spark.typed import ColumnCheck, with_way_out
-from logicalrep_pipeline.values import Column, ColumnValueError
-from logicalrep_pipeline.wide import Rows, WideTable, WideTables
+from logicalrep_pipeline.spark.typed import ColumnCheck
+from logicalrep_pipeline.spark.typed_rows import (
+    DELETE,
+    INSERT,
+    POSTIMAGE,
+    PREIMAGE,
+    TRUNCATE,
+    refuse_kept,
+    typed_batch,
+)
+from logicalrep_pipeline.values import Column
+from logicalrep_pipeline.wide import WideTable, WideTables
 
-_CHANGE_TYPES = pa.array(["insert", "update_preimage", "update_postimage", "delete", "truncate"], pa.string())
-_INSERT, _PREIMAGE, _POSTIMAGE, _DELETE, _TRUNCATE = range(5)
 _OLD_IS_WHOLE = "O"
 
 
@@ -57,7 +64,7 @@ class ColumnarTyped:
             for table in tables:
                 yield from self._rows(table, run, position, at)
             if at < len(block):
-                yield self._batch([pa.nulls(1, field.type) for field in self._own()], [_TRUNCATE], [at], run, None)
+                yield self._batch([pa.nulls(1, field.type) for field in self._own()], [TRUNCATE], [at], run, [])
             position = at
 
     def _is_ours(self, relation: Relation) -> bool:
@@ -89,7 +96,7 @@ class ColumnarTyped:
         # Old and new rows in one: an update's old row comes before its new one.
         order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
         change_type = np.concatenate(
-            (np.where(tag[has_old] == D, _DELETE, _PREIMAGE), np.where(tag[tag != D] == I, _INSERT, _POSTIMAGE))
+            (np.where(tag[has_old] == D, DELETE, PREIMAGE), np.where(tag[tag != D] == I, INSERT, POSTIMAGE))
         )[order]
         whole = table.old_kinds.to_numpy(zero_copy_only=False) == _OLD_IS_WHOLE
         columns = []
@@ -99,7 +106,7 @@ class ColumnarTyped:
             if place < 0:
                 columns.append(pa.nulls(len(order), field.type))
                 continue
-            _refuse_kept(table.old, described[field.name], place, old)
+            refuse_kept(table.old, described[field.name], place, old)
             source = new + len(rows)
             states = table.new.states.column(place).to_numpy(zero_copy_only=False)[new]
             missing = states == UNCHANGED
@@ -109,7 +116,7 @@ class ColumnarTyped:
                 left = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
                 if left.any():
                     unchanged.append((field.name, left))
-            _refuse_kept(table.new, described[field.name], place, new[~missing])
+            refuse_kept(table.new, described[field.name], place, new[~missing])
             if not len(old) and not missing.any():
                 array = table.new.values.column(place)
                 columns.append(array if len(new) == len(array) else array.take(pa.array(new)))
@@ -119,50 +126,15 @@ class ColumnarTyped:
         yield self._batch(columns, change_type, rows[np.concatenate((old, new))[order]], run, unchanged)
 
     def _batch(
-        self, columns: list[Any], change_type: Any, rows: Any, run: Run, unchanged: list[tuple[str, Any]] | None
+        self, columns: list[Any], change_type: Any, rows: Any, run: Run, unchanged: list[tuple[str, Any]]
     ) -> Any:
         transaction = run.transaction_of[rows]
-        field = self._schema.field
-        names: list[list[str]] | None = None
-        if unchanged:
-            names = [[name for name, left in unchanged if left[row]] for row in range(len(change_type))]
-        type_ = field("_unchanged").type
-        empty = pa.Array.from_buffers(
-            type_,
-            len(change_type),
-            [None, pa.py_buffer(np.zeros(len(change_type) + 1, dtype=np.int32))],
-            children=[pa.array([], type_.value_type)],
-        )
-        arrays = [
-            *(
-                array if array.type == field(name).type else array.cast(field(name).type)
-                for name, array in zip(self._check.names, columns, strict=True)
-            ),
-            _CHANGE_TYPES.take(pa.array(change_type)),
-            pa.array(run.final_lsn[transaction]),
-            pa.array(run.commit_timestamp[transaction]).cast(field("_commit_timestamp").type),
-            pa.array(run.ordinals[rows]),
-            empty if names is None else pa.array(names, type_),
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        of_commits = run.final_lsn[transaction], run.commit_timestamp[transaction], run.ordinals[rows]
+        return typed_batch(self._schema, columns, change_type, *of_commits, unchanged)
 
     def _bind(self, relation: Relation, run: Run, row: int) -> tuple[Column, ...]:
         at = Lsn(int(run.final_lsn[run.transaction_of[row]]) % (1 << 64))
         return self._check.bind(relation, at)
-
-
-def _refuse_kept(rows: Rows, column: Column, place: int, chosen: Any) -> None:
-    """A value that was not read, or that Spark's type cannot hold, is an error; one that was not chosen is none."""
-    kept = rows.kept.get(column.name)
-    if kept:
-        for row in chosen.tolist():
-            if row in kept:
-                kind, text = chr(rows.states.column(place)[row].as_py()), kept[row]
-                # Only of what could not be read in binary format are the bytes kept.
-                unread = kind == "b" and text.startswith("\\x")
-                reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"
-                error = ColumnValueError(reason, type_name=column.type.name, text=text, kind=kind if unread else "")
-                raise with_way_out(error.at(column.table, column.name))
 
 
 __all__ = ["ColumnarTyped"]

@@ -51,6 +51,8 @@ _NAMES = (
 # As much of the feed as sockets hold for Spark while it makes rows of what came before: a larger record batch would
 # keep its writer waiting. Messages of other tables are no rows of a typed table: it takes more of them.
 _ROWS, _ROWS_OF_A_TABLE = 10_000, 30_000
+OF_THE_FEED = ("tables", "relations", "messages", "values")
+"""The options of the change feed that a typed table has not."""
 # What Spark itself puts among the options.
 _OF_SPARK = ("paths", "header", "inferschema")
 
@@ -211,7 +213,7 @@ def _refuse_visible_password(options: Mapping[str, str]) -> None:
 def _refuse_what_does_nothing(options: Mapping[str, str]) -> None:
     """What would be taken for something that is done."""
     if "table" in options:
-        for name in ("tables", "relations", "messages", "values"):
+        for name in OF_THE_FEED:
             if name in options:
                 raise OptionError(f"option {name!r} is for the change feed, and 'table' reads one table: leave one out")
     else:

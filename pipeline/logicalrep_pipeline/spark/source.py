@@ -5,7 +5,6 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions, read_options
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS, feed_schema
 
@@ -50,15 +49,9 @@ class LogicalRepDataSource(DataSource):
             return feed_schema(options.values)
         if options.path is not None:
             raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
-        from logicalrep_pipeline.spark.typed import SchemaMismatchError, table_schema
+        from logicalrep_pipeline.spark.typed import relation_on_server, relation_schema
 
-        with options.connection.connect() as connection:
-            try:
-                return table_schema(connection, options.table, options.publications, options.text_columns)
-            except SchemaMismatchError:
-                # Where more than the table is missing, this says all of it.
-                check(connection, options.needs)
-                raise
+        return relation_schema(relation_on_server(options), options.text_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads captures or the rows of a snapshot, or peeks into the slot."""

@@ -12,10 +12,12 @@ from pyspark.sql.types import DataType, StructField, StructType
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Truncate, Update
 from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
+from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_relation
 from logicalrep_pipeline.relations import Relation, SchemaChange
 from logicalrep_pipeline.slots import Connection
 from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
+from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
 from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
 from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, arrow_array
@@ -25,18 +27,34 @@ class SchemaMismatchError(ValueError):
     """A row of a table whose columns are not those that the stream began with; says which and what to do."""
 
 
-def table_schema(
-    connection: Connection, table: str, publications: tuple[str, ...], text_columns: Container[str] = ()
-) -> StructType:
-    """The Spark schema of a published table, read from the server: its columns and those of the change feed."""
+def table_relation(connection: Connection, table: str, publications: tuple[str, ...]) -> Relation:
+    """A published table as the server has it; SchemaMismatchError if it has none of that name."""
     relation = published_relation(connection, table, publications)
     if relation is None or not relation.columns:
         raise SchemaMismatchError(f"table {table} does not exist in this database, or none of its columns is published")
-    return relation_schema(relation, text_columns)
+    return relation
+
+
+def table_schema(
+    connection: Connection, table: str, publications: tuple[str, ...], text_columns: Container[str] = ()
+) -> StructType:
+    """The Spark schema of a published table, read from the server."""
+    return relation_schema(table_relation(connection, table, publications), text_columns)
+
+
+def relation_on_server(options: SourceOptions) -> Relation:
+    """The table that the options name, as `table_relation`; PreflightError where more than that is missing."""
+    assert options.table is not None
+    with options.connection.connect() as connection:
+        try:
+            return table_relation(connection, options.table, options.publications)
+        except SchemaMismatchError:
+            check(connection, options.needs)
+            raise
 
 
 def relation_schema(relation: Relation, text_columns: Container[str] = ()) -> StructType:
-    """The Spark schema of a table as a Relation message described it."""
+    """The Spark schema of a table: its columns and those of the change feed."""
     columns = Texts("utf-8", text_columns).columns(relation)
     return _with_columns_of_the_feed(
         str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]

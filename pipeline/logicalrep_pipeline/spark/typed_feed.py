@@ -1,0 +1,144 @@
+"""A table's typed rows, made of its rows in the change feed a record batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logicalrep import Lsn
+from logicalrep_pipeline.changes import NULL, TEXT
+from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.spark.feed import Texts
+from logicalrep_pipeline.spark.schemas import arrow_schema
+from logicalrep_pipeline.spark.typed import SchemaMismatchError, relation_schema
+from logicalrep_pipeline.spark.typed_rows import (
+    DELETE,
+    INSERT,
+    POSTIMAGE,
+    PREIMAGE,
+    TRUNCATE,
+    refuse_kept,
+    typed_batch,
+)
+from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows
+from logicalrep_pipeline.wide_loading import load
+
+_CHANGE_TYPES = {"insert": INSERT, "update": POSTIMAGE, "delete": DELETE, "truncate": TRUNCATE}
+OPS = tuple(_CHANGE_TYPES)
+"""The operations in the feed that are rows of a table."""
+COLUMNS = ("op", "before", "after", "unchanged", "commit_lsn", "commit_timestamp", "ordinal")
+"""What the rows are made of."""
+
+
+@dataclass(frozen=True)
+class FeedTable:
+    """Makes a table's typed rows of its rows in the change feed."""
+
+    relation: Relation
+    """The table as the stream began with it."""
+    text_columns: tuple[str, ...]
+    allows_missing: bool
+    """Whether a row may lack columns, which are NULL then."""
+
+    def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """For record batches of the feed those of the typed table.
+
+        Raises SchemaMismatchError for a row with other columns, ColumnValueError for a value that is none of its
+        column's type.
+        """
+        columns = Texts("utf-8", self.text_columns).columns(self.relation)
+        reader = Reader(columns, [True] * len(columns), for_spark=True)
+        schema = arrow_schema(relation_schema(self.relation, self.text_columns))
+        for batch in batches:
+            yield self._typed(batch, reader, schema)
+
+    def _typed(self, batch: Any, reader: Reader, schema: Any) -> Any:
+        count = batch.num_rows
+        ops = np.array([_CHANGE_TYPES[op] for op in batch["op"].to_pylist()], np.int8)
+        has_new = batch["after"].is_valid().to_numpy(zero_copy_only=False)
+        old = np.flatnonzero(batch["before"].is_valid().to_numpy(zero_copy_only=False))
+        new = np.flatnonzero(has_new | (ops == TRUNCATE))
+        old_rows, _ = self._rows(batch, "before", reader)
+        new_rows, is_given = self._rows(batch, "after", reader)
+        unsent = self._unsent(batch)
+        missing = ~(is_given | unsent) & has_new[:, None]
+        if missing.any() and not self.allows_missing:
+            row, place = (int(index[0]) for index in np.nonzero(missing))
+            raise SchemaMismatchError(
+                f"{self.relation} has no column {self.relation.names[place]} at {_at(batch, row)}, as the stream's "
+                "schema has: set new_columns = null to read NULL there"
+            )
+        # Old and new rows in one: an update's old row comes before its new one.
+        order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
+        change_types = np.concatenate((np.where(ops[old] == DELETE, DELETE, PREIMAGE), ops[new]))[order]
+        source = pa.array(np.concatenate((old, new + count))[order])
+        arrays, unchanged = [], []
+        for place, column in enumerate(reader.columns):
+            refuse_kept(old_rows, column, place, old)
+            refuse_kept(new_rows, column, place, new)
+            arrays.append(pa.concat_arrays([rows.values.column(place) for rows in (old_rows, new_rows)]).take(source))
+            left = np.concatenate((np.zeros(len(old), bool), unsent[new, place]))[order]
+            if left.any():
+                unchanged.append((column.name, left))
+        rows = np.concatenate((old, new))[order]
+        version, moment, ordinal = (
+            _numbers(batch[name])[rows] for name in ("commit_lsn", "commit_timestamp", "ordinal")
+        )
+        return typed_batch(schema, arrays, change_types, version, moment, ordinal, unchanged)
+
+    def _rows(self, batch: Any, name: str, reader: Reader) -> tuple[Rows, Any]:
+        """A column of maps as the table's columns; and for each row which of them it has."""
+        maps, width = batch[name], len(reader.columns)
+        ends = maps.offsets.to_numpy()
+        entries = slice(int(ends[0]), int(ends[-1]))
+        of_rows = np.repeat(np.arange(len(maps)), np.diff(ends))
+        cells = of_rows * width + self._places(maps.keys[entries], batch, of_rows)
+        count = len(maps) * width
+        is_given, kinds = np.zeros(count, bool), np.full(count, NULL, np.uint8)
+        starts, lengths = np.zeros(count, np.int64), np.zeros(count, np.int32)
+        # Spark may be set to give large strings.
+        items = maps.items[entries].cast(pa.string())
+        _, offsets, data = items.buffers()
+        bounds = np.frombuffer(offsets, np.int32)[items.offset : items.offset + len(items) + 1]
+        is_given[cells] = True
+        kinds[cells] = np.where(items.is_valid().to_numpy(zero_copy_only=False), TEXT, NULL)
+        starts[cells], lengths[cells] = bounds[:-1], np.diff(bounds)
+        source = np.frombuffer(data or b"", np.uint8)
+        there = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
+        found = Found(Cells(source, kinds, starts, lengths), len(maps), there, there * width, there, there * width)
+        return load(source, [(reader, found)])[0], is_given.reshape(len(maps), width)
+
+    def _unsent(self, batch: Any) -> Any:
+        """For each row which of the table's columns have a value that was not sent."""
+        lists, width = batch["unchanged"], len(self.relation.names)
+        ends = lists.offsets.to_numpy()
+        of_rows = np.repeat(np.arange(len(lists)), np.diff(ends))
+        unsent = np.zeros((len(lists), width), bool)
+        unsent[of_rows, self._places(lists.values[int(ends[0]) : int(ends[-1])], batch, of_rows)] = True
+        return unsent
+
+    def _places(self, names: Any, batch: Any, of_rows: Any) -> Any:
+        """The numbers of the columns with these names; `of_rows` has the row that each is of."""
+        places = pc.index_in(names, value_set=pa.array(self.relation.names, names.type))
+        if places.null_count:
+            place = int(np.flatnonzero(places.is_null().to_numpy(zero_copy_only=False))[0])
+            raise SchemaMismatchError(
+                f"{self.relation} has the column {names[place]} at {_at(batch, int(of_rows[place]))}, which the "
+                "stream's schema has not: restart the query with new_columns = null to read it, NULL in older rows; if "
+                "it was dropped since, read the row in the change feed"
+            )
+        return places.to_numpy()
+
+
+def _numbers(column: Any) -> Any:
+    """A column without nulls of 64 bits, as integers."""
+    return column.cast(pa.int64()).to_numpy()
+
+
+def _at(batch: Any, row: int) -> Lsn:
+    return Lsn(int(_numbers(batch["commit_lsn"])[row]) % (1 << 64))

@@ -1,0 +1,65 @@
+"""The rows of a typed table from its columns: what each row is, and the columns that stand behind the table's own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
+from logicalrep_pipeline.spark.typed import with_way_out
+from logicalrep_pipeline.values import Column, ColumnValueError
+from logicalrep_pipeline.wide import Rows
+
+_CHANGE_TYPES = pa.array(["insert", "update_preimage", "update_postimage", "delete", "truncate"], pa.string())
+INSERT, PREIMAGE, POSTIMAGE, DELETE, TRUNCATE = range(5)
+
+
+def typed_batch(
+    schema: Any,
+    columns: list[Any],
+    change_type: Any,
+    commit_version: Any,
+    commit_timestamp: Any,
+    ordinal: Any,
+    unchanged: list[tuple[str, Any]],
+) -> Any:
+    """A record batch of the table's own columns, in the schema's order, and of what each row is.
+
+    `unchanged` has the names of columns, each with which rows' values were not sent.
+    """
+    field = schema.field
+    count = len(change_type)
+    type_ = field("_unchanged").type
+    if unchanged:
+        names: Any = pa.array([[name for name, left in unchanged if left[row]] for row in range(count)], type_)
+    else:
+        ends = pa.py_buffer(np.zeros(count + 1, dtype=np.int32))
+        names = pa.Array.from_buffers(type_, count, [None, ends], children=[pa.array([], type_.value_type)])
+    arrays = [
+        *(
+            array if array.type == own.type else array.cast(own.type)
+            for own, array in zip(list(schema)[: -len(TYPED_COLUMNS)], columns, strict=True)
+        ),
+        _CHANGE_TYPES.take(pa.array(change_type)),
+        pa.array(commit_version),
+        pa.array(commit_timestamp).cast(field("_commit_timestamp").type),
+        pa.array(ordinal),
+        names,
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def refuse_kept(rows: Rows, column: Column, place: int, chosen: Any) -> None:
+    """A value that was not read, or that Spark's type cannot hold, is an error; one that was not chosen is none."""
+    kept = rows.kept.get(column.name)
+    if kept:
+        for row in chosen.tolist():
+            if row in kept:
+                kind, text = chr(rows.states.column(place)[row].as_py()), kept[row]
+                # Only of what could not be read in binary format are the bytes kept.
+                unread = kind == "b" and text.startswith("\\x")
+                reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"
+                error = ColumnValueError(reason, type_name=column.type.name, text=text, kind=kind if unread else "")
+                raise with_way_out(error.at(column.table, column.name))
