@@ -9,9 +9,12 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
+from psycopg.pq.abc import PGresult
 
-# So that values come as the types' readers expect them, and the same wherever a server stands.
+# So that values come as the types' readers expect them, and the same wherever a server stands; and so that what takes
+# its time is not ended.
 _SESSION_SETTINGS = {
+    "quote_all_identifiers": "off",
     "client_encoding": "UTF8",
     "DateStyle": "ISO",
     "IntervalStyle": "postgres",
@@ -20,7 +23,14 @@ _SESSION_SETTINGS = {
     "bytea_output": "hex",
     "statement_timeout": "0",
     "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
 }
+# Those that only some servers have.
+_NEWER_TIMEOUTS = (
+    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')"
+)
+# A host that is gone says nothing: within a minute, as long as a server itself waits, the connection is given up.
+_TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 
 
 # libpq says what is for its developers (D), and what is to be hidden (*).
@@ -58,6 +68,7 @@ class ConnectionSettings:
         self._parameters: dict[str, Any] = {"fallback_application_name": "logicalrep"}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             self._parameters["connect_timeout"] = "10"
+        self._parameters |= {name: value for name, value in _TCP.items() if name in _LIBPQ}
         self._parameters |= {name: value for name, value in merged.items() if value is not None}
 
     @property
@@ -86,11 +97,17 @@ class ConnectionSettings:
         if replication:
             parameters["replication"] = "database"
         try:
-            return psycopg.connect(
+            connection = psycopg.connect(
                 make_conninfo("", **parameters), autocommit=True, cursor_factory=psycopg.ClientCursor
             )
         except psycopg.OperationalError as error:
             raise psycopg.OperationalError(self.without_password(str(error))) from None
+        try:
+            connection.execute(_NEWER_TIMEOUTS)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     def without_password(self, text: str) -> str:
         """A text in which the password, if it has one, is replaced by stars."""
@@ -98,6 +115,12 @@ class ConnectionSettings:
             if _is_hidden(name) and value:
                 text = text.replace(str(value), "***")
         return text
+
+
+def error_of(result: PGresult) -> psycopg.Error:
+    """The error that a result is: the server's, or OperationalError where the connection broke."""
+    error = psycopg.errors.error_from_result(result, encoding="utf-8")
+    return error if error.sqlstate is not None else psycopg.OperationalError(str(error))
 
 
 def settings_from(options: Mapping[str, str]) -> ConnectionSettings:

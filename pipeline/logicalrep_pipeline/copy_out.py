@@ -10,6 +10,7 @@ from itertools import chain, islice
 import psycopg
 from psycopg import pq, sql
 
+from logicalrep_pipeline.connection import error_of
 from logicalrep_pipeline.frames import LARGE_BLOCK
 from logicalrep_pipeline.slots import Connection
 
@@ -82,7 +83,7 @@ def _result(connection: Connection) -> int:
     result = pgconn.get_result()
     assert result is not None
     if result.status == pq.ExecStatus.FATAL_ERROR:
-        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+        raise error_of(result)
     return result.status
 
 

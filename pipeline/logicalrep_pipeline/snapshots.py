@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 
 from logicalrep import Lsn, TimestampTz
 from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.slots import Connection, SlotError, find_slot, server_major, when_free
+from logicalrep_pipeline.slots import Connection, SlotError, find_slot, when_free
 
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
@@ -74,8 +74,6 @@ def slot_with_snapshot(
                 "name another one; or, if no query goes on from it, first run "
                 f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})"
             )
-        for connection in (holder, maker):
-            wait_for_ever(connection)
         taken = _now(holder)
         name, lsn = _make_slot(maker, slot, two_phase=two_phase, failover=failover)
         try:
@@ -108,15 +106,6 @@ def hold(connection: Connection, snapshot: Snapshot) -> None:
             f"the server has no snapshot {snapshot.name} any more: it lasts as long as the connections that hold it, "
             "and is to be read within them"
         ) from error
-
-
-def wait_for_ever(connection: Connection) -> None:
-    """Let the server not end a session that does nothing, as one does that holds a snapshot."""
-    connection.execute("SET idle_in_transaction_session_timeout = 0")
-    if server_major(connection) >= 14:
-        connection.execute("SET idle_session_timeout = 0")
-    if server_major(connection) >= 17:
-        connection.execute("SET transaction_timeout = 0")
 
 
 def _now(connection: Connection) -> TimestampTz:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import psycopg
 from psycopg import pq
 
 from logicalrep import Lsn
-from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.connection import ConnectionSettings, error_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, L
     with settings.connect(replication=True) as connection:
         result = connection.pgconn.exec_(f"TIMELINE_HISTORY {timeline_id}".encode())
         if result.status != pq.ExecStatus.TUPLES_OK:
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+            raise error_of(result)
         content = result.get_value(0, 1) or b""
     lines = (line.split() for line in content.decode(errors="replace").splitlines())
     return {int(fields[0]): Lsn(fields[1]) for fields in lines if fields and not fields[0].startswith("#")}

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import socket
+
 import psycopg
 import pytest
 
-from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, ConnectionSettingsError, settings_from
+from logicalrep_pipeline.connection import (
+    PARAMETERS,
+    ConnectionSettings,
+    ConnectionSettingsError,
+    error_of,
+    settings_from,
+)
 from tests.server.servers import Database
 
 pytestmark = pytest.mark.postgres
@@ -37,6 +46,39 @@ def test_the_environment_of_libpq(db18: Database, monkeypatch: pytest.MonkeyPatc
         assert connection.execute("SHOW application_name").fetchone() == ("somebody",)
         # What values are read by is not to be changed.
         assert connection.execute("SHOW DateStyle").fetchone() == ("ISO, DMY",)
+
+
+def test_what_a_role_is_set_to_changes_no_value_and_ends_nothing(db: Database) -> None:
+    role = f"set_to_{db.name}"
+    db.execute(f"CREATE ROLE {role} LOGIN")
+    timeouts = ["idle_session_timeout", "idle_in_transaction_session_timeout", "statement_timeout", "lock_timeout"]
+    timeouts += ["transaction_timeout"] if db.major >= 17 else []
+    try:
+        for name in timeouts:
+            db.execute(f"ALTER ROLE {role} SET {name} = '500ms'")
+        db.execute(f"ALTER ROLE {role} SET quote_all_identifiers = on")
+        settings = ConnectionSettings(db.dsn, user=role)
+        with settings.connect() as connection:
+            for name in timeouts:
+                assert connection.execute(f"SHOW {name}").fetchone() == ("0",)
+            assert connection.execute("SELECT 'pg_class'::regclass::text").fetchone() == ("pg_class",)
+    finally:
+        db.execute(f"DROP ROLE {role}")
+
+
+def test_a_host_that_is_gone_is_noticed() -> None:
+    shown = repr(ConnectionSettings("host=db tcp_user_timeout=5000"))
+    assert "keepalives_idle=30 keepalives_interval=10 keepalives_count=3" in shown
+    assert "tcp_user_timeout=5000" in shown
+
+
+def test_a_connection_that_breaks_is_an_operational_error(db18: Database) -> None:
+    with db18.settings.connect() as connection:
+        with socket.socket(fileno=os.dup(connection.pgconn.socket)) as shared:
+            shared.shutdown(socket.SHUT_RDWR)
+        error = error_of(connection.pgconn.exec_(b"SELECT 1"))
+    assert isinstance(error, psycopg.OperationalError)
+    assert "connection" in str(error)
 
 
 def test_an_error_has_no_password(db18: Database) -> None:

@@ -23,7 +23,9 @@ log = logging.getLogger("logicalrep")
 _TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
-_FINAL = re.compile(r"password|authentication|does not exist|pg_hba|invalid [\w ]*value")
+_FINAL = re.compile(
+    r"password|authentication|does not exist|pg_hba|invalid [\w ]*value|permission denied|not permitted"
+)
 
 
 class Driver:

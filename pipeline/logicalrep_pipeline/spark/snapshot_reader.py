@@ -21,7 +21,7 @@ from logicalrep_pipeline.published import definitions, published_relation, row_f
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import inserted
 from logicalrep_pipeline.slots import Connection, server_major
-from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables, wait_for_ever
+from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
@@ -99,7 +99,6 @@ class SnapshotReader(PromptReader, DataSourceReader):
 
     def _hold(self, connection: Connection) -> None:
         """Have the snapshot, and the table as it was then."""
-        wait_for_ever(connection)
         hold(connection, self._snapshot)
         schema, _, name = self._table.partition(".")
         hold_tables(connection, [(schema, name)], wait=False)
