@@ -18,6 +18,7 @@ from logicalrep import Lsn
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.copy_out import gathered, received, send, started
 from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.publication_watch import publications_there
 from logicalrep_pipeline.slots import Connection, when_free
 
 if TYPE_CHECKING:
@@ -49,24 +50,25 @@ def peek(
         upto_messages: stop at the end of the transaction that reaches this number of messages.
         patience: how long to wait for another process to let go of the slot, in seconds.
     """
-    blocks = _copy(connection, slot, options, upto_lsn, upto_messages, patience)
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
-    for block in blocks:
-        size = len(block)
-        while offset < size and block[offset : offset + 2] != _TRAILER:
-            _, _, lsn, length = unpack(block, offset)
-            start = offset + row_size
-            offset = start + length
-            yield lsn_of(lsn), bytes(block[start:offset])
-        offset = 0
+    with publications_there(connection):
+        for block in _copy(connection, slot, options, upto_lsn, upto_messages, patience):
+            size = len(block)
+            while offset < size and block[offset : offset + 2] != _TRAILER:
+                _, _, lsn, length = unpack(block, offset)
+                start = offset + row_size
+                offset = start + length
+                yield lsn_of(lsn), bytes(block[start:offset])
+            offset = 0
 
 
 def peek_blocks(
     connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None, patience: float = 30
 ) -> Iterator[Block]:
     """As `peek`, as arrays without a Python object for each message; needs `logicalrep[arrow]`."""
-    yield from _in_blocks(_copy(connection, slot, options, upto_lsn, None, patience))
+    with publications_there(connection):
+        yield from _in_blocks(_copy(connection, slot, options, upto_lsn, None, patience))
 
 
 def peek_blocks_from(
@@ -79,7 +81,12 @@ def peek_blocks_from(
     """
     advance = sql.SQL("SELECT pg_replication_slot_advance({}, {}::pg_lsn)").format(slot, str(start))
     send(connection, sql.SQL("; ").join((advance, _statement(slot, options, upto_lsn, None))))
-    return _in_blocks(received(connection))
+    return _sent(connection)
+
+
+def _sent(connection: Connection) -> Iterator[Block]:
+    with publications_there(connection):
+        yield from _in_blocks(received(connection))
 
 
 def _in_blocks(copied: Iterator[memoryview | bytes]) -> Iterator[Block]:

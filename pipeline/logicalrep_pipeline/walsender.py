@@ -19,10 +19,11 @@ from psycopg import pq, sql
 from logicalrep import Lsn, TimestampTz, walsender
 from logicalrep.layouts import WALSENDER
 from logicalrep.scalars import lsn_of
-from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.connection import ConnectionSettings, error_of
 from logicalrep_pipeline.copy_out import wait_readable
 from logicalrep_pipeline.frames import LARGE_BLOCK
 from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.publication_watch import publications_there
 from logicalrep_pipeline.slots import Slot, check_not_passed, check_within_wal, the_slot, when_free
 from logicalrep_pipeline.timelines import WalPosition
 
@@ -127,33 +128,35 @@ class Walsender:
 
         Nothing if none comes within `timeout` seconds. Answers keepalives, and reports in time.
 
-        Raises psycopg.OperationalError when the connection breaks, and DecodeError for bytes that are no message.
+        Raises psycopg.OperationalError when the connection breaks, PublicationError where a publication is missing,
+        and DecodeError for bytes that are no message.
         """
         self.report_in_time()
         messages: list[tuple[int, bytes]] = []
         keepalive: Lsn | None = None
         size, deadline = 0, 0.0
         pgconn, read_header = self._connection.pgconn, _HEADER.unpack_from
-        while len(messages) < most and size < LARGE_BLOCK:
-            length, data = pgconn.get_copy_data(1)
-            if length >= _HEADER.size and data[0] == _X_LOG_DATA:
-                envelope = bytes(data)
-                messages.append((read_header(envelope)[_START_LSN], envelope[_HEADER.size :]))
-                size += length
-            elif length > 0:
-                keepalive = self._keepalive(bytes(data))
-                break
-            elif length == 0:
-                pause = timeout
-                if messages:
-                    now = time.monotonic()
-                    deadline = deadline or now + _LONGEST
-                    pause = min(_PAUSE, deadline - now)
-                if pause < 0 or not wait_readable(self._connection, pause):
+        with publications_there(self._connection):
+            while len(messages) < most and size < LARGE_BLOCK:
+                length, data = pgconn.get_copy_data(1)
+                if length >= _HEADER.size and data[0] == _X_LOG_DATA:
+                    envelope = bytes(data)
+                    messages.append((read_header(envelope)[_START_LSN], envelope[_HEADER.size :]))
+                    size += length
+                elif length > 0:
+                    keepalive = self._keepalive(bytes(data))
                     break
-                pgconn.consume_input()
-            else:
-                self._ended()
+                elif length == 0:
+                    pause = timeout
+                    if messages:
+                        now = time.monotonic()
+                        deadline = deadline or now + _LONGEST
+                        pause = min(_PAUSE, deadline - now)
+                    if pause < 0 or not wait_readable(self._connection, pause):
+                        break
+                    pgconn.consume_input()
+                else:
+                    self._ended()
         # Its position is end_lsn as well: in logical replication the two are the same.
         last = max((lsn for lsn, _ in messages), default=0)
         self.received = max(self.received, lsn_of(last), keepalive or lsn_of(0))
@@ -189,7 +192,7 @@ class Walsender:
     def _start(self, command: bytes) -> None:
         result = self._connection.pgconn.exec_(command)
         if result.status != pq.ExecStatus.COPY_BOTH:
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+            raise error_of(result)
 
     def _keepalive(self, data: bytes) -> Lsn:
         message = walsender.parse(data)
@@ -201,7 +204,7 @@ class Walsender:
     def _ended(self) -> NoReturn:
         result = self._connection.pgconn.get_result()
         if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+            raise error_of(result)
         raise psycopg.OperationalError("the server ended the replication")
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.peek import peek, peek_blocks
+from logicalrep_pipeline.peek import peek, peek_blocks, peek_blocks_from
 from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import create_slot, newest_protocol, the_slot, wal_head
+from logicalrep_pipeline.publication_watch import PublicationError
+from logicalrep_pipeline.slots import advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from tests.server.servers import Database
 
 pytestmark = pytest.mark.postgres
@@ -30,6 +31,25 @@ def test_a_peek_gives_what_was_committed_and_moves_nothing(db: Database, options
     assert [row["op"] for row in rows] == ["insert"] * 1000 + ["delete"]
     assert rows[999]["after"] == {"id": "1000", "v": "value 1000"}
     assert rows[1000]["before"] == {"id": "7"}
+
+
+def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) -> None:
+    """PostgreSQL 18 would leave out what was changed after that, and only that."""
+    publication = '"odd "",name"'
+    db.execute("INSERT INTO t VALUES (1)", f"DROP PUBLICATION {publication}", "INSERT INTO t VALUES (2)")
+    db.execute(f"CREATE PUBLICATION {publication} FOR ALL TABLES", "INSERT INTO t VALUES (3)")
+    with db.settings.connect() as connection:
+        ways = peek(connection, "s", options), peek_blocks(connection, "s", options)
+        for way in ways:
+            with pytest.raises(PublicationError, match=r'publication "odd ",name".* make a new slot'):
+                list(way)
+        start, end = the_slot(connection, "s").confirmed.lsn, wal_head(connection)
+        with pytest.raises(PublicationError):
+            list(peek_blocks_from(connection, "s", options, start, end))
+        # Once it is past that, all is well.
+        advance_slot(db.connection, the_slot(connection, "s"), end)
+        db.execute("INSERT INTO t VALUES (4)")
+        assert [row["after"]["id"] for row in change_rows(peek(connection, "s", options), options.decoder())] == ["4"]
 
 
 def test_nothing_to_peek(db: Database, options: PluginOptions) -> None:

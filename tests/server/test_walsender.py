@@ -13,6 +13,7 @@ from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.publication_watch import PublicationError
 from logicalrep_pipeline.replication import Replication
 from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
@@ -49,6 +50,19 @@ def test_small_and_streamed_transactions(db: Database, options: PluginOptions) -
         tags = [data[:1] for data in receive(session, 1)]
         assert (tags[0], tags[-1]) == (b"S", b"c")
         assert tags.count(b"I") == 2999
+
+
+def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) -> None:
+    """PostgreSQL 18 would leave out what was changed after that, and go on once there is one of that name."""
+    with Walsender(db.settings, "s", options) as session:
+        db.execute("INSERT INTO t VALUES (1)")
+        receive(session, 1)
+        db.execute("DROP PUBLICATION p", "INSERT INTO t VALUES (2)", "CREATE PUBLICATION p FOR ALL TABLES")
+        db.execute("INSERT INTO t VALUES (3)")
+        with pytest.raises(PublicationError, match=r'publication "p".* make a new slot'):
+            receive(session, 1)
+    with Walsender(db.settings, "s", options) as session, pytest.raises(PublicationError):
+        receive(session, 3)
 
 
 def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginOptions) -> None:
@@ -168,6 +182,12 @@ class Copied:
 
     def get_result(self) -> None:
         return None
+
+    def add_notice_handler(self, handler: object) -> None:
+        """It has no notices."""
+
+    def remove_notice_handler(self, handler: object) -> None:
+        """It has no notices."""
 
 
 def session_of(*sent: bytes) -> Walsender:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
+from logicalrep_pipeline.publication_watch import PublicationError
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, the_slot, wal_head
 from logicalrep_pipeline.spark import feed_schema
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
@@ -79,6 +80,39 @@ def db(db18: Database) -> Database:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     db18.rows("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
     return db18
+
+
+@pytest.mark.parametrize("limit", [{}, {"max_changes_per_batch": "1"}])
+@pytest.mark.parametrize("mode", READERS)
+def test_a_publication_that_was_dropped_and_made_again(
+    db: Database, tmp_path: Path, mode: str, limit: dict[str, str]
+) -> None:
+    """What was changed in between is not to be left out in silence."""
+    query = Query(db, tmp_path, mode=mode, **limit)
+    db.execute("INSERT INTO t VALUES (1)")
+    assert new_values(query.plan()) == ["1"]
+    query.commit()
+    db.execute("DROP PUBLICATION p", "INSERT INTO t VALUES (2)", "CREATE PUBLICATION p FOR ALL TABLES")
+    for number in (3, 4):
+        db.execute(f"INSERT INTO t VALUES ({number})")
+        with pytest.raises(PublicationError):
+            query.plan()
+        query.restart()
+    query.restart(again=False)
+
+
+def test_what_is_planned_can_be_read_when_the_receiver_has_ended(db: Database, tmp_path: Path) -> None:
+    query = Query(db, tmp_path)
+    db.execute("INSERT INTO t VALUES (1)")
+    while query.end["lsn"] == query.start["lsn"]:
+        query.end = query.reader.latestOffset(query.start, None)
+    parts = query.reader.partitions(query.start, query.end)
+    db.execute("DROP PUBLICATION p", "INSERT INTO t VALUES (2)")
+    eventually(lambda: query.reader._receiver._error is not None)
+    rows = [row for part in parts for batch in query.reader.read(part) for row in batch.to_pylist()]
+    assert new_values(rows) == ["1"]
+    query.restart(again=False)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.fixture

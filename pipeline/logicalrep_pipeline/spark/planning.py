@@ -10,6 +10,7 @@ from psycopg import sql
 from logicalrep import Lsn
 from logicalrep_pipeline.peek import peek_call
 from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.publication_watch import publications_there
 from logicalrep_pipeline.slots import Connection, when_free
 from logicalrep_pipeline.spark.admission import Limits
 
@@ -75,12 +76,8 @@ class Planner:
             wanted *= 2
 
     def _rows(self, connection: Connection, query: sql.Composed) -> list[Any]:
-        return when_free(
-            lambda: connection.execute(query).fetchall(),
-            connection,
-            self._slot,
-            patience=30,
-        )
+        with publications_there(connection):
+            return when_free(lambda: connection.execute(query).fetchall(), connection, self._slot, patience=30)
 
     def _last_within(self, rows: list[tuple[int, int, int, bytes]], start: Lsn, limits: Limits) -> Lsn | None:
         """The last end that the limits allow, at least the first one after `start`."""

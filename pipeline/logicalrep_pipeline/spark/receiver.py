@@ -176,6 +176,8 @@ class Receiver:
         with self._changed:
             self._changed.notify_all()
         self._thread.join(30)
+        # Not where the thread ends: after an error, what was planned before it can still be read.
+        self._spool.close()
 
     _rows_dropped = _bytes_dropped = 0
 
@@ -212,7 +214,6 @@ class Receiver:
             self._replication.close()
             with self._changed:
                 self._assembler.close()
-                self._spool.close()
                 self._changed.notify_all()
 
     def _note(self, decision: Decision) -> None:
