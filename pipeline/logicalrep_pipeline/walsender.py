@@ -7,6 +7,7 @@ the generated layout.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from struct import Struct
@@ -24,7 +25,7 @@ from logicalrep_pipeline.copy_out import wait_readable
 from logicalrep_pipeline.frames import LARGE_BLOCK
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.publication_watch import publications_there
-from logicalrep_pipeline.slots import Slot, check_not_passed, check_within_wal, the_slot, when_free
+from logicalrep_pipeline.slots import Connection, Slot, check_not_passed, check_within_wal, the_slot, when_free
 from logicalrep_pipeline.timelines import WalPosition
 
 _UNIX_EPOCH_MICROSECONDS = 946_684_800_000_000
@@ -81,7 +82,8 @@ class Walsender:
                 not say so; here that is a LostPositionError.
             reached: how far the reader came before, which may be further. Where the server's WAL did not come by there,
                 that is a LostPositionError too.
-            status_interval: how often to report to the server at least, in seconds.
+            status_interval: how often to report to the server at least, in seconds; more often where it waits for less
+                than three times as long.
             patience: how long to wait for another process to let go of the slot, in seconds.
         """
         self.slot: Slot
@@ -91,13 +93,13 @@ class Walsender:
         self.received = Lsn(0)
         """The last position that the server was seen to have reached."""
         self._flushed = Lsn(0)
-        self._status_interval = status_interval
-        self._next_status = time.monotonic() + status_interval
         self._connection = settings.connect(replication=True)
         try:
             command = _start_replication(slot, position or Lsn(0), options).as_bytes(self._connection)
             # Asked over this connection: another one may be to another server.
             self.slot = the_slot(self._connection, slot)
+            self._status_interval = min(status_interval, _patience_of_server(self._connection) / 3)
+            self._next_status = time.monotonic() + self._status_interval
             if reached is not None:
                 check_within_wal(settings, self.slot, reached)
             with settings.connect() as observer:
@@ -206,6 +208,14 @@ class Walsender:
         if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
             raise error_of(result)
         raise psycopg.OperationalError("the server ended the replication")
+
+
+def _patience_of_server(connection: Connection) -> float:
+    """How long the server waits for a sign of life, in seconds."""
+    query = "SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'"
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return row[0] / 1000 or math.inf
 
 
 def _start_replication(slot: str, position: Lsn, options: PluginOptions) -> sql.Composed:

@@ -65,6 +65,16 @@ def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) ->
         receive(session, 3)
 
 
+def test_a_server_that_is_soon_out_of_patience(db: Database, options: PluginOptions) -> None:
+    settings = ConnectionSettings(db.dsn, options="-c wal_sender_timeout=1s")
+    with Walsender(settings, "s", options) as session:
+        for _ in range(25):
+            time.sleep(0.1)
+            session.report_in_time()
+        db.execute("INSERT INTO t VALUES (1)")
+        assert receive(session, 1)
+
+
 def test_what_is_acknowledged_does_not_come_again(db: Database, options: PluginOptions) -> None:
     with Walsender(db.settings, "s", options) as session:
         db.execute("INSERT INTO t VALUES (1)")
