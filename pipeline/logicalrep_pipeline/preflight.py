@@ -10,6 +10,11 @@ from typing import Literal
 from logicalrep_pipeline.slots import Connection, SlotError, find_slot, newest_protocol, server_major
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
+_OF_PUBLISHED = (
+    "FROM pg_publication_tables AS published "
+    "JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname "
+    "JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename"
+)
 _MAKE_ANOTHER = (
     "name another slot, and give a stream the option create_slot = true, or run "
     "SELECT pg_create_logical_replication_slot('...', 'pgoutput')."
@@ -223,10 +228,8 @@ def _check_publications(connection: Connection, needs: Needs, findings: Findings
 def _check_rights(connection: Connection, needs: Needs, findings: Findings) -> None:
     rows = connection.execute(
         "SELECT DISTINCT format('%%I.%%I', schemaname, tablename), quote_ident(current_user) "
-        "FROM pg_publication_tables AS published "
-        "JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname "
-        "JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename "
-        "WHERE published.pubname = ANY(%s) AND (%s OR format('%%s.%%s', schemaname, tablename) = ANY(%s)) "
+        f"{_OF_PUBLISHED} WHERE published.pubname = ANY(%s) "
+        "AND (%s OR format('%%s.%%s', schemaname, tablename) = ANY(%s)) "
         "AND NOT has_table_privilege(class.oid, 'SELECT') ORDER BY 1",
         (list(needs.publications), not needs.tables, list(needs.tables)),
     ).fetchall()
@@ -238,10 +241,8 @@ def _check_rights(connection: Connection, needs: Needs, findings: Findings) -> N
 def _check_identities(connection: Connection, needs: Needs, findings: Findings) -> None:
     """Without a replica identity the server refuses the updates and deletes of a published table."""
     rows = connection.execute(
-        "SELECT DISTINCT format('%%I.%%I', namespace.nspname, class.relname) FROM pg_publication_tables AS published "
+        f"SELECT DISTINCT format('%%I.%%I', namespace.nspname, class.relname) {_OF_PUBLISHED} "
         "JOIN pg_publication AS publication ON publication.pubname = published.pubname "
-        "JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname "
-        "JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename "
         "WHERE published.pubname = ANY(%s) AND (publication.pubupdate OR publication.pubdelete) "
         "AND (class.relreplident = 'n' OR class.relreplident = 'd' AND NOT EXISTS "
         "(SELECT 1 FROM pg_index WHERE indrelid = class.oid AND indisprimary)) ORDER BY 1 LIMIT 4",
