@@ -233,7 +233,7 @@ class Slot:
 @contextmanager
 def _a_slot() -> Iterator[Slot]:
     server = LocalServer(find_installation(18), logical_decoding_work_mem="64MB", fsync="off")
-    with server, ConnectionSettings(server.dsn).connect() as connection:
+    with server, ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection:
         yield Slot(server, connection)
 
 

@@ -50,7 +50,7 @@ class Writer:
 
     def _run(self) -> None:
         began = time.monotonic()
-        with ConnectionSettings(self._dsn).connect() as connection:
+        with ConnectionSettings(self._dsn, options="-c search_path=public").connect() as connection:
             number = 0
             while not self._stop.wait(max(self.rows / self._rate - (time.monotonic() - began), 0)):
                 number += 1
@@ -76,7 +76,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="logicalrep-memory-") as folder,
         LocalServer(find_installation(18), fsync="off") as server,
-        ConnectionSettings(server.dsn).connect() as connection,
+        ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
     ):
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, v text, at timestamptz)")
         connection.execute("CREATE PUBLICATION p FOR ALL TABLES")

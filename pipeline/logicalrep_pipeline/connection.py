@@ -25,6 +25,9 @@ _SESSION_SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+# Functions that somebody has made in a schema of the path are not to be taken for the server's. Who asks for a path by
+# libpq's options has it.
+_NO_PATH = "-c search_path="
 # Those that only some servers have.
 _NEWER_TIMEOUTS = (
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')"
@@ -93,7 +96,7 @@ class ConnectionSettings:
         parameters = dict(self._parameters)
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
         given = parameters.get("options", os.environ.get("PGOPTIONS", ""))
-        parameters["options"] = f"{given} {settings}".strip()
+        parameters["options"] = f"{_NO_PATH} {given} {settings}"
         if replication:
             parameters["replication"] = "database"
         try:

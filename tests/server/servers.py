@@ -39,6 +39,10 @@ class Database:
     def settings(self) -> ConnectionSettings:
         return ConnectionSettings(self.dsn)
 
+    def writer(self) -> Connection:
+        """A connection of somebody who writes: tables without a schema are in public."""
+        return writer(self.dsn)
+
     def execute(self, *statements: str) -> None:
         for statement in statements:
             self.connection.execute(statement)
@@ -52,7 +56,11 @@ class Database:
     def reconnect(self) -> None:
         with contextlib.suppress(Exception):
             self.connection.close()
-        self.connection = self.settings.connect()
+        self.connection = self.writer()
+
+
+def writer(dsn: str) -> Connection:
+    return ConnectionSettings(dsn, options="-c search_path=public").connect()
 
 
 def installation(major: int) -> Installation:
@@ -140,7 +148,7 @@ def database(major: int) -> Iterator[Database]:
     name = f"test_{next(_NUMBERS)}"
     with ConnectionSettings(server.dsn).connect() as admin:
         admin.execute(f"CREATE DATABASE {name}")
-    made = Database(server, name, major, ConnectionSettings(server.dsn_as("postgres", name)).connect())
+    made = Database(server, name, major, writer(server.dsn_as("postgres", name)))
     try:
         yield made
     finally:

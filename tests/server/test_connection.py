@@ -15,6 +15,7 @@ from logicalrep_pipeline.connection import (
     error_of,
     settings_from,
 )
+from logicalrep_pipeline.preflight import Needs, check
 from tests.server.servers import Database
 
 pytestmark = pytest.mark.postgres
@@ -64,6 +65,20 @@ def test_what_a_role_is_set_to_changes_no_value_and_ends_nothing(db: Database) -
             assert connection.execute("SELECT 'pg_class'::regclass::text").fetchone() == ("pg_class",)
     finally:
         db.execute(f"DROP ROLE {role}")
+
+
+def test_functions_of_others_are_not_called(db: Database) -> None:
+    """One in public that fits better than the server's own would be, with the rights of who reads."""
+    db.execute(
+        "CREATE FUNCTION public.format(text, name, name) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$",
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE t",
+    )
+    needs = Needs(slot="s", publications=("p",), create_slot=True, tables=("public.t",))
+    with db.settings.connect() as connection:
+        assert check(connection, needs) == []
+    with db.writer() as connection, pytest.raises(psycopg.Error, match="called"):
+        check(connection, needs)
 
 
 def test_a_host_that_is_gone_is_noticed() -> None:

@@ -14,7 +14,7 @@ from logicalrep_pipeline.preflight import Needs, PreflightError, check
 from logicalrep_pipeline.server import LocalServer, find_installation
 from logicalrep_pipeline.slots import create_slot, the_slot
 from logicalrep_pipeline.walsender import Walsender
-from tests.server.servers import Database, database
+from tests.server.servers import Database, database, writer
 
 pytestmark = pytest.mark.postgres
 
@@ -188,7 +188,7 @@ def test_a_role_that_may_not_replicate(db18: Database) -> None:
 def test_a_server_that_is_not_set_up_for_it() -> None:
     with (
         LocalServer(find_installation(18), wal_level="replica") as server,
-        ConnectionSettings(server.dsn).connect() as connection,
+        writer(server.dsn) as connection,
         pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"),
     ):
         check(connection, Needs(slot="s", publications=("p",)))
@@ -197,7 +197,7 @@ def test_a_server_that_is_not_set_up_for_it() -> None:
 def test_a_server_without_walsenders() -> None:
     with (
         LocalServer(find_installation(18), max_wal_senders="0") as server,
-        ConnectionSettings(server.dsn).connect() as connection,
+        writer(server.dsn) as connection,
     ):
         connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
         connection.execute("CREATE PUBLICATION p FOR TABLE t")

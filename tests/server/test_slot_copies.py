@@ -90,7 +90,7 @@ def _options(db: Database) -> PluginOptions:
 
 def _write(db: Database) -> None:
     """Transactions beside one that stays open, with messages, savepoints and changes of the table."""
-    with db.settings.connect() as other:
+    with db.writer() as other:
         for base in range(0, 1000, 100):
             with other.transaction():
                 for i in range(base, base + 20):

@@ -35,7 +35,7 @@ def test_with_what_follows_it_is_the_table(table: Database) -> None:
 
     def write(seed: int) -> None:
         chance = random.Random(seed)
-        with table.settings.connect() as connection:
+        with table.writer() as connection:
             while not stop.is_set():
                 with connection.transaction():
                     for _ in range(chance.randint(1, 5)):
@@ -53,7 +53,7 @@ def test_with_what_follows_it_is_the_table(table: Database) -> None:
         time.sleep(0.3)
         with slot_with_snapshot(table.settings, "s", TABLES) as snapshot:
             time.sleep(0.3)
-            with table.settings.connect() as connection:
+            with table.writer() as connection:
                 hold(connection, snapshot)
                 rows = dict(connection.execute("SELECT id::text, v::text FROM t").fetchall())
                 time.sleep(0.2)
@@ -86,7 +86,7 @@ def test_tables_can_be_written_but_not_truncated_meanwhile(table: Database) -> N
         for statement in ("TRUNCATE t", "ALTER TABLE t ADD w int", "VACUUM FULL t", "DROP TABLE t"):
             with pytest.raises(psycopg.errors.LockNotAvailable):
                 table.execute(statement)
-        with table.settings.connect() as connection:
+        with table.writer() as connection:
             hold(connection, snapshot)
             assert connection.execute("SELECT id FROM t").fetchall() == [(1,)]
     table.execute("TRUNCATE t")
@@ -157,10 +157,13 @@ def test_a_table_that_is_changed_before_it_is_locked(
 @pytest.mark.parametrize(
     ("statements", "error"),
     [
-        (["ALTER TABLE t ADD w int DEFAULT 5"], r"^t was altered when the snapshot was made"),
-        (["ALTER TABLE t RENAME v TO w"], r"^t was altered when the snapshot was made"),
-        (["ALTER TABLE t DROP v"], r"^t was altered when the snapshot was made"),
-        (["DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, v int)"], r"^t was altered when the snapshot was made"),
+        (["ALTER TABLE t ADD w int DEFAULT 5"], r"^public\.t was altered when the snapshot was made"),
+        (["ALTER TABLE t RENAME v TO w"], r"^public\.t was altered when the snapshot was made"),
+        (["ALTER TABLE t DROP v"], r"^public\.t was altered when the snapshot was made"),
+        (
+            ["DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, v int)"],
+            r"^public\.t was altered when the snapshot was made",
+        ),
         (["DROP TABLE t"], r"^a table of public\.t was dropped or renamed"),
     ],
 )
@@ -193,7 +196,7 @@ def test_a_snapshot_that_is_gone(table: Database) -> None:
         pass
     for gone in (snapshot, replace(snapshot, name="nonsense")):
         with (
-            table.settings.connect() as connection,
+            table.writer() as connection,
             pytest.raises(SnapshotError, match=f"^the server has no snapshot {gone.name} any more"),
         ):
             hold(connection, gone)

@@ -19,7 +19,7 @@ from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.slots import LostPositionError, Slot, check_within_wal, create_slot, the_slot
 from logicalrep_pipeline.timelines import Timeline, WalPosition, switch_points
 from logicalrep_pipeline.transactions import Transaction
-from tests.server.servers import back_up, installation, take_over
+from tests.server.servers import back_up, installation, take_over, writer
 
 pytestmark = pytest.mark.postgres
 
@@ -30,7 +30,7 @@ _OPTIONS = PluginOptions(publication_names=("p",), proto_version=3)
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """With a table, a publication and a slot."""
     with LocalServer(installation(request.param)) as server:
-        with ConnectionSettings(server.dsn).connect() as connection:
+        with writer(server.dsn) as connection:
             connection.execute("CREATE ROLE reader LOGIN REPLICATION")
             connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
             connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
@@ -89,7 +89,7 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
     found: list[int] = []
 
     def insert(*transactions: int) -> None:
-        with settings.connect() as connection:
+        with writer(server.dsn) as connection:
             for number in transactions:
                 connection.execute("INSERT INTO t VALUES (%s)", (number,))
 

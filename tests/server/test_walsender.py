@@ -19,7 +19,7 @@ from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from logicalrep_pipeline.transactions import Transaction
 from logicalrep_pipeline.walsender import Received, Walsender
-from tests.server.servers import Database, back_up, installation, restore
+from tests.server.servers import Database, back_up, installation, restore, writer
 
 pytestmark = pytest.mark.postgres
 
@@ -139,12 +139,12 @@ def test_a_server_that_is_behind_the_reader_is_an_error(tmp_path: Path) -> None:
     """As one that took over from another, and has not all that was read from that."""
     with LocalServer(installation(18)) as server, Assembler() as assembler:
         settings = ConnectionSettings(server.dsn)
-        with settings.connect() as connection:
+        with writer(server.dsn) as connection:
             connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
             connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
             create_slot(connection, "s")
         back_up(server, tmp_path / "behind")
-        with settings.connect() as connection:
+        with writer(server.dsn) as connection:
             connection.execute("INSERT INTO t SELECT generate_series(1, 1000)")
         options = PluginOptions(publication_names=("p",), proto_version=4)
         replication = Replication(settings, "s", options, Intake(assembler))

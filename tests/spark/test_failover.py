@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.slots import Connection
-from tests.server.servers import Database, installation, standby_of
+from tests.server.servers import Database, installation, standby_of, writer
 from tests.spark.streams import Stream
 from tests.waiting import eventually
 
@@ -22,7 +21,7 @@ pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 def primary() -> Iterator[Database]:
     """With a table and a publication; its failover slots wait for the standby."""
     with LocalServer(installation(18), synchronized_standby_slots="standby") as server:
-        database = Database(server, "postgres", 18, ConnectionSettings(server.dsn).connect())
+        database = Database(server, "postgres", 18, writer(server.dsn))
         database.execute(
             "CREATE TABLE t (id int PRIMARY KEY GENERATED ALWAYS AS IDENTITY)", "CREATE PUBLICATION p FOR ALL TABLES"
         )
@@ -38,7 +37,7 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         stream = Stream(spark, primary, tmp_path, dsn=dsn, mode=mode, create_slot="true", failover="true")
         stream.run()
         query = stream.start()
-        with ConnectionSettings(standby.dsn).connect() as connection:
+        with writer(standby.dsn) as connection:
             eventually(lambda: _is_kept(primary.connection, connection), query)
         query.stop()
         stream.run()
@@ -56,7 +55,7 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         for _ in range(100):
             _insert(primary.connection)
         primary.server.stop("immediate")
-        with ConnectionSettings(standby.dsn).connect() as connection:
+        with writer(standby.dsn) as connection:
             connection.execute("SELECT pg_promote()")
             _insert(connection)
             there = _rows(connection)

@@ -44,7 +44,7 @@ class Writer:
 
     def _run(self) -> None:
         while not self._stop.wait(0.2):
-            with contextlib.suppress(psycopg.Error), self._db.settings.connect() as connection:
+            with contextlib.suppress(psycopg.Error), self._db.writer() as connection:
                 while not self._stop.is_set():
                     self.seeds += 1
                     run(connection, self.seeds, 6)

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import LocalServer
 from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from tests.server.servers import Database, back_up, installation, restore, take_over
+from tests.server.servers import Database, back_up, installation, restore, take_over, writer
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 from tests.waiting import eventually
@@ -159,7 +158,7 @@ def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Pa
 
 
 def _prepared(server: LocalServer) -> Database:
-    database = Database(server, "postgres", 18, ConnectionSettings(server.dsn).connect())
+    database = Database(server, "postgres", 18, writer(server.dsn))
     prepare(database, "spark")
     return database
 

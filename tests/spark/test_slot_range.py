@@ -26,7 +26,7 @@ def _little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_rows_are_those_of_one_session(db: Database) -> None:
     prepare(db, "s")
-    with db.settings.connect() as other:
+    with db.writer() as other:
         for seed in range(1, 5):
             with other.transaction():
                 other.execute("INSERT INTO toasted VALUES (%s, repeat('long', 1000))", (-seed,))

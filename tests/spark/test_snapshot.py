@@ -168,7 +168,7 @@ def test_who_waits_to_alter_a_table_does_not_keep_its_reader_waiting(
 ) -> None:
     monkeypatch.setattr(snapshot_reader, "_PATIENCE", "100ms")
     db18.execute("CREATE TABLE t (id int)", "CREATE TABLE u (id int)", "CREATE PUBLICATION p FOR ALL TABLES")
-    with db18.settings.connect() as other:
+    with db18.writer() as other:
         altering = threading.Thread(target=other.execute, args=(f"ALTER TABLE {table} ADD w int",))
         with snapshot(dsn=db18.dsn, slot="spark", publication="p") as name:
             read = reader(db18, name)

@@ -329,7 +329,7 @@ def test_transactions_of_all_kinds_at_the_same_time(
     create_slot(db18.connection, "spark", two_phase="two_phase" in options)
     stream = Stream(spark, db18, tmp_path, mode="walsender", rows_per_record_batch="300", **options)
     large = "INSERT INTO plain SELECT i, repeat('x', 100) FROM generate_series(%s::int, %s) AS i"
-    with db18.settings.connect() as first, db18.settings.connect() as second:
+    with db18.writer() as first, db18.writer() as second:
         first.execute("BEGIN")
         second.execute("BEGIN")
         for part in range(6):
@@ -368,7 +368,7 @@ def test_stream_aborts_without_streaming(
     prepare(db18, "spark", "twin")
     db18.execute(f"ALTER DATABASE {db18.name} SET logical_decoding_work_mem = '64kB'")
     db18.reconnect()
-    with db18.settings.connect() as other:
+    with db18.writer() as other:
         for number in range(4):
             db18.execute(
                 "BEGIN",

@@ -57,7 +57,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder,
         LocalServer(find_installation(18)) as server,
-        ConnectionSettings(server.dsn).connect() as connection,
+        ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
         _quiet(Path(folder) / "spark.log"),
     ):
         _execute(connection, _SHOP)
