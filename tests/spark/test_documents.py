@@ -75,7 +75,7 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
         # After that nothing of the snapshot is left.
         db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")
         run(db18.connection, 3)
-    applying = example("docs/spark.md", "foreachBatch")
+    applying = example("docs/spark.md", "def apply(")
     for name, replacement in (("/tmp/orders", str(tmp_path)), ("1 minute", "1 second")):
         assert name in applying
         applying = applying.replace(name, replacement)
