@@ -81,6 +81,11 @@ class Slot:
         return WalPosition(self.sent_up_to, self.timeline)
 
     @property
+    def waits_for_standbys(self) -> bool:
+        """Whether the standbys have yet to get something; a walsender that connects sends nothing before they have."""
+        return self.sent_up_to < self.head
+
+    @property
     def retained_bytes(self) -> int:
         """How many bytes of WAL it keeps the server from removing."""
         return 0 if self.restart_lsn is None else max(self.head - self.restart_lsn, 0)

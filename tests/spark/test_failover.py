@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logicalrep_pipeline.server import LocalServer
-from logicalrep_pipeline.slots import Connection
+from logicalrep_pipeline.slots import Connection, the_slot
 from tests.server.servers import Database, installation, standby_of, writer
 from tests.spark.streams import Stream
 from tests.waiting import eventually
@@ -39,14 +39,16 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         query = stream.start()
         with writer(standby.dsn) as connection:
             eventually(lambda: _is_kept(primary.connection, connection), query)
-        query.stop()
-        stream.run()
         known = _rows(primary.connection)
-        assert _ids(stream) == known
-        # What the standby has not is not read, as it would not be there after a failover.
+        eventually(lambda: _ids(stream) == known, query)
+        query.stop()
+        # What the standby has not is not read, as it would not be there after a failover; nor does a walsender that
+        # connects send what the standby has beyond the query's position.
+        primary.execute("SELECT pg_log_standby_snapshot()")
+        eventually(lambda: not the_slot(primary.connection, "spark").waits_for_standbys)
         standby.stop()
         _insert(primary.connection)
-        stream.run()
+        stream.run(retry_timeout="5")
         assert _ids(stream) == known
         standby.start()
         query = stream.start()

@@ -131,22 +131,18 @@ class Receiver:
             seconds = moment / 1e6 if moment else None
             return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
 
-    def wait(self, after: Lsn, seconds: float, until: Lsn | None = None) -> None:
-        """Wait until something has committed after a position, or all `until` another is received, or for some time."""
+    def wait(self, after: Lsn, seconds: float, until: Lsn | None = None) -> bool:
+        """Whether something that committed after a position has come, or all `until` another; waits for some time."""
         deadline = time.monotonic() + seconds
         with self._changed:
-            while not (self._ends and self._ends[-1] > after) and time.monotonic() < deadline:
+            while not (self._ends and self._ends[-1] > after):
                 if until is not None and self._position >= until:
-                    break
+                    return True
+                if time.monotonic() >= deadline:
+                    return False
                 self._check()
                 self._changed.wait(max(deadline - time.monotonic(), 0.001))
-
-    def wait_for(self, lsn: Lsn) -> None:
-        """Wait until all that committed before a position is received."""
-        with self._changed:
-            while self._position < lsn:
-                self._check()
-                self._changed.wait(0.05)
+            return True
 
     def commit(self, lsn: Lsn) -> None:
         """Spark has committed all that lies before: the segments can go, and the server is told."""

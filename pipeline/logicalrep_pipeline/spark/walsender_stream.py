@@ -93,7 +93,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             receiver.commit(self._position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is asked once, and nobody says that it is that trigger.
-            receiver.wait_for(self._run(self._sent_up_to))
+            reached = self._run(self._sent_up_to)
+            self._comes(receiver, reached, reached)
             self._caught_up = True
         if self._position is None:
             # Restarted by a Spark that does not say where; nothing before this has been committed for certain.
@@ -242,19 +243,32 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 # The last batch: the process may be gone in a moment.
                 receiver.wait_until_told(start)
                 return start
-            seen, deadline = Lsn(0), 0.0
-            while True:
-                end, has_rows = receiver.end_after(start, limits)
-                if has_rows:
-                    return end
-                if end >= self._target:
-                    return self._target
-                if receiver.received > seen or not deadline:
-                    # A large transaction may take long; only a server that sends nothing at all is waited for in vain.
-                    seen, deadline = receiver.received, time.monotonic() + self._options.retry_timeout
-                if time.monotonic() > deadline:
-                    raise TimeoutError(f"the server has not sent what it has up to {self._target}")
-                receiver.wait(start, 0.1)
+            if not self._comes(receiver, start, self._target):
+                return start
+            end, has_rows = receiver.end_after(start, limits)
+            return end if has_rows else self._target
         if has_rows or end - start >= self._options.idle_advance_bytes:
             return end
         return start
+
+    def _comes(self, receiver: Receiver, after: Lsn, until: Lsn) -> bool:
+        """Whether something that committed after a position has come, or all there is up to another, when it has.
+
+        Not where the server waits for its standbys, which may be away for long. TimeoutError where nothing at all is
+        sent for `retry_timeout`: a large transaction may take longer.
+        """
+        seen, deadline = Lsn(0), 0.0
+        while not receiver.wait(after, 0.1, until):
+            if receiver.received > seen or not deadline:
+                seen, deadline = receiver.received, time.monotonic() + self._options.retry_timeout
+            if time.monotonic() > deadline:
+                slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
+                if not slot.waits_for_standbys:
+                    raise TimeoutError(f"the server has not sent what it has up to {until}")
+                log.warning(
+                    "slot %s: the server sends nothing before the standbys in synchronized_standby_slots have it: they "
+                    "are at %s of %s",
+                    slot.name, slot.sent_up_to, slot.head,
+                )  # fmt: skip
+                return False
+        return True
