@@ -39,8 +39,8 @@ check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/mypy
 
 test: $(SPARK_READY) ## Run all tests
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not postgres and not spark"
-	$(BIN)/pytest -q -m "postgres or spark"
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not spark"
+	$(BIN)/pytest -q -m spark
 
 test-quick: $(SPARK_READY) ## Run the tests that need no large captures, no server and no Spark
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not corpus and not postgres and not spark"
