@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from logicalrep_pipeline.publication_watch import PublicationError
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, the_slot, wal_head
-from logicalrep_pipeline.spark import feed_schema
+from logicalrep_pipeline.spark import feed_schema, walsender_stream
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from logicalrep_pipeline.spark.offsets import position_of
 from logicalrep_pipeline.spark.options import read_options
@@ -60,13 +61,14 @@ class Query:
         self.start = self.end
         self.reader.commit(self.end)
 
-    def restart(self, *, again: bool = True) -> None:
-        """End the reader as a kill does, and start `again`."""
+    def restart(self, *, again: bool = True, **options: Any) -> None:
+        """End the reader as a kill does, and start `again`, with options that are other ones."""
         receiver = getattr(self.reader, "_receiver", None)
         if receiver is not None:
             # A kill tells the server nothing.
             receiver._replication.acknowledge = lambda lsn: None
         self.reader.stop()
+        self._options = replace(self._options, **options)
         if again:
             self.reader = self._new()
 
@@ -188,6 +190,59 @@ def test_what_comes_again_does_not_fill_the_spool(db: Database, tmp_path: Path) 
     query.restart()
     db.execute("INSERT INTO t VALUES (0)")
     assert new_values(query.plan()) == ["0"]
+    query.restart(again=False)
+
+
+def test_a_backlog_is_not_read_in_crumbs(db: Database, tmp_path: Path) -> None:
+    """A batch for each hundred rows that come would cost more than the rows."""
+    query = Query(db, tmp_path, rows_per_record_batch="100")
+    for number in range(0, 20_000, 1000):
+        db.execute(f"INSERT INTO t SELECT i FROM generate_series({number}, {number + 999}) AS i")
+    query.reader.prepareForTriggerAvailableNow()
+    assert len(query.plan()) == 20_000
+    query.restart(again=False)
+
+
+def test_a_query_that_is_far_behind_does_not_read_in_crumbs(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walsender_stream, "_PLENTY", 100_000)
+    query = Query(db, tmp_path, rows_per_record_batch="100")
+    for number in range(0, 20_000, 100):
+        db.execute(f"INSERT INTO t SELECT i FROM generate_series({number}, {number + 99}) AS i")
+    assert len(query.plan()) >= 3000
+    query.restart(again=False)
+
+
+@pytest.mark.parametrize("has_admission_control", [True, False])
+def test_a_backlog_that_is_larger_than_the_spool(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_admission_control: bool
+) -> None:
+    """Batches end where the spool is full, also the only one that Spark 4.0 and 4.1 make of what is available."""
+    for number in range(0, 20_000, 1000):
+        db.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({number}, {number + 999}) AS i")
+    small = {"segment_bytes": "64k", "spool_bytes": "256k", "rows_per_record_batch": "1000", "retry_timeout": "2"}
+    query = Query(db, tmp_path, **small)
+    monkeypatch.setattr(walsender_stream, "HAS_ADMISSION_CONTROL", has_admission_control)
+    if has_admission_control:
+        query.reader.prepareForTriggerAvailableNow()
+    found = new_values(query.plan())
+    assert 0 < len(found) < 20_000
+    while len(found) < 20_000:
+        query.commit()
+        found += new_values(query.plan())
+    assert found == [str(number) for number in range(20_000)]
+    query.restart(again=False)
+
+
+def test_a_planned_batch_that_is_larger_than_the_spool(db: Database, tmp_path: Path) -> None:
+    query = Query(db, tmp_path, segment_bytes="64k", rows_per_record_batch="1000")
+    for number in range(0, 20_000, 1000):
+        db.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({number}, {number + 999}) AS i")
+    query.reader.prepareForTriggerAvailableNow()
+    assert len(query.plan()) == 20_000
+    query.restart(spool_bytes=256 << 10)
+    assert len(query.rows()) == 20_000
     query.restart(again=False)
 
 

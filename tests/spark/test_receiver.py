@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from array import array
 
 import pytest
@@ -24,7 +25,8 @@ def receiver() -> Receiver:
         array("Q", [10, 20, 30]),
         array("Q", [1, 2, 3]),
     )
-    receiver._position = Lsn(350)
+    receiver._total_rows, receiver._total_bytes = 30, 3
+    receiver._position, receiver._has_no_room = Lsn(350), False
     return receiver
 
 
@@ -49,3 +51,22 @@ def test_a_batch_with_the_last_rows_ends_where_all_is_received(
 def test_a_transaction_of_which_the_position_is_yet_to_be_told(receiver: Receiver) -> None:
     receiver._position = Lsn(250)
     assert receiver.end_after(Lsn(50), Limits(None, None)) == (300, True)
+
+
+@pytest.mark.parametrize(
+    ("start", "changes", "size", "until", "waits"),
+    [
+        (50, 30, None, 400, False),
+        (50, 31, None, 400, True),
+        (100, 30, 2, 400, False),
+        (100, 30, 3, 400, True),
+        (300, 1, None, 350, False),
+        (300, 1, None, 351, True),
+    ],
+)
+def test_a_batch_waits_until_it_has_enough_or_all_there_is(
+    receiver: Receiver, start: int, changes: int, size: int | None, until: int, waits: bool
+) -> None:
+    began = time.monotonic()
+    receiver.gather(Lsn(start), 0.2, Lsn(until), Limits(changes, size))
+    assert (time.monotonic() - began > 0.1) == waits

@@ -52,6 +52,9 @@ class Receiver:
         self._error: BaseException | None = None
         self._position = Lsn(0)
         self._committed = self._acknowledged = Lsn(0)
+        # Up to where the batch goes that is read, which the spool has to hold, and whether it holds no more than that.
+        self._needed = Lsn(0)
+        self._has_no_room = False
         # Of each transaction with rows: its end, the rows and bytes of all up to it, and when it committed.
         self._ends, self._rows, self._bytes = array("Q"), array("Q"), array("Q")
         self._moments = array("q")
@@ -82,6 +85,12 @@ class Receiver:
         """How far the server was seen to have come, which may be further than what is handed on."""
         return self._replication.received
 
+    @property
+    def position(self) -> Lsn:
+        """All that committed before this is received."""
+        with self._changed:
+            return self._position
+
     def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
         """The end of the batch that begins at `start`, how far all is received at most; and whether it has rows."""
         with self._changed:
@@ -89,8 +98,7 @@ class Receiver:
             first = bisect_left(self._ends, start + 1)
             if first == len(self._ends):
                 return max(self._position, start), False
-            rows_before = self._rows[first - 1] if first else self._rows_dropped
-            bytes_before = self._bytes[first - 1] if first else self._bytes_dropped
+            rows_before, bytes_before = self._before(first)
             last = len(self._ends) - 1
             if limits.changes is not None:
                 last = min(last, bisect_left(self._rows, rows_before + limits.changes + 1) - 1)
@@ -109,6 +117,8 @@ class Receiver:
         has no changes. TransactionError if not: they came before the reading began.
         """
         with self._changed:
+            self._needed = end
+            self._changed.notify_all()
             while self._position < end:
                 self._check()
                 self._changed.wait(0.05)
@@ -125,24 +135,42 @@ class Receiver:
             first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
             if first == last:
                 return 0, 0, None
-            rows_before = self._rows[first - 1] if first else self._rows_dropped
-            bytes_before = self._bytes[first - 1] if first else self._bytes_dropped
+            rows_before, bytes_before = self._before(first)
             moment = self._moments[last - 1]
             seconds = moment / 1e6 if moment else None
             return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
 
     def wait(self, after: Lsn, seconds: float, until: Lsn | None = None) -> bool:
-        """Whether something that committed after a position has come, or all `until` another; waits for some time."""
+        """Whether something that committed after a position has come, or all `until` another, or no more can come.
+
+        No more can while the spool is full. Waits for some time.
+        """
         deadline = time.monotonic() + seconds
         with self._changed:
             while not (self._ends and self._ends[-1] > after):
-                if until is not None and self._position >= until:
+                if self._is_full or (until is not None and self._position >= until):
                     return True
                 if time.monotonic() >= deadline:
                     return False
                 self._check()
                 self._changed.wait(max(deadline - time.monotonic(), 0.001))
             return True
+
+    def gather(self, after: Lsn, seconds: float, until: Lsn, enough: Limits) -> None:
+        """Wait until so much that committed after a position has come, or all until another; for some time at most."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while self._position < until and not self._is_full:
+                self._check()
+                rows, size = self._before(bisect_left(self._ends, after + 1))
+                if enough.changes is not None and self._total_rows - rows >= enough.changes:
+                    return
+                if enough.bytes is not None and self._total_bytes - size >= enough.bytes:
+                    return
+                pause = deadline - time.monotonic()
+                if pause <= 0:
+                    return
+                self._changed.wait(pause)
 
     def commit(self, lsn: Lsn) -> None:
         """Spark has committed all that lies before: the segments can go, and the server is told."""
@@ -176,6 +204,16 @@ class Receiver:
         self._spool.close()
 
     _rows_dropped = _bytes_dropped = 0
+
+    def _before(self, transaction: int) -> tuple[int, int]:
+        """The rows and bytes of all transactions before one, by its index."""
+        if not transaction:
+            return self._rows_dropped, self._bytes_dropped
+        return self._rows[transaction - 1], self._bytes[transaction - 1]
+
+    @property
+    def _is_full(self) -> bool:
+        return self._has_no_room and self._spool.size > self._options.spool_bytes
 
     def _check(self) -> None:
         if self._error is not None:
@@ -246,15 +284,21 @@ class Receiver:
             self._spool.remove_before(self._committed)
 
     def _wait_for_room(self) -> None:
-        """Read no further while the spool is full; the server keeps the rest, and hears that we are alive."""
+        """Read no further while the spool is full; the server keeps the rest, and hears that we are alive.
+
+        But a batch that was planned by an earlier process is received whole.
+        """
         told = False
         while not self._stopping:
             with self._changed:
-                if self._spool.size <= self._options.spool_bytes:
+                is_full = self._spool.size > self._options.spool_bytes
+                self._has_no_room = is_full and self._position >= self._needed
+                if not self._has_no_room:
                     return
                 if not told:
                     log.info("slot %s: the spool is full, waiting for Spark", self._options.the_slot)
                     told = True
+                    self._changed.notify_all()
                 self._changed.wait(0.5)
                 committed = self._committed
             self._tell(committed)

@@ -27,7 +27,7 @@ from logicalrep_pipeline.slots import (
     server_major,
     the_slot,
 )
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, limits_of, read_limit
+from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, Limits, limits_of, read_limit
 from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log, log_to_standard_error
 from logicalrep_pipeline.spark.offsets import Offset, first_xid_of, offset_of, position_of
 from logicalrep_pipeline.spark.options import SourceOptions
@@ -40,6 +40,10 @@ from logicalrep_pipeline.transactions import Decision
 
 _LONGEST_WAIT = 5.0
 """For how long a query is not told that there is nothing, in seconds, while the server has yet to send what it has."""
+_PLENTY = 32 << 20
+"""So many bytes of messages make a batch that is worth what Spark does for each, however much more is to come."""
+_GATHERING = 1.0
+"""For how long a batch waits for that where the server has so much more, in seconds."""
 
 
 @dataclass
@@ -235,7 +239,10 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 receiver.wait(start, self._options.poll_interval)
             else:
                 # That nothing has come yet does not mean that the server has nothing.
-                receiver.wait(start, _LONGEST_WAIT, until=self._run(self._sent_up_to))
+                reached = self._run(self._sent_up_to)
+                receiver.wait(start, _LONGEST_WAIT, until=reached)
+                if reached - receiver.position > _PLENTY:
+                    receiver.gather(start, _GATHERING, reached, _enough(limits))
             end, has_rows = receiver.end_after(start, limits)
             self._is_idle = not has_rows
         else:
@@ -245,6 +252,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 return start
             if not self._comes(receiver, start, self._target):
                 return start
+            receiver.gather(start, _LONGEST_WAIT, self._target, _enough(limits))
             end, has_rows = receiver.end_after(start, limits)
             return end if has_rows else self._target
         if has_rows or end - start >= self._options.idle_advance_bytes:
@@ -272,3 +280,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 )  # fmt: skip
                 return False
         return True
+
+
+def _enough(limits: Limits) -> Limits:
+    """With how much a batch need not wait for more."""
+    return Limits(limits.changes, min(limits.bytes or _PLENTY, _PLENTY))
