@@ -55,8 +55,6 @@ _MESSAGES = "lsn bigint, data binary"
 """What a capture has, in Parquet."""
 _MASTERS = ("local[1]", "local[2]")
 _ROWS = 1_000_000
-_LATE_ROWS = 300_000
-"""What walsenders read, which send message by message."""
 _FILES = 16
 _FEW = 12_500
 """Messages of a file for those who read them one by one."""
@@ -119,26 +117,22 @@ def main() -> None:
 
 
 class Slot:
-    """A backlog of inserts in transactions of 1000 rows, read again and again: all of it, or what came late."""
+    """A backlog of inserts in transactions of 1000 rows, read again and again."""
 
     def __init__(self, server: LocalServer, connection: Any) -> None:
         self._dsn = server.dsn
         self._connection = connection
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, a text, n numeric(12,2), at timestamptz)")
         connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
-        create_slot(connection, "peek")
+        create_slot(connection, "backlog")
         for start in range(0, _ROWS, 1000):
-            if start == _ROWS - _LATE_ROWS:
-                create_slot(connection, "walsender")
             connection.execute(
                 "INSERT INTO t SELECT i, 'some text of a row ' || i, i * 0.01, now() "
                 "FROM generate_series(%s::bigint, %s) AS i",
                 (start, start + 999),
             )
         self._options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(connection))
-        self._messages = {
-            mode: sum(map(len, peek_blocks(connection, mode, self._options))) for mode in ("peek", "walsender")
-        }
+        self._messages = sum(map(len, peek_blocks(connection, "backlog", self._options)))
         self._batch_seconds: dict[str, list[float]] = {}
 
     def contenders(self, spark: Any, folder: Path) -> list[Contender]:
@@ -147,20 +141,20 @@ class Slot:
         def stream(mode: str, sink: str, which: str = "", **options: str) -> Contender:
             name = f"mode={mode} to {sink}{which}"
             run = lambda: self._stream(name, spark, folder, mode, sink, options)  # noqa: E731
-            return Contender(name, self._messages[mode], run)
+            return Contender(name, self._messages, run)
 
         def sized(rows: int) -> Contender:
             return stream("peek", "noop", f", batches of {rows:,}", rows_per_record_batch=str(rows))
 
         return [
-            Contender(_PEEK, self._messages["peek"], self._peek),
+            Contender(_PEEK, self._messages, self._peek),
             stream("peek", "noop"),
             stream("peek", "noop", _ONE_SESSION, decoding_sessions="1"),
             sized(1000),
             sized(100_000),
             stream("peek", "noop", _AS_A_TABLE, table="public.t"),
             stream("peek", "parquet"),
-            Contender(_WALSENDER, self._messages["walsender"], self._receive),
+            Contender(_WALSENDER, self._messages, self._receive),
             stream("walsender", "noop"),
             stream("walsender", "parquet"),
             Contender(_COPY, _ROWS, self._copy_rows),
@@ -168,13 +162,13 @@ class Slot:
         ]
 
     def _peek(self) -> None:
-        for _ in peek_blocks(self._connection, "peek", self._options):
+        for _ in peek_blocks(self._connection, "backlog", self._options):
             pass
 
     def without_start(self) -> dict[str, float]:
         """The messages per second of the batches alone: the median of the rounds that count. It forgets them."""
         found = {
-            name + _WITHOUT_START: self._messages[name[5:].split()[0]] / statistics.median(seconds[_WARM_UP:])
+            name + _WITHOUT_START: self._messages / statistics.median(seconds[_WARM_UP:])
             for name, seconds in self._batch_seconds.items()
         }
         self._batch_seconds.clear()
@@ -195,21 +189,21 @@ class Slot:
             "SELECT pg_drop_replication_slot('copy') FROM pg_replication_slots WHERE slot_name = 'copy'"
         )
 
-    def _copy_of_the_slot(self, mode: str) -> None:
+    def _copy_of_the_slot(self) -> None:
         """So that each finds the same."""
         self._drop_the_copy()
-        self._connection.execute("SELECT pg_copy_logical_replication_slot(%s, 'copy')", (mode,))
+        self._connection.execute("SELECT pg_copy_logical_replication_slot('backlog', 'copy')")
 
     def _receive(self) -> None:
-        self._copy_of_the_slot("walsender")
-        left = self._messages["walsender"]
+        self._copy_of_the_slot()
+        left = self._messages
         with Walsender(ConnectionSettings(self._dsn), "copy", self._options) as sender:
             while left:
                 left -= len(sender.receive(10).messages)
         self._wait_until_free()
 
     def _stream(self, name: str, spark: Any, folder: Path, mode: str, sink: str, options: dict[str, str]) -> None:
-        self._copy_of_the_slot(mode)
+        self._copy_of_the_slot()
         run = Path(tempfile.mkdtemp(dir=folder))
         frame = spark.readStream.format("logicalrep").options(
             dsn=self._dsn, slot="copy", publication="p", mode=mode, spool=str(run / "spool"), **options
