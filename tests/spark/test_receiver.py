@@ -65,8 +65,26 @@ def test_a_transaction_of_which_the_position_is_yet_to_be_told(receiver: Receive
     ],
 )
 def test_a_batch_waits_until_it_has_enough_or_all_there_is(
-    receiver: Receiver, start: int, changes: int, size: int | None, until: int, waits: bool
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    start: int,
+    changes: int,
+    size: int | None,
+    until: int,
+    waits: bool,
 ) -> None:
+    waited = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        receiver._position = Lsn(until)
+
+    monkeypatch.setattr(receiver._changed, "wait", wait)
+    receiver.gather(Lsn(start), 60, Lsn(until), Limits(changes, size))
+    assert bool(waited) == waits
+
+
+def test_a_batch_waits_for_a_time_at_most(receiver: Receiver) -> None:
     began = time.monotonic()
-    receiver.gather(Lsn(start), 0.2, Lsn(until), Limits(changes, size))
-    assert (time.monotonic() - began > 0.1) == waits
+    receiver.gather(Lsn(50), 0.2, Lsn(400), Limits(31, None))
+    assert time.monotonic() - began >= 0.2
