@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import Any
 
@@ -231,6 +232,9 @@ def test_more_than_2_gib_take_large_types(backend: str) -> None:
 
 
 @pytest.mark.corpus
+@pytest.mark.skipif(
+    os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 20 << 30, reason="its columns take 14 GiB of memory"
+)
 def test_a_gibibyte_of_small_messages() -> None:
     one = pa.array(MESSAGES * 5_000, pa.binary())
     messages = pa.chunked_array([one] * 600)
