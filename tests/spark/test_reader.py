@@ -73,6 +73,12 @@ class Query:
             self.reader = self._new()
 
 
+def insert_in_transactions_of(rows: int, db: Database) -> None:
+    """20,000 rows of some 100 bytes each."""
+    for number in range(0, 20_000, rows):
+        db.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({number}, {number + rows - 1}) AS i")
+
+
 def new_values(rows: list[dict[str, Any]]) -> list[str]:
     return [dict(row["after"])["id"] for row in rows]
 
@@ -196,8 +202,7 @@ def test_what_comes_again_does_not_fill_the_spool(db: Database, tmp_path: Path) 
 def test_a_backlog_is_not_read_in_crumbs(db: Database, tmp_path: Path) -> None:
     """A batch for each hundred rows that come would cost more than the rows."""
     query = Query(db, tmp_path, rows_per_record_batch="100")
-    for number in range(0, 20_000, 1000):
-        db.execute(f"INSERT INTO t SELECT i FROM generate_series({number}, {number + 999}) AS i")
+    insert_in_transactions_of(1000, db)
     query.reader.prepareForTriggerAvailableNow()
     assert len(query.plan()) == 20_000
     query.restart(again=False)
@@ -206,10 +211,9 @@ def test_a_backlog_is_not_read_in_crumbs(db: Database, tmp_path: Path) -> None:
 def test_a_query_that_is_far_behind_does_not_read_in_crumbs(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(walsender_stream, "_PLENTY", 100_000)
+    monkeypatch.setattr(walsender_stream, "_PLENTY", 400_000)
     query = Query(db, tmp_path, rows_per_record_batch="100")
-    for number in range(0, 20_000, 100):
-        db.execute(f"INSERT INTO t SELECT i FROM generate_series({number}, {number + 99}) AS i")
+    insert_in_transactions_of(100, db)
     assert len(query.plan()) >= 3000
     query.restart(again=False)
 
@@ -219,8 +223,7 @@ def test_a_backlog_that_is_larger_than_the_spool(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_admission_control: bool
 ) -> None:
     """Batches end where the spool is full, also the only one that Spark 4.0 and 4.1 make of what is available."""
-    for number in range(0, 20_000, 1000):
-        db.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({number}, {number + 999}) AS i")
+    insert_in_transactions_of(1000, db)
     small = {"segment_bytes": "64k", "spool_bytes": "256k", "rows_per_record_batch": "1000", "retry_timeout": "2"}
     query = Query(db, tmp_path, **small)
     monkeypatch.setattr(walsender_stream, "HAS_ADMISSION_CONTROL", has_admission_control)
@@ -237,8 +240,7 @@ def test_a_backlog_that_is_larger_than_the_spool(
 
 def test_a_planned_batch_that_is_larger_than_the_spool(db: Database, tmp_path: Path) -> None:
     query = Query(db, tmp_path, segment_bytes="64k", rows_per_record_batch="1000")
-    for number in range(0, 20_000, 1000):
-        db.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({number}, {number + 999}) AS i")
+    insert_in_transactions_of(1000, db)
     query.reader.prepareForTriggerAvailableNow()
     assert len(query.plan()) == 20_000
     query.restart(spool_bytes=256 << 10)

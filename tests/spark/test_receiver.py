@@ -80,11 +80,11 @@ def test_a_batch_waits_until_it_has_enough_or_all_there_is(
         receiver._position = Lsn(until)
 
     monkeypatch.setattr(receiver._changed, "wait", wait)
-    receiver.gather(Lsn(start), 60, Lsn(until), Limits(changes, size))
+    assert receiver.wait(Lsn(start), 60, Lsn(until), Limits(changes, size))
     assert bool(waited) == waits
 
 
 def test_a_batch_waits_for_a_time_at_most(receiver: Receiver) -> None:
     began = time.monotonic()
-    receiver.gather(Lsn(50), 0.2, Lsn(400), Limits(31, None))
+    assert not receiver.wait(Lsn(50), 0.2, Lsn(400), Limits(31, None))
     assert time.monotonic() - began >= 0.2

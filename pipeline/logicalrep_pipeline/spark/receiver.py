@@ -140,37 +140,21 @@ class Receiver:
             seconds = moment / 1e6 if moment else None
             return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
 
-    def wait(self, after: Lsn, seconds: float, until: Lsn | None = None) -> bool:
-        """Whether something that committed after a position has come, or all `until` another, or no more can come.
+    def wait(self, after: Lsn, seconds: float, until: Lsn | None = None, enough: Limits | None = None) -> bool:
+        """Whether what committed after a position has come, or all `until` another, or no more can come.
 
-        No more can while the spool is full. Waits for some time.
+        `enough`: how much of it is to come, of changes or of bytes; None: anything. No more can while the spool is
+        full. Waits for some time.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
-            while not (self._ends and self._ends[-1] > after):
-                if self._is_full or (until is not None and self._position >= until):
-                    return True
-                if time.monotonic() >= deadline:
-                    return False
-                self._check()
-                self._changed.wait(max(deadline - time.monotonic(), 0.001))
-            return True
-
-    def gather(self, after: Lsn, seconds: float, until: Lsn, enough: Limits) -> None:
-        """Wait until so much that committed after a position has come, or all until another; for some time at most."""
-        deadline = time.monotonic() + seconds
-        with self._changed:
-            while self._position < until and not self._is_full:
-                self._check()
-                rows, size = self._before(bisect_left(self._ends, after + 1))
-                if enough.changes is not None and self._total_rows - rows >= enough.changes:
-                    return
-                if enough.bytes is not None and self._total_bytes - size >= enough.bytes:
-                    return
+            while not (self._is_full or self._has(after, enough) or (until is not None and self._position >= until)):
                 pause = deadline - time.monotonic()
                 if pause <= 0:
-                    return
+                    return False
+                self._check()
                 self._changed.wait(pause)
+            return True
 
     def commit(self, lsn: Lsn) -> None:
         """Spark has committed all that lies before: the segments can go, and the server is told."""
@@ -210,6 +194,15 @@ class Receiver:
         if not transaction:
             return self._rows_dropped, self._bytes_dropped
         return self._rows[transaction - 1], self._bytes[transaction - 1]
+
+    def _has(self, after: Lsn, enough: Limits | None) -> bool:
+        first = bisect_left(self._ends, after + 1)
+        if enough is None:
+            return first < len(self._ends)
+        rows, size = self._before(first)
+        return (enough.changes is not None and self._total_rows - rows >= enough.changes) or (
+            enough.bytes is not None and self._total_bytes - size >= enough.bytes
+        )
 
     @property
     def _is_full(self) -> bool:

@@ -240,9 +240,9 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             else:
                 # That nothing has come yet does not mean that the server has nothing.
                 reached = self._run(self._sent_up_to)
-                receiver.wait(start, _LONGEST_WAIT, until=reached)
+                receiver.wait(start, _LONGEST_WAIT, reached)
                 if reached - receiver.position > _PLENTY:
-                    receiver.gather(start, _GATHERING, reached, _enough(limits))
+                    receiver.wait(start, _GATHERING, reached, _enough(limits))
             end, has_rows = receiver.end_after(start, limits)
             self._is_idle = not has_rows
         else:
@@ -252,7 +252,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 return start
             if not self._comes(receiver, start, self._target):
                 return start
-            receiver.gather(start, _LONGEST_WAIT, self._target, _enough(limits))
+            receiver.wait(start, _LONGEST_WAIT, self._target, _enough(limits))
             end, has_rows = receiver.end_after(start, limits)
             return end if has_rows else self._target
         if has_rows or end - start >= self._options.idle_advance_bytes:
