@@ -1,4 +1,4 @@
-"""`spark.read`: capture files, many at once; or a look at a slot that does not move it."""
+"""`spark.read`: capture files and segments, many at once; or a look at a slot that does not move it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from logicalrep_pipeline.slots import the_slot
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
+from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.slot_range import SlotRange, read_slot
+from logicalrep_pipeline.spark.spool import SUFFIX, read_whole_segment
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
 
@@ -28,8 +30,15 @@ class CaptureFile(InputPartition):
     path: str
 
 
+@dataclass
+class SegmentFile(InputPartition):
+    """A segment of a spool."""
+
+    path: str
+
+
 class BatchReader(PromptReader, DataSourceReader):
-    """Reads captures by their path, or peeks into a slot."""
+    """Reads captures and segments by their path, or peeks into a slot."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
@@ -37,9 +46,9 @@ class BatchReader(PromptReader, DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A partition for each capture file, or one for the slot."""
+        """A partition for each file, or one for the slot."""
         if self._options.path is not None:
-            return [CaptureFile(str(path)) for path in capture_files(self._options.path)]
+            return [self._partition(path) for path in files(self._options.path)]
         log_to_standard_error()
         needs = replace(self._look.needs, create_slot=False, moves_slot=False)
         with self._options.connection.connect() as connection:
@@ -48,15 +57,25 @@ class BatchReader(PromptReader, DataSourceReader):
             slot = the_slot(connection, self._options.the_slot)
         return [SlotRange(slot.confirmed, slot.reached)]
 
+    def _partition(self, path: Path) -> InputPartition:
+        if path.suffix != SUFFIX:
+            return CaptureFile(str(path))
+        if self._options.tables:
+            raise OptionError(f"option 'tables' is for captures and slots; {path} has the rows that its stream read")
+        return SegmentFile(str(path))
+
     @property
     def _look(self) -> SourceOptions:
         """The options for a slot: only by peek can it be read and stay where it is."""
         return replace(self._options, mode="peek", streaming=None)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The record batches of a capture or of the slot."""
+        """The record batches of a capture, of a segment or of the slot."""
         if isinstance(partition, SlotRange):
             return collected_once(read_slot(self._look, self._schema, None, partition.end))
+        if isinstance(partition, SegmentFile):
+            schema = arrow_schema(self._schema)
+            return collected_once(read_whole_segment(Path(partition.path), schema, self._options.table))
         assert isinstance(partition, CaptureFile)
         return collected_once(self._read_capture(Path(partition.path)))
 
@@ -73,23 +92,24 @@ class BatchReader(PromptReader, DataSourceReader):
             yield from record_batches(capture.blocks(), decoder, self._options, self._schema, is_capture=True)
 
 
-def capture_files(path: str) -> list[Path]:
-    """The captures that a path, a folder, a pattern, or several of these with commas stand for."""
+def files(path: str) -> list[Path]:
+    """The captures and segments that a path, a folder, a pattern, or several of these with commas stand for."""
     found: list[Path] = []
     for part in (part.strip() for part in path.split(",")):
         part = part.removeprefix("file:")
         if has_magic(part):
             found += [Path(name) for name in sorted(glob(part, recursive=True)) if Path(name).is_file()]
         elif Path(part).is_dir():
-            found += sorted(file for file in Path(part).rglob("*") if file.is_file() and _is_capture(file.name))
+            found += sorted(file for file in Path(part).rglob("*") if file.is_file() and _is_read(file.name))
         elif Path(part).is_file():
             found.append(Path(part))
         else:
             raise OptionError(f"option 'path': there is no {part!r}")
     if not found:
-        raise OptionError(f"option 'path': no capture in {path!r}")
+        raise OptionError(f"option 'path': neither a capture nor a segment in {path!r}")
     return found
 
 
-def _is_capture(name: str) -> bool:
-    return name.removesuffix(".gz").endswith((".jsonl", ".bin")) and not name.startswith("truth.")
+def _is_read(name: str) -> bool:
+    is_capture = name.removesuffix(".gz").endswith((".jsonl", ".bin")) and not name.startswith("truth.")
+    return is_capture or name.endswith(SUFFIX)

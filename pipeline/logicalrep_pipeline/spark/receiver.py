@@ -34,7 +34,7 @@ class Receiver:
         """`start`: all that committed before it is with Spark, and is left out if it comes again; None: not known."""
         self.start = start
         self._options = options
-        self._spool = Spool(options.spool, options.the_slot, arrow_schema(schema), options.segment_bytes)
+        self._spool = Spool(options.spool, options.the_slot, arrow_schema(schema), options.segment_bytes, options.table)
         after = None if start is None else Position(delivered=start)
         self._assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=self._spool.folder)
         self._committing = Committing(options, schema, self._assembler)

@@ -32,8 +32,8 @@ class LogicalRepDataSource(DataSource):
     `max_changes_per_batch` and `max_bytes_per_batch` (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m),
     `retry_timeout` (60 s), `rows_per_record_batch` (10000, with `table` 30000), `memory_limit` (64m); `spool`,
     `segment_bytes` (32m) and `spool_bytes` (8g) for walsender.
-    `spark.read` takes `path` as well: capture files, a folder or a pattern; or `snapshot`: the rows that `table` had
-    where the slot begins; without either, it peeks into the slot.
+    `spark.read` takes `path` as well: capture files or segments, a folder or a pattern; or `snapshot`: the rows that
+    `table` had where the slot begins; without either, it peeks into the slot.
     `docs/spark.md` has all of them in a table.
     """
 
@@ -54,7 +54,7 @@ class LogicalRepDataSource(DataSource):
         return relation_schema(relation_on_server(options), options.text_columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads captures or the rows of a snapshot, or peeks into the slot."""
+        """What reads captures, segments or the rows of a snapshot, or peeks into the slot."""
         options = self._options()
         _check_schema(options, schema)
         if options.snapshot is not None:

@@ -23,6 +23,16 @@ from logicalrep import Lsn
 
 POSITION = "_position"
 """The name of the column of positions, which comes first in a segment and is not given to Spark."""
+SUFFIX = ".arrow"
+"""Of the names of finished segments."""
+_UNFINISHED = ".part"
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+"""What Arrow's streams end with."""
+_TABLE = b"table"
+
+
+class SegmentError(ValueError):
+    """A file that is no segment, a damaged one, or one with other rows than are asked for; says where and why."""
 
 
 @dataclass(slots=True)
@@ -40,8 +50,9 @@ class Segment:
 class Spool:
     """Writes segments into a folder of its own, and removes them."""
 
-    def __init__(self, folder: Path, slot: str, schema: Any, segment_bytes: int) -> None:
-        self._schema = pa.schema([pa.field(POSITION, pa.int64()), *schema])
+    def __init__(self, folder: Path, slot: str, schema: Any, segment_bytes: int, table: str | None = None) -> None:
+        """For rows with such a schema, of the change feed or of one table."""
+        self._schema = _schema_of_segments(schema, table)
         self._segment_bytes = segment_bytes
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         _remove_abandoned(folder, slot)
@@ -65,8 +76,8 @@ class Spool:
         """Rows, each with its position; within a batch positions do not go down."""
         if self._writer is None:
             self._number += 1
-            self._path = self.folder / f"{self._number:08d}.arrow"
-            self._writer = pa.ipc.new_stream(str(self._path), self._schema)
+            self._path = self.folder / f"{self._number:08d}{SUFFIX}"
+            self._writer = pa.ipc.new_stream(f"{self._path}{_UNFINISHED}", self._schema)
             self._first = self._last = int(positions[0])
             self._written = 0
         arrays = [pa.array(positions, pa.int64()), *batch.columns]
@@ -83,6 +94,7 @@ class Spool:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
+            Path(f"{self._path}{_UNFINISHED}").rename(self._path)
             self.segments.append(Segment(self._path, self._first, self._last, self._path.stat().st_size))
 
     def overlapping(self, start: Lsn, end: Lsn) -> list[Segment]:
@@ -111,8 +123,48 @@ def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[Any]:
             positions = batch.column(0).to_numpy()
             first, last = positions.searchsorted([int(start), int(end)])
             if first < last:
-                arrays = [column.slice(first, last - first) for column in batch.columns[1:]]
-                yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(reader.schema)[1:]))
+                yield _without_positions(batch.slice(first, last - first))
+
+
+def read_whole_segment(path: Path, schema: Any, table: str | None) -> Iterator[Any]:
+    """The record batches of a segment that may be anybody's: SegmentError unless it is one of such rows."""
+    expected = _schema_of_segments(schema, table)
+    try:
+        with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
+            if not reader.schema.equals(expected, check_metadata=True):
+                raise SegmentError(f"{path}: {_difference(reader.schema, expected)}")
+            for batch in reader:
+                yield _without_positions(batch)
+            source.seek(max(source.size() - len(_END), 0))
+            if source.read() != _END:
+                raise SegmentError(f"{path}: is damaged: it ends without the mark of its end")
+    except FileNotFoundError:
+        raise SegmentError(f"{path}: is gone, as segments are once Spark has committed what is in them") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise SegmentError(f"{path}: is no segment, or a damaged one: {error}") from None
+
+
+def _schema_of_segments(schema: Any, table: str | None) -> Any:
+    fields = [pa.field(POSITION, pa.int64()), *schema]
+    return pa.schema(fields, metadata=None if table is None else {_TABLE: table.encode()})
+
+
+def _without_positions(batch: Any) -> Any:
+    return pa.RecordBatch.from_arrays(batch.columns[1:], schema=pa.schema(list(batch.schema)[1:]))
+
+
+def _difference(found: Any, expected: Any) -> str:
+    """Why a file is not what is asked for, where their schemas differ."""
+    if found.names[:1] != [POSITION]:
+        return "is no segment"
+    has, wants = (
+        "the change feed" if schema.metadata is None else f"the table {schema.metadata[_TABLE].decode()}"
+        for schema in (found, expected)
+    )
+    if has != wants:
+        return f"has rows of {has}, and {wants} is asked for"
+    other = next(field for field in [*found, *expected] if field not in list(found) or field not in list(expected))
+    return f"has other columns than are asked for: {other.name} {other.type}"
 
 
 def _locked(folder: Path) -> IO[str]:
