@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
 from logicalrep_pipeline.spark.typed import table_schema
 from tests.server.servers import Database
 from tests.spark.streams import Stream
-from tests.values.value_literals import LITERALS, Literal
+from tests.spark.workload import every_type
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
@@ -49,33 +47,18 @@ def own(rows: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(row)[:-OF_THE_FEED] for row in rows), key=lambda row: row[0])
 
 
-def is_known(db: Database, literal: Literal) -> bool:
-    """Whether the server can be given it: infinite intervals come with PostgreSQL 17, xml if it is built so."""
-    try:
-        type_ = db.value(f"SELECT format_type({literal.oid}, {literal.modifier})")
-        db.connection.execute(f"SELECT %s::{type_}", (literal.text,))
-    except (psycopg.errors.FeatureNotSupported, psycopg.errors.DatetimeFieldOverflow, psycopg.errors.DataError):
-        return False
-    return True
-
-
 def test_a_value_of_every_type(spark: Any, db: Database, tmp_path: Path) -> None:
     """The same rows, once of the snapshot and once of the slot."""
-    texts = defaultdict(list)
-    for literal in LITERALS:
-        texts[literal.oid, literal.modifier] += [literal.text] if is_known(db, literal) else []
-    types = [db.connection.execute("SELECT format_type(%s, %s)", type_).fetchone()[0] for type_ in texts]  # type: ignore[index]
-    names = [f"c{number}" for number in range(len(types))]
-    columns = ", ".join(f"{name} {type_}" for name, type_ in zip(names, types, strict=True))
+    types, rows = every_type(db)
+    columns = ", ".join(f"{name} {type_}" for name, type_ in types.items())
     db.execute(f"CREATE TABLE t (id serial, {columns})", "CREATE PUBLICATION p FOR TABLE t")
-    rows = list(zip_longest(*texts.values()))
 
     def write() -> None:
         for row in rows:
             db.connection.execute(f"INSERT INTO t VALUES (DEFAULT, {', '.join(['%s'] * len(row))})", row)
 
     write()
-    options = given(db, text_columns=",".join(names))
+    options = given(db, text_columns=",".join(types))
     with snapshot(**options) as name:
         frame = spark.read.format("logicalrep").options(**options, snapshot=name).load()
         write()

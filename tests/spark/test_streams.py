@@ -18,7 +18,7 @@ from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from logicalrep_pipeline.spark.offsets import position_of
 from tests.server.servers import Database
 from tests.spark.streams import Stream
-from tests.spark.workload import feed_rows, prepare, replayed, run, tables, test_decoding, truth
+from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
@@ -29,25 +29,6 @@ def confirmed(db: Database, slot: str = "spark") -> Lsn:
     lsn = the_slot(db.connection, slot).confirmed_flush_lsn
     assert lsn is not None
     return lsn
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_a_workload_comes_out_as_it_was_committed(spark: Any, db: Database, tmp_path: Path, mode: str) -> None:
-    prepare(db, "spark", "twin")
-    if db.major == 15:
-        db.execute("SELECT pg_create_logical_replication_slot('other', 'test_decoding')")
-    stream = Stream(spark, db, tmp_path, mode=mode)
-    run(db.connection, 1)
-    stream.run()
-    run(db.connection, 2)
-    stream.run()
-    rows = feed_rows(stream.frame())
-    assert len({(row["commit_lsn"], row["ordinal"]) for row in rows}) == len(rows)
-    assert rows == truth(db, "twin")
-    assert replayed(rows) == tables(db)
-    if db.major == 15:
-        told = test_decoding(db, "other")
-        assert [(row["xid"], row["op"]) for row in rows] == [(xid, op) for xid, _, op in told]
 
 
 @pytest.mark.parametrize("mode", MODES)

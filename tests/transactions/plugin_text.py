@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -67,10 +67,11 @@ def plugin_events(path: Path) -> list[PluginEvent]:
     """All that a file tells, in its order."""
     lines = rows(path)
     next(lines)
-    return list(_events(lines))
+    return list(events_of(lines))
 
 
-def _events(lines: Iterator[dict[str, Any]]) -> Iterator[PluginEvent]:
+def events_of(lines: Iterable[dict[str, Any]]) -> Iterator[PluginEvent]:
+    """What lines tell that have the text, or as `hex` its bytes, and the `lsn`; commits have their timestamps."""
     transaction: PluginTransaction | None = None
     for line in lines:
         text = line["text"] if "text" in line else bytes.fromhex(line["hex"]).decode("utf-8", "surrogateescape")

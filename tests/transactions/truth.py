@@ -312,12 +312,12 @@ class Check:
             # A row filter made an Insert or a Delete of an Update: the one is complete, the other says which row it was.
             assert new is not None
             if ours.op == "insert":
-                old, new = None, _resolved(new, old)
+                old, new = None, resolved(new, old)
             else:
                 old, new = old or {name: new[name] for name in ours.key}, None
         self._row(ours.relation, ours.before, old, is_old=True)
         if new is not None and old is not None and ours.relation.replica_identity == "f":
-            new = _resolved(new, old)
+            new = resolved(new, old)
         after: dict[str, Value | None] | None = None if ours.after is None else {**ours.after}
         if after is not None:
             after |= dict.fromkeys(ours.unchanged)
@@ -377,7 +377,7 @@ class Check:
         assert repr(loaded) == repr(typed.load("t", theirs.encode()))
 
 
-def _resolved(new: Row, old: Row | None) -> Row:
+def resolved(new: Row, old: Row | None) -> Row:
     """The new row with what was not logged taken from the old one."""
     return {name: (old or {}).get(name, value) if value is UNCHANGED else value for name, value in new.items()}
 
