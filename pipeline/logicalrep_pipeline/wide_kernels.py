@@ -179,7 +179,6 @@ def _form(least: str, most: str) -> Any:
 
 
 _are_digits, _are_points, _are_letters = _form("0", "9"), _form(".", "."), _form("a", "f")
-_are_ascii = _form("\0", "\x7f")
 _are_t, _are_b = _form("t", "t"), _form("b", "b")
 _are_of_uuid = _form("0" * 8 + "-0000-0000-0000-0", "f" * 8 + "-ffff-ffff-ffff-f")
 _are_of_timestamp = _form("0000-00-00 00:00:00.0", "9999-19-39 29:59:59.9")
@@ -876,19 +875,10 @@ def _finish(line: int, block: Any, address: int) -> None:
 
 
 @inlined
-def _is_ascii(texts: Any, start: int, length: int) -> bool:
-    """Whether texts that lie together are ASCII for sure; what lies behind them is looked at too."""
-    for offset in range(start, start + length, LANES):  # noqa: SIM110 (numba has no all())
-        if not _fit(_are_ascii(texts, offset), LANES):
-            return False
-    return True
-
-
-@inlined
 def _leave_bad(texts: Any, line: int, index: int, left: int, count: int) -> int:
     """Leave those of a line's texts that are not UTF-8; how many are left then."""
     rows, offsets, start, length = read8(line, CHANGES), read8(line, VALUES), read8(line, TEXTS), read8(line, TOTAL)
-    if not _is_ascii(texts, start, length) and not are_utf8(texts, start, length, offsets, rows):
+    if not are_utf8(texts, start, length, offsets, rows):
         for row in range(rows):
             if not is_utf8(texts, start + read4(offsets, row), start + read4(offsets, row + 1)):
                 write8(left, 2 * count, index)

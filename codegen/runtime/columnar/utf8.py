@@ -102,6 +102,20 @@ def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
 _errors_at = checked(_errors, LANES)
 
 
+@intrinsic
+def _beyond_ascii(typing_context: Any, data: Any, offset: Any) -> Any:
+    """In bits, which of 32 bytes are not ASCII."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = load_lanes(context, builder, signature.args[0], *arguments)
+        return lane_bits(builder, builder.icmp_signed("<", lanes, ir.Constant(lanes.type, [0] * LANES)))
+
+    return types.int64(data, types.int64), generate
+
+
+_beyond_ascii_at = checked(_beyond_ascii, LANES)
+
+
 @compiled
 def are_utf8(texts: Any, start: int, length: int, ends: int, count: int) -> bool:
     """Whether each of some texts is UTF-8, for sure if it says so; if not, `is_utf8` knows of which.
@@ -109,10 +123,14 @@ def are_utf8(texts: Any, start: int, length: int, ends: int, count: int) -> bool
     They lie together from `start` on in `texts`, which has PADDING bytes more on either side; `ends` is the address of
     integers of 32 bits, 0 and then where each ends.
     """
+    first, end = start, start + length
+    while first < end and _beyond_ascii_at(texts, first) == 0:
+        first += LANES
+    if first >= end:
+        return True
     # Where all of them together are UTF-8, each is that does not begin in the middle of a character.
-    end = start + length
     errors = uint8(texts, end - 1) >= 0xC0 or uint8(texts, end - 2) >= 0xE0 or uint8(texts, end - 3) >= 0xF0
-    for offset in range(start, end, LANES):
+    for offset in range(first, end, LANES):
         errors |= _errors_at(texts, offset) != 0
     for index in range(count):
         errors |= uint8(texts, start + read4(ends, index)) & 0xC0 == 0x80

@@ -7,7 +7,7 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest 09803e1a20d5e467.
+# Made for runtime files of digest 333e495a62e589ac.
 
 from __future__ import annotations
 
