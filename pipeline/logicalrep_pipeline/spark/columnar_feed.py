@@ -169,11 +169,11 @@ class ColumnarFeed:
         of_messages = addresses(tags, lsns, table_of, run.transaction_of, run.ordinals)
         of_transactions = addresses(run.final_lsn, run.commit_timestamp, run.xid)
         of_rows = addresses(ops, numbers, *columns)
-        values = fill(
+        values, names = fill(
             address(chosen), count, address(of_messages), address(tables.addresses), address(of_transactions),
             address(of_rows),
         )  # fmt: skip
-        rows = Wanted(chosen, numbers, values)
+        rows = Wanted(chosen, numbers, values, names)
         field = self._schema.field
         after, unchanged = maps.after(rows, field("after").type, field("unchanged").type)
         origin: Any = pa.nulls(count, pa.string())
@@ -241,4 +241,4 @@ class _Tables:
         self.names = Names([relation.name for relation in known])
         self.oids = np.array([relation.relation_id for relation in known], np.int64)
         self.for_maps = Tables(known)
-        self.addresses = addresses(self.oids, self.for_maps.widths)
+        self.addresses = addresses(self.oids, self.for_maps.widths, self.for_maps.name_sizes)

@@ -1,4 +1,4 @@
-"""The compiled loops that make maps of rows: first which entries there are, then their bytes.
+"""The compiled loops that make maps of rows, and copy names.
 
 Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep.columnar.memory.
 """
@@ -19,10 +19,12 @@ _FIRST, _WIDTH, _IS_KEY, _NAME_ENDS = range(4)
 """Of the tables: the addresses of the number of each one's first column among all, and of how many each has; and for
 each column of a byte that says whether it is of the key, and of where its name begins and, last, where all end."""
 
-_COLUMNS, _NAMES_OF, _STARTS_OF, _KINDS_OF, _VALUES, _VALUE_BITS, _ENDS, _ROW_BITS, _UNSENT, _UNSENT_ENDS = range(10)
-"""Of the entries: the addresses of the number of each one's column and where its name ends; of where its value is, the
-value's kind, where it ends, and in bits whether there is one. Of the rows: of where each one's entries end, and in bits
-whether there is one; of the columns whose values were not sent, and of where each row's such columns end."""
+_NAMES, _ENDS_OF_NAMES, _VALUES, _ENDS_OF_VALUES, _VALUE_BITS, _BINARY_ENTRIES, _BINARY_COLUMNS = range(7)
+_ENDS, _ROW_BITS, _UNSENT, _UNSENT_ENDS = range(7, 11)
+"""What is filled. Of the entries: the addresses of their names and of where each ends, of their values and of where
+each ends, and of bits that say whether there is one; of the numbers of those in binary format, and of their columns'.
+Of the rows: of where each one's entries end, and of bits that say whether there is one; of the numbers of the columns
+whose values were not sent, and of where each row's such columns end."""
 
 
 @inlined
@@ -39,33 +41,40 @@ def _has_width(side: int, row: int, width: int) -> Any:
     return read8(offsets, row + 1) - read8(offsets, row) == width
 
 
+@inlined
+def _clear(bits: int, index: int) -> None:
+    write1(bits, index >> 3, read1(bits, index >> 3) & ~(1 << (index & 7)))
+
+
 @compiled
-def find_entries(
-    rows: int, count: int, tables: int, of_tables: int, side: int, other: int, old_kinds: int, entries: int, found: int
+def fill(
+    rows: int, count: int, tables: int, of_tables: int, side: int, other: int, old_kinds: int,
+    data: Any, all_names: Any, to: int, found: int,
 ) -> int:  # fmt: skip
-    """Find the entries of the old or new rows of messages.
+    """Fill the maps of the old or new rows of messages.
 
     `rows` are the messages' indices in the batch, `tables` the numbers of their tables, `of_tables` what is known of
     those. `side` is the rows that are wanted and `other`, for new rows, the old ones, from which a value comes
     that was not sent, if the old row is whole; 0 for old rows. `old_kinds` is each message's kind of old row in the
-    batch, or 0 where none has any. Where an old row is a key, it has the key's columns and those with a value.
+    batch, or 0 where none has any. Where an old row is a key, it has the key's columns and those with a value. `data`
+    is the batch's, `all_names` the columns' names.
 
-    `found` becomes how many entries there are, how many bytes their names have and how many their values; how many
-    values are null, how many in binary format; how many rows are missing, and how many columns were not sent.
-    Returns which of the rows has another number of values than its table has columns, -1 if none.
+    What is filled, `to`, has room for all columns of all rows, and its bits are set. `found` becomes how many entries
+    there are, how many bytes their names have and how many their values; how many values are null, how many in binary
+    format; how many rows are missing, and how many columns were not sent. Returns which of the rows has another number
+    of values than its table has columns, -1 if none.
     """
-    columns, names_of = read8(entries, _COLUMNS), read8(entries, _NAMES_OF)
-    starts, entry_kinds = read8(entries, _STARTS_OF), read8(entries, _KINDS_OF)
-    values, value_bits = read8(entries, _VALUES), read8(entries, _VALUE_BITS)
-    ends, row_bits = read8(entries, _ENDS), read8(entries, _ROW_BITS)
-    unsent, unsent_ends = read8(entries, _UNSENT), read8(entries, _UNSENT_ENDS)
     firsts, widths = read8(of_tables, _FIRST), read8(of_tables, _WIDTH)
     key_columns, name_ends = read8(of_tables, _IS_KEY), read8(of_tables, _NAME_ENDS)
-    side_kinds, side_starts, side_lengths = read8(side, _KINDS), read8(side, _STARTS), read8(side, _LENGTHS)
-    entry = names = size = nulls = binary = missing = left_out = 0
-    there = full = 0
-    write4(names_of, 0, 0)
-    write4(values, 0, 0)
+    kinds, starts, lengths = read8(side, _KINDS), read8(side, _STARTS), read8(side, _LENGTHS)
+    names, ends_of_names = read8(to, _NAMES), read8(to, _ENDS_OF_NAMES)
+    values, ends_of_values, value_bits = read8(to, _VALUES), read8(to, _ENDS_OF_VALUES), read8(to, _VALUE_BITS)
+    binary_entries, binary_columns = read8(to, _BINARY_ENTRIES), read8(to, _BINARY_COLUMNS)
+    ends, row_bits = read8(to, _ENDS), read8(to, _ROW_BITS)
+    unsent, unsent_ends = read8(to, _UNSENT), read8(to, _UNSENT_ENDS)
+    entry = names_size = values_size = nulls = binary = missing = left_out = 0
+    write4(ends_of_names, 0, 0)
+    write4(ends_of_values, 0, 0)
     write4(ends, 0, 0)
     write4(unsent_ends, 0, 0)
     for index in range(count):
@@ -74,6 +83,7 @@ def find_entries(
         cell = _first_cell(side, row)
         if cell < 0:
             missing += 1
+            _clear(row_bits, index)
         else:
             if not _has_width(side, row, width):
                 return index
@@ -84,52 +94,49 @@ def find_entries(
                 if whole >= 0 and not _has_width(other, row, width):
                     return index
             is_key = other == 0 and old_kind == _KEY
-            name_end = read4(name_ends, first)
+            # Most rows have all their columns: names are copied together, and again one by one once one is left out.
+            name_start = read4(name_ends, first)
+            copy_to(names, names_size, all_names, name_start, read4(name_ends, first + width) - name_start)
+            is_whole = True
             for column in range(width):
-                name_start, name_end = name_end, read4(name_ends, first + column + 1)
-                kind = read1(side_kinds, cell + column)
-                from_old = kind == UNCHANGED and whole >= 0
-                if from_old:
-                    kind = read1(read8(other, _KINDS), whole + column)
-                if kind == UNCHANGED and other != 0:
-                    write4(unsent, left_out, first + column)
-                    left_out += 1
-                    continue
-                if is_key and kind == NULL and not read1(key_columns, first + column):
-                    continue
-                if kind in (TEXT, BINARY):
-                    if from_old:
-                        write8(starts, entry, read8(read8(other, _STARTS), whole + column))
-                        size += read4(read8(other, _LENGTHS), whole + column)
-                    else:
-                        write8(starts, entry, read8(side_starts, cell + column))
-                        size += read4(side_lengths, cell + column)
-                    full |= 1 << (entry & 7)
-                    binary += kind == BINARY
-                else:
-                    nulls += 1
-                names += name_end - name_start
-                write4(columns, entry, first + column)
-                write1(entry_kinds, entry, kind)
-                write4(names_of, entry + 1, names)
-                write4(values, entry + 1, size)
-                if entry & 7 == 7:
-                    write1(value_bits, entry >> 3, full)
-                    full = 0
+                name_end = read4(name_ends, first + column + 1)
+                kind, start = read1(kinds, cell + column), read8(starts, cell + column)
+                length = read4(lengths, cell + column)
+                if kind != TEXT:
+                    if kind == UNCHANGED and whole >= 0:
+                        kind = read1(read8(other, _KINDS), whole + column)
+                        start = read8(read8(other, _STARTS), whole + column)
+                        length = read4(read8(other, _LENGTHS), whole + column)
+                    if kind == UNCHANGED and other != 0:
+                        write4(unsent, left_out, first + column)
+                        left_out += 1
+                        is_whole, name_start = False, name_end
+                        continue
+                    if is_key and kind == NULL and not read1(key_columns, first + column):
+                        is_whole, name_start = False, name_end
+                        continue
+                    if kind == BINARY:
+                        write4(binary_entries, binary, entry)
+                        write4(binary_columns, binary, first + column)
+                        binary += 1
+                    elif kind != TEXT:
+                        nulls += 1
+                        length = 0
+                        _clear(value_bits, entry)
+                if not is_whole:
+                    copy_to(names, names_size, all_names, name_start, name_end - name_start)
+                names_size += name_end - name_start
+                name_start = name_end
+                copy_to(values, values_size, data, start, length)
+                values_size += length
                 entry += 1
-            there |= 1 << (index & 7)
+                write4(ends_of_names, entry, names_size)
+                write4(ends_of_values, entry, values_size)
         write4(ends, index + 1, entry)
         write4(unsent_ends, index + 1, left_out)
-        if index & 7 == 7:
-            write1(row_bits, index >> 3, there)
-            there = 0
-    if entry & 7:
-        write1(value_bits, entry >> 3, full)
-    if count & 7:
-        write1(row_bits, count >> 3, there)
     write8(found, 0, entry)
-    write8(found, 1, names)
-    write8(found, 2, size)
+    write8(found, 1, names_size)
+    write8(found, 2, values_size)
     write8(found, 3, nulls)
     write8(found, 4, binary)
     write8(found, 5, missing)
@@ -174,14 +181,3 @@ def copy_names(numbers: int, count: int, names: Any, name_ends: int, to: int, en
             index += 1
         place = read4(ends, start)
         copy_to(to, place, names, read4(name_ends, number), read4(ends, index) - place)
-
-
-@compiled
-def copy_values(data: Any, starts: int, count: int, to: int, ends: int) -> None:
-    """Copy values one after another to where they are to end; nothing of those that are empty or null."""
-    place = 0
-    for index in range(count):
-        end = read4(ends, index + 1)
-        if end > place:
-            copy_to(to, place, data, read8(starts, index), end - place)
-            place = end

@@ -13,7 +13,7 @@ from logicalrep.columnar import WalkedBatch
 from logicalrep.columnar.memory import SLACK
 from logicalrep.columnar.utf8 import are_utf8
 from logicalrep.columnar.walked import PADDING, address, padded_room, room
-from logicalrep_pipeline.changes import BINARY, TEXT
+from logicalrep_pipeline.changes import BINARY
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.spark import map_kernels
@@ -27,21 +27,17 @@ class Names:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.ends = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int32)
-        self._characters = np.frombuffer("".join(texts).encode() + bytes(SLACK), np.uint8)
+        self.characters = np.frombuffer("".join(texts).encode() + bytes(SLACK), np.uint8)
 
     def take(self, numbers: Any, type_: Any) -> Any:
         """An array of those of these numbers, which are int32."""
-        ends = room(len(numbers) + 1, np.int32)
-        size = map_kernels.find_names(address(numbers), len(numbers), address(self.ends), address(ends))
-        return self.copies(numbers, ends, size, type_)
-
-    def copies(self, numbers: Any, ends: Any, size: int, type_: Any) -> Any:
-        """The same, where it is known where each is to end."""
-        characters = pa.allocate_buffer(size + SLACK)
+        count, ends = len(numbers), room(len(numbers) + 1, np.int32)
+        size = map_kernels.find_names(address(numbers), count, address(self.ends), address(ends))
+        copies = pa.allocate_buffer(size + SLACK)
         map_kernels.copy_names(
-            address(numbers), len(numbers), self._characters, address(self.ends), characters.address, address(ends)
+            address(numbers), count, self.characters, address(self.ends), copies.address, address(ends)
         )
-        return pa.Array.from_buffers(type_, len(numbers), [None, pa.py_buffer(ends), characters.slice(0, size)], 0)
+        return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(ends), copies.slice(0, size)], 0)
 
 
 class Tables:
@@ -54,6 +50,8 @@ class Tables:
         """The number of each one's first column."""
         self.is_key = np.array([column.key for relation in known for column in relation.columns], np.uint8)
         self.names = Names([name for relation in known for name in relation.names])
+        self.name_sizes = np.array([sum(len(name.encode()) for name in relation.names) for relation in known], np.int64)
+        """How many bytes the names of each one's columns have."""
         self.addresses = addresses(self.first, self.widths, self.is_key, self.names.ends)
         keys = [len(relation.key) for relation in known]
         self._key_columns = np.flatnonzero(self.is_key).astype(np.int32)
@@ -76,33 +74,46 @@ class Wanted:
     """Messages whose rows are wanted."""
 
     messages: Any
-    """Their indices in the batch."""
+    """Their indices in the batch, in order."""
     tables: Any
     """The numbers of their tables, as int32."""
     most_values: int
     """How many values the tables of all of them have."""
+    most_names: int
+    """How many bytes the names of those have."""
 
 
 class _Entries:
-    """The entries of the maps of some rows, as `map_kernels` has them; and the size of what they become."""
+    """The entries of the maps of some rows, as `map_kernels` fills them."""
 
-    def __init__(self, rows: Wanted) -> None:
+    def __init__(self, rows: Wanted, most_bytes: int) -> None:
+        """Room for the values of all columns, which have so many bytes at most."""
         count, most = len(rows.messages), rows.most_values
-        self.columns, self.name_ends = room(most, np.int32), room(most + 1, np.int32)
-        self.starts, self.kinds = room(most, np.int64), room(most, np.uint8)
-        self.value_ends, self.value_bits = room(most + 1, np.int32), room((most + 7) // 8, np.uint8)
-        self.ends, self.row_bits = room(count + 1, np.int32), room((count + 7) // 8, np.uint8)
+        self.names, self.name_ends = room(rows.most_names + SLACK, np.uint8), room(most + 1, np.int32)
+        self.values, self.value_ends = padded_room(most_bytes), room(most + 1, np.int32)
+        self.value_bits = _set_bits(most)
+        self.binary_entries, self.binary_columns = room(most, np.int32), room(most, np.int32)
+        self.ends, self.row_bits = room(count + 1, np.int32), _set_bits(count)
         self.unsent, self.unsent_ends = room(most, np.int32), room(count + 1, np.int32)
         self.addresses = addresses(
-            self.columns, self.name_ends, self.starts, self.kinds, self.value_ends, self.value_bits, self.ends,
-            self.row_bits, self.unsent, self.unsent_ends,
+            self.names, self.name_ends, self.values[PADDING:], self.value_ends, self.value_bits, self.binary_entries,
+            self.binary_columns, self.ends, self.row_bits, self.unsent, self.unsent_ends,
         )  # fmt: skip
         self.found = np.zeros(7, np.int64)
 
     def filled(self) -> None:
-        """Know how much of it there is, once it was found."""
-        self.count, self.names_size, self.size, self.nulls, self.binary, self.missing, left_out = self.found.tolist()
-        self.columns, self.unsent = self.columns[: self.count], self.unsent[:left_out]
+        """Know how much of it there is, once it was filled."""
+        self.count, names_size, self.size, self.nulls, binary, self.missing, left_out = self.found.tolist()
+        self.names, self.unsent = self.names[:names_size], self.unsent[:left_out]
+        self.binary_entries, self.binary_columns = self.binary_entries[:binary], self.binary_columns[:binary]
+        # Copies write behind what they copy.
+        self.values[PADDING + self.size :][:PADDING] = 0
+
+
+def _set_bits(count: int) -> Any:
+    bits = room((count + 7) // 8, np.uint8)
+    bits.fill(0xFF)
+    return bits
 
 
 class Maps:
@@ -121,14 +132,14 @@ class Maps:
         Raises TransactionError for a row with another number of values than its table has columns, ValueError for a
         value that is no text.
         """
-        return self._maps(self._find(rows, self._old, None), type_)
+        return self._maps(self._entries(rows, self._old, None), type_)
 
     def after(self, rows: Wanted, type_: Any, names_type: Any) -> tuple[Any, Any]:
         """The new rows likewise, without the values that were not sent; and lists of the names of those columns.
 
         Where the whole old row was sent, such a value is taken from there.
         """
-        entries = self._find(rows, self._new, self._old)
+        entries = self._entries(rows, self._new, self._old)
         names = self._tables.names.take(entries.unsent, names_type.value_type)
         return self._maps(entries, type_), lists(names_type, entries.unsent_ends, names)
 
@@ -140,13 +151,14 @@ class Maps:
         validity = self._batch.walked.validity[number]
         return addresses(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
-    def _find(self, rows: Wanted, side: Any, other: Any) -> _Entries:
-        entries = _Entries(rows)
-        wrong = map_kernels.find_entries(
+    def _entries(self, rows: Wanted, side: Any, other: Any) -> _Entries:
+        places = self._batch.offsets
+        entries = _Entries(rows, int(places[rows.messages[-1] + 1]) - int(places[rows.messages[0]]))
+        wrong = map_kernels.fill(
             address(rows.messages), len(rows.messages), address(rows.tables), address(self._tables.addresses),
             address(side), 0 if other is None else address(other),
-            0 if self._old_kinds is None else address(self._old_kinds), address(entries.addresses),
-            address(entries.found),
+            0 if self._old_kinds is None else address(self._old_kinds), self._batch.data,
+            self._tables.names.characters, address(entries.addresses), address(entries.found),
         )  # fmt: skip
         if wrong >= 0:
             relation = self._tables.known[int(rows.tables[wrong])]
@@ -156,45 +168,34 @@ class Maps:
         return entries
 
     def _maps(self, entries: _Entries, type_: Any) -> Any:
-        names = self._tables.names.copies(entries.columns, entries.name_ends, entries.names_size, type_.key_type)
-        values = self._as_texts(entries) if entries.binary else self._texts_of(entries)
+        buffers = [None, pa.py_buffer(entries.name_ends), pa.py_buffer(entries.names)]
+        names = pa.Array.from_buffers(type_.key_type, entries.count, buffers, 0)
+        values = self._as_texts(entries) if len(entries.binary_entries) else self._texts_of(entries)
         items = pa.StructArray.from_arrays([names, values], fields=[type_.key_field, type_.item_field])
         return lists(type_, entries.ends, items, entries.row_bits, entries.missing)
 
-    def _texts_of(self, entries: _Entries) -> Any:
-        count, size = entries.count, entries.size
-        characters = padded_room(size)
-        map_kernels.copy_values(
-            self._batch.data, address(entries.starts), count, address(characters) + PADDING, address(entries.value_ends)
-        )
-        # Copies may write behind what they copy.
-        characters[PADDING + size :] = 0
+    def _bytes_of(self, entries: _Entries, type_: Any) -> Any:
         validity = pa.py_buffer(entries.value_bits) if entries.nulls else None
-        buffers = [validity, pa.py_buffer(entries.value_ends), pa.py_buffer(characters).slice(PADDING, size)]
-        values = pa.Array.from_buffers(pa.string(), count, buffers, entries.nulls)
-        if not are_utf8(characters, PADDING, size, address(entries.value_ends), count):
+        values = pa.py_buffer(entries.values).slice(PADDING, entries.size)
+        buffers = [validity, pa.py_buffer(entries.value_ends), values]
+        return pa.Array.from_buffers(type_, entries.count, buffers, entries.nulls)
+
+    def _texts_of(self, entries: _Entries) -> Any:
+        texts = self._bytes_of(entries, pa.string())
+        if not are_utf8(entries.values, PADDING, entries.size, address(entries.value_ends), entries.count):
             with refuse_texts():
-                values.validate(full=True)
-        return values
+                texts.validate(full=True)
+        return texts
 
     def _as_texts(self, entries: _Entries) -> Any:
-        """The same, one by one: values in binary format become text."""
-        texts: list[bytes | None] = []
-        first, count = self._tables.first, entries.count
-        of_entries = np.searchsorted(first, entries.columns, side="right") - 1
-        lengths = np.diff(entries.value_ends[: count + 1])
-        for number, table, start, length, kind in zip(
-            *(part[:count].tolist() for part in (entries.columns, of_entries, entries.starts, lengths, entries.kinds)),
-            strict=True,
-        ):
-            if kind not in (TEXT, BINARY):
-                texts.append(None)
-                continue
-            value = self._batch.data[start : start + length].tobytes()
-            if kind == BINARY:
-                column = self._texts.columns(self._tables.known[table])[number - int(first[table])]
-                value = column.type.to_text(column.load(kind, value)).encode()
-            texts.append(value)
+        """The same, of which some are in binary format and become text, one by one."""
+        texts = self._bytes_of(entries, pa.binary()).to_pylist()
+        first = self._tables.first
+        tables = np.searchsorted(first, entries.binary_columns, side="right") - 1
+        places = (entries.binary_entries, tables, entries.binary_columns - first[tables])
+        for entry, table, number in zip(*(part.tolist() for part in places), strict=True):
+            column = self._texts.columns(self._tables.known[table])[number]
+            texts[entry] = column.type.to_text(column.load(BINARY, texts[entry])).encode()
         with refuse_texts():
             return pa.array(texts, pa.binary()).cast(pa.string())
 

@@ -5,6 +5,8 @@ Arrays are given by their addresses, as everywhere in compiled kernels: see logi
 
 from __future__ import annotations
 
+from typing import Any
+
 from logicalrep.columnar.memory import compiled, read1, read4, read8, write4, write8
 
 _INSERT, _UPDATE = map(ord, "IU")
@@ -12,7 +14,7 @@ _INSERT, _UPDATE = map(ord, "IU")
 _TAGS, _LSNS, _TABLES, _TRANSACTIONS, _ORDINALS = range(5)
 """Of the messages of a chunk."""
 
-_OIDS, _WIDTHS = range(2)
+_OIDS, _WIDTHS, _NAME_SIZES = range(3)
 """Of the tables, by their number."""
 
 _FINAL_LSNS, _COMMIT_TIMESTAMPS, _XIDS = range(3)
@@ -23,21 +25,23 @@ _OPS, _TABLE_NUMBERS, _RELATION_IDS, _LSN, _COMMIT_LSN, _COMMIT_TIMESTAMP, _XID,
 
 
 @compiled
-def fill(rows: int, count: int, of_messages: int, of_tables: int, of_transactions: int, of_rows: int) -> int:
+def fill(rows: int, count: int, of_messages: int, of_tables: int, of_transactions: int, of_rows: int) -> Any:
     """Note for each of the rows, which are messages of a chunk, what it has.
 
-    Its `op` is 0 for insert, 1 for update, 2 for delete. Returns how many values the tables of all rows have.
+    Its `op` is 0 for insert, 1 for update, 2 for delete. Returns how many values the
+    tables of all rows have, and how many bytes their columns' names.
     """
     tags, lsns, tables = read8(of_messages, _TAGS), read8(of_messages, _LSNS), read8(of_messages, _TABLES)
     transactions, ordinals = read8(of_messages, _TRANSACTIONS), read8(of_messages, _ORDINALS)
     oids, widths = read8(of_tables, _OIDS), read8(of_tables, _WIDTHS)
+    name_sizes = read8(of_tables, _NAME_SIZES)
     final_lsns, commit_timestamps = read8(of_transactions, _FINAL_LSNS), read8(of_transactions, _COMMIT_TIMESTAMPS)
     xids = read8(of_transactions, _XIDS)
     ops, table_numbers = read8(of_rows, _OPS), read8(of_rows, _TABLE_NUMBERS)
     relation_ids, row_lsns = read8(of_rows, _RELATION_IDS), read8(of_rows, _LSN)
     commit_lsns, moments = read8(of_rows, _COMMIT_LSN), read8(of_rows, _COMMIT_TIMESTAMP)
     row_xids, row_ordinals = read8(of_rows, _XID), read8(of_rows, _ORDINAL)
-    values = 0
+    values = names = 0
     for index in range(count):
         row = read8(rows, index)
         tag, table, transaction = read1(tags, row), read4(tables, row), read8(transactions, row)
@@ -50,4 +54,5 @@ def fill(rows: int, count: int, of_messages: int, of_tables: int, of_transaction
         write8(row_xids, index, read8(xids, transaction))
         write8(row_ordinals, index, read8(ordinals, row))
         values += read8(widths, table)
-    return values
+        names += read8(name_sizes, table)
+    return values, names
