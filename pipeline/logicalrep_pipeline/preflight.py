@@ -119,8 +119,9 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server"
             + ("." if needs.snapshot else ", or use mode = peek.")
         )
-    if needs.two_phase and needs.mode == "peek":
-        findings.errors.append("The option two_phase needs mode = walsender: use that mode, or leave two_phase out.")
+    for option, wanted in (("streaming", needs.streaming in ("on", "parallel")), ("two_phase", needs.two_phase)):
+        if wanted and needs.mode == "peek":
+            findings.errors.append(f"The option {option} needs mode = walsender: use that mode, or leave {option} out.")
 
 
 def _check_role(connection: Connection, findings: Findings) -> None:

@@ -145,6 +145,16 @@ def test_options_that_the_protocol_has_not(db: Database) -> None:
     ])  # fmt: skip
 
 
+@pytest.mark.parametrize(("option", "value"), [("streaming", "on"), ("streaming", "parallel"), ("two_phase", True)])
+def test_options_of_the_other_mode(db18: Database, option: str, value: Any) -> None:
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    needs = Needs(slot="s", publications=("p",), create_slot=True)
+    (finding,) = findings(db18, replace(needs, **{option: value}))
+    assert finding == f"The option {option} needs mode = walsender: use that mode, or leave {option} out."
+    assert findings(db18, replace(needs, **{option: value}, mode="walsender")) == []
+    assert findings(db18, replace(needs, streaming="off")) == []
+
+
 def test_a_slot_of_another_plugin() -> None:
     with database(15) as db:  # Debian's server brings test_decoding, the others do not.
         db.execute(
