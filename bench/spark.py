@@ -25,6 +25,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Any
 
+import psutil
 import pyarrow as pa
 import pyarrow.parquet
 from psycopg import sql
@@ -78,6 +79,8 @@ class Measured:
     to: str = ""
     """What the ratio is to."""
     target: float | None = None
+    busy: float | None = None
+    """How many of the machine's processors are busy meanwhile: the others are all that another task can have."""
 
 
 _ONE_SESSION = ", decoded by one session"
@@ -313,22 +316,37 @@ def _between_masters(captures: Captures, rounds: int) -> list[Measured]:
 
     A pair is over in a minute, so a slow moment hits both masters. Java has to have compiled by then what they run.
     """
-    pairs: list[dict[str, tuple[float, float]]] = []
+    names = (_FEED, _TYPED)
+    found: dict[str, list[dict[str, float]]] = {master: [] for master in _MASTERS}
+    busy: dict[tuple[str, str], list[float]] = {(master, name): [] for master in _MASTERS for name in names}
     # A few more than rounds: what is compared here lies further apart in time than two rounds of one session.
     for _ in range(rounds + 2):
-        found = []
         for master in _MASTERS:
             with _spark(master) as spark:
-                sources = [contender for contender in captures.contenders(spark) if contender.name in (_FEED, _TYPED)]
-                found.append(rates(sources, 3))
-        pairs.append({name: (found[0][name], found[1][name]) for name in (_FEED, _TYPED)})
+                sources = [contender for contender in captures.contenders(spark) if contender.name in names]
+                found[master].append(rates(sources, 3, warm_up=_WARM_UP))
+                for source in sources:
+                    busy[master, source.name].append(_busy(source.run))
     lines = []
-    for name in (_FEED, _TYPED):
-        ratio = statistics.median(pair[name][1] / pair[name][0] for pair in pairs)
-        rate = statistics.median(pair[name][1] for pair in pairs)
-        lines.append(Measured(_MASTERS[1], name, rate, ratio, _MASTERS[0], _BETWEEN_MASTERS))
-        _print(lines[-1])
+    for name in names:
+        one, two = ([session_rates[name] for session_rates in found[master]] for master in _MASTERS)
+        ratio = statistics.median(second / first for first, second in zip(one, two, strict=True))
+        first_busy, second_busy = (statistics.median(busy[master, name]) for master in _MASTERS)
+        lines += [
+            Measured(_MASTERS[0], name, statistics.median(one), busy=first_busy),
+            Measured(_MASTERS[1], name, statistics.median(two), ratio, _MASTERS[0], _BETWEEN_MASTERS, second_busy),
+        ]
+    for line in lines:
+        _print(line)
     return lines
+
+
+def _busy(run: Callable[[], object]) -> float:
+    """How many of the machine's processors are busy while it runs."""
+    before, start = psutil.cpu_times(), time.perf_counter()
+    run()
+    after, seconds = psutil.cpu_times(), time.perf_counter() - start
+    return psutil.cpu_count() - (after.idle - before.idle) / seconds
 
 
 @contextmanager
@@ -344,7 +362,8 @@ def _spark(master: str) -> Iterator[Any]:
 def _print(line: Measured) -> None:
     ratio = "" if line.ratio is None else f"{line.ratio:7.2f} of {line.to}"
     target = "" if line.target is None else f" (target {line.target:g})"
-    print(f"{line.master}  {line.name:56}{line.messages_per_second:12,.0f} messages/s{ratio}{target}", flush=True)
+    busy = "" if line.busy is None else f", {line.busy:.2f} processors busy"
+    print(f"{line.master}  {line.name:56}{line.messages_per_second:12,.0f} messages/s{ratio}{target}{busy}", flush=True)
 
 
 if __name__ == "__main__":
