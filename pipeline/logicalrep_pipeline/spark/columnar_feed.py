@@ -25,6 +25,7 @@ from logicalrep_pipeline.spark.maps import Maps, Names, Tables, Wanted, addresse
 from logicalrep_pipeline.spark.row_kernels import fill
 from logicalrep_pipeline.spark.run_kernels import number_tables
 from logicalrep_pipeline.spark.runs import M, R, Run, Runs, T, Y
+from logicalrep_pipeline.spark.table_numbers import TableNumbers
 from logicalrep_pipeline.spill import ChangeLog
 from logicalrep_pipeline.transactions import NonTransactionalMessage, Transaction
 
@@ -52,11 +53,11 @@ class ColumnarFeed:
         self._rows = FeedBuilder(schema, reads)
         self._texts = Texts("utf-8")
         self._relations = Relations()
+        # By the OID, the number of the description that holds; the same for compiled loops.
         self._described: dict[int, int] = {}
+        self._numbers = TableNumbers()
         # By the OID, the last Relation's bytes; none where a Type came since, which may give them another meaning.
         self._last_messages: dict[int, bytes] = {}
-        # The same as arrays: the OIDs in order, and the number of each one's description.
-        self._numbered = np.empty(0, np.int64), np.empty(0, np.int64)
         # All descriptions so far, and what of them rows need, to be taken by number.
         self._known: list[Relation] = []
         self._wanted: list[bool] = []
@@ -116,11 +117,9 @@ class ColumnarFeed:
         truncated: dict[int, list[Relation]] = {}
         position = 0
         for at in [*np.flatnonzero((tags == R) | (tags == Y) | (tags == T)).tolist(), len(tags)]:
-            known, numbers = self._numbered
             unknown = number_tables(
-                address(tags), address(oids), position, at, address(known), address(numbers), len(known),
-                address(table_of),
-            )  # fmt: skip
+                address(tags), address(oids), position, at, self._numbers.address, self._numbers.mask, address(table_of)
+            )
             if unknown >= 0:
                 raise _not_described(int(oids.view(np.uint32)[unknown]))
             if at < len(tags) and tags[at] != T:
@@ -155,11 +154,9 @@ class ColumnarFeed:
         assert relation is not None
         number = self._described.get(relation.relation_id)
         if number is None or self._known[number] is not relation:
-            self._described[relation.relation_id] = len(self._known)
+            self._described[relation.relation_id] = self._numbers[relation.relation_id] = len(self._known)
             self._known.append(relation)
             self._wanted.append(self._reads(relation.schema, relation.name))
-            oids = sorted(self._described)
-            self._numbered = np.array(oids, np.int64), np.array([self._described[oid] for oid in oids], np.int64)
 
     def _plain(self, maps: Maps, chosen: Any, tags: Any, lsns: Any, table_of: Any, run: Run) -> Any:
         assert self._tables is not None

@@ -48,28 +48,19 @@ def follow(
 
 
 @compiled
-def number_tables(
-    tags: int, oids: int, first: int, last: int, known: int, numbers: int, count: int, tables: int
-) -> int:  # fmt: skip
+def number_tables(tags: int, oids: int, first: int, last: int, places: int, mask: int, tables: int) -> int:
     """Note of each row change from `first` to before `last` the number of its table.
 
-    `oids` has each message's OID of a table, `known` those that have a number, in order. Returns the first change whose
-    table has none, -1 if all have.
+    `oids` has each message's OID of a table, `places` what `TableNumbers` has. Returns the first change whose table has
+    no number, -1 if all have.
     """
-    of, number = -1, -1
     for row in range(first, last):
         if read1(tags, row) in (_INSERT, _UPDATE, _DELETE):
             oid = read4(oids, row)
-            if oid != of:
-                low, high = 0, count
-                while low < high:
-                    middle = (low + high) >> 1
-                    if read8(known, middle) < oid:
-                        low = middle + 1
-                    else:
-                        high = middle
-                if low == count or read8(known, low) != oid:
+            place = oid & mask
+            while read8(places, 2 * place) != oid:
+                if read8(places, 2 * place) == 0:
                     return row
-                of, number = oid, read8(numbers, low)
-            write4(tables, row, number)
+                place = (place + 1) & mask
+            write4(tables, row, read8(places, 2 * place + 1))
     return -1
