@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,18 @@ def test_one_that_is_cut_anywhere_is_an_error(segments: list[Path]) -> None:
             read(segments[0])
 
 
+def test_one_with_a_damaged_byte_is_an_error_or_is_whole(segments: list[Path]) -> None:
+    data = segments[0].read_bytes()
+    for place in range(0, len(data), 53):
+        segments[0].write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        reader = BatchReader(read_options({"path": str(segments[0])}), feed_schema())
+        [partition] = reader.partitions()
+        with contextlib.suppress(SegmentError):
+            for batch in reader.read(partition):
+                assert batch.schema == arrow_schema(feed_schema())
+                batch.validate(full=True)
+
+
 def test_what_is_none(segments: list[Path], tmp_path: Path) -> None:
     other = tmp_path / "other.arrow"
     other.write_bytes(b"something else entirely")
@@ -73,6 +86,11 @@ def test_what_is_none(segments: list[Path], tmp_path: Path) -> None:
     with pa.ipc.new_stream(str(other), table.schema) as writer:
         writer.write_table(table)
     with pytest.raises(SegmentError, match=re.escape(f"{other}: is no segment")):
+        read(other)
+    table = table.add_column(0, "_position", [[1]]).replace_schema_metadata({"made": "elsewhere"})
+    with pa.ipc.new_stream(str(other), table.schema) as writer:
+        writer.write_table(table)
+    with pytest.raises(SegmentError, match="other columns than are asked for: id int64"):
         read(other)
     with pytest.raises(SegmentError, match="other columns than are asked for: before map<string, string"):
         read(segments[0], feed_schema("variant"), values="variant")

@@ -50,7 +50,7 @@ class Tables:
         """The number of each one's first column."""
         self.is_key = np.array([column.key for relation in known for column in relation.columns], np.uint8)
         self.names = Names([name for relation in known for name in relation.names])
-        self.name_sizes = np.array([sum(len(name.encode()) for name in relation.names) for relation in known], np.int64)
+        self.name_sizes = (self.names.ends[self.first + self.widths] - self.names.ends[self.first]).astype(np.int64)
         """How many bytes the names of each one's columns have."""
         self.addresses = addresses(self.first, self.widths, self.is_key, self.names.ends)
         keys = [len(relation.key) for relation in known]

@@ -28,8 +28,8 @@ _OPS, _TABLE_NUMBERS, _RELATION_IDS, _LSN, _COMMIT_LSN, _COMMIT_TIMESTAMP, _XID,
 def fill(rows: int, count: int, of_messages: int, of_tables: int, of_transactions: int, of_rows: int) -> Any:
     """Note for each of the rows, which are messages of a chunk, what it has.
 
-    Its `op` is 0 for insert, 1 for update, 2 for delete. Returns how many values the
-    tables of all rows have, and how many bytes their columns' names.
+    Its `op` is 0 for insert, 1 for update, 2 for delete. Returns how many values the tables of
+    all rows have, and how many bytes their columns' names.
     """
     tags, lsns, tables = read8(of_messages, _TAGS), read8(of_messages, _LSNS), read8(of_messages, _TABLES)
     transactions, ordinals = read8(of_messages, _TRANSACTIONS), read8(of_messages, _ORDINALS)

@@ -6,6 +6,7 @@ Arrays are given by their addresses, as everywhere in compiled kernels: see logi
 from __future__ import annotations
 
 from logicalrep.columnar.memory import compiled, read1, read4, read8, write4, write8
+from logicalrep_pipeline.spark.table_numbers import FREE
 
 _BEGIN, _COMMIT, _TRUNCATE, _MESSAGE = map(ord, "BCTM")
 _INSERT, _UPDATE, _DELETE = map(ord, "IUD")
@@ -59,7 +60,7 @@ def number_tables(tags: int, oids: int, first: int, last: int, places: int, mask
             oid = read4(oids, row)
             place = oid & mask
             while read8(places, 2 * place) != oid:
-                if read8(places, 2 * place) == 0:
+                if read8(places, 2 * place) == FREE:
                     return row
                 place = (place + 1) & mask
             write4(tables, row, read8(places, 2 * place + 1))

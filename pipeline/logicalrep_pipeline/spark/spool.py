@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 
@@ -131,16 +132,18 @@ def read_whole_segment(path: Path, schema: Any, table: str | None) -> Iterator[A
     expected = _schema_of_segments(schema, table)
     try:
         with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
-            if not reader.schema.equals(expected, check_metadata=True):
-                raise SegmentError(f"{path}: {_difference(reader.schema, expected)}")
+            difference = _difference(reader.schema, expected)
+            if difference is not None:
+                raise SegmentError(f"{path}: {difference}")
             for batch in reader:
+                batch.validate(full=True)
                 yield _without_positions(batch)
             source.seek(max(source.size() - len(_END), 0))
             if source.read() != _END:
                 raise SegmentError(f"{path}: is damaged: it ends without the mark of its end")
     except FileNotFoundError:
         raise SegmentError(f"{path}: is gone, as segments are once Spark has committed what is in them") from None
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise SegmentError(f"{path}: is no segment, or a damaged one: {error}") from None
 
 
@@ -153,18 +156,23 @@ def _without_positions(batch: Any) -> Any:
     return pa.RecordBatch.from_arrays(batch.columns[1:], schema=pa.schema(list(batch.schema)[1:]))
 
 
-def _difference(found: Any, expected: Any) -> str:
-    """Why a file is not what is asked for, where their schemas differ."""
+def _difference(found: Any, expected: Any) -> str | None:
+    """Why a file with such a schema is not what is asked for; None if it is."""
     if found.names[:1] != [POSITION]:
         return "is no segment"
-    has, wants = (
-        "the change feed" if schema.metadata is None else f"the table {schema.metadata[_TABLE].decode()}"
-        for schema in (found, expected)
-    )
+    has, wants = _rows_of(found), _rows_of(expected)
     if has != wants:
         return f"has rows of {has}, and {wants} is asked for"
-    other = next(field for field in [*found, *expected] if field not in list(found) or field not in list(expected))
-    return f"has other columns than are asked for: {other.name} {other.type}"
+    for field, wanted in zip_longest(found, expected):
+        if field != wanted:
+            other = wanted if field is None else field
+            return f"has other columns than are asked for: {other.name} {other.type}"
+    return None
+
+
+def _rows_of(schema: Any) -> str:
+    table = (schema.metadata or {}).get(_TABLE)
+    return "the change feed" if table is None else f"the table {table.decode(errors='replace')}"
 
 
 def _locked(folder: Path) -> IO[str]:

@@ -6,22 +6,24 @@ import numpy as np
 
 from logicalrep.columnar.walked import address
 
+FREE = -1
+"""In place of an OID, at a place that is free."""
 _FEWEST = 64
 
 
 class TableNumbers:
-    """Numbers by OIDs, which are never 0.
+    """Numbers by OIDs.
 
     A pair is at the place that the last bits of its OID say, or at the next one that is free, as half of them are.
     """
 
     def __init__(self) -> None:
-        self._places = np.zeros((_FEWEST, 2), np.int64)
+        self._places = np.full((_FEWEST, 2), FREE)
         self._count = 0
 
     @property
     def address(self) -> int:
-        """Where the places begin, each with an OID, 0 if it is free, and its number."""
+        """Where the places begin, each with an OID, FREE if it has none, and its number."""
         return address(self._places.ravel())
 
     @property
@@ -31,16 +33,16 @@ class TableNumbers:
 
     def __setitem__(self, oid: int, number: int) -> None:
         place = self._place(oid)
-        self._count += self._places[place, 0] == 0
+        self._count += self._places[place, 0] == FREE
         self._places[place] = oid, number
         if 2 * self._count > len(self._places):
-            known = self._places[self._places[:, 0] != 0]
-            self._places = np.zeros((2 * len(self._places), 2), np.int64)
+            known = self._places[self._places[:, 0] != FREE]
+            self._places = np.full((2 * len(self._places), 2), FREE)
             for pair in known:
                 self._places[self._place(int(pair[0]))] = pair
 
     def _place(self, oid: int) -> int:
         place = oid & self.mask
-        while self._places[place, 0] not in (0, oid):
+        while self._places[place, 0] not in (FREE, oid):
             place = (place + 1) & self.mask
         return place
