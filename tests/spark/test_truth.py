@@ -91,10 +91,8 @@ def with_parts_and_prepared(db: Database) -> None:
     "options", [{"mode": "peek"}, {"mode": "walsender"}, {"mode": "walsender", "two_phase": "true"}]
 )
 def test_all_that_a_database_can_do(spark: Any, db: Database, tmp_path: Path, options: dict[str, str]) -> None:
-    prepare(db, "twin")
+    prepare(db, "twin", more=MORE_TABLES)
     create_slot(db.connection, "spark", two_phase="two_phase" in options)
-    for statement in MORE_TABLES.strip().split(";\n"):
-        db.execute(statement.rstrip(";\n"))
     has_test_decoding = db.major == 15  # Debian's server brings it, the others do not.
     if has_test_decoding:
         db.execute("SELECT pg_create_logical_replication_slot('other', 'test_decoding')")

@@ -34,9 +34,9 @@ CREATE PUBLICATION p FOR ALL TABLES;
 """
 
 
-def prepare(db: Database, *slots: str) -> None:
-    """The tables, the publication, and slots that all start at the same place."""
-    for statement in TABLES.strip().split(";\n"):
+def prepare(db: Database, *slots: str, more: str = "") -> None:
+    """The tables and what `more` makes, the publication, and slots that all start at the same place."""
+    for statement in (TABLES + more).strip().split(";\n"):
         db.execute(statement.rstrip(";\n"))
     for slot in slots:
         create_slot(db.connection, slot)
