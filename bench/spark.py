@@ -3,7 +3,7 @@
 From a slot: by mode, rows of a record batch, sink and master, beside what the server gives without Spark; and the rows
 of a snapshot, beside COPY. From captures: the feed and a typed table, beside an identity mapInArrow over the same
 messages, and the feed's rows as one would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas;
-and with one task beside two. Medians of interleaved rounds, after some that do not count; the same as JSON in
+and one task beside two. Medians of interleaved rounds, after some that do not count; the same as JSON in
 build/bench-spark.json.
 """
 
@@ -16,56 +16,35 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
-from struct import Struct
 from typing import Any
 
-import psutil
-import pyarrow as pa
-import pyarrow.parquet
 from psycopg import sql
 
 from bench.measure import Contender, rates
-from bench.peers import pypgoutput
-from bench.spark_rows import by_parse, by_pypgoutput, identity
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.change_feed import events
+from bench.spark_captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures, quiet_session, to_noop
+from bench.spark_masters import APART, ONE, TWO, between_masters
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.copy_out import started
 from logicalrep_pipeline.peek import peek_blocks
 from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.server import LocalServer, find_installation
 from logicalrep_pipeline.slots import create_slot, newest_protocol
-from logicalrep_pipeline.spark import feed_schema, session, snapshot
-from logicalrep_pipeline.spark.typed import relation_schema
-from logicalrep_pipeline.transactions import Transaction
+from logicalrep_pipeline.spark import snapshot
 from logicalrep_pipeline.walsender import Walsender
 
 _ROOT = Path(__file__).parents[1]
 _CAPTURE = _ROOT.parent / "shared" / "perf" / "v1.bin.gz"
 _JSON = _ROOT / "build" / "bench-spark.json"
-_FRAME = Struct(">QI")
-_MESSAGES = "lsn bigint, data binary"
-"""What a capture has, in Parquet."""
-_MASTERS = ("local[1]", "local[2]")
 _ROWS = 1_000_000
-_FILES = 16
-_FEW = 12_500
-"""Messages of a file for those who read them one by one."""
 _WARM_UP = 3
 """Rounds that do not count: in the first ones Java compiles what it runs, which takes as long as a query."""
 
 _PEEK, _WALSENDER, _COPY = "peek without Spark", "walsender without Spark", "COPY without Spark"
 _SNAPSHOT = "snapshot to noop"
-_IDENTITY, _FEED, _TYPED = "identity mapInArrow", "captures to the feed", "captures to a typed table"
-_PARSE, _PYPGOUTPUT = "parse in mapInArrow", "pypgoutput in mapInPandas"
 
 
 @dataclass(frozen=True)
@@ -80,7 +59,7 @@ class Measured:
     """What the ratio is to."""
     target: float | None = None
     busy: float | None = None
-    """How many of the machine's processors are busy meanwhile: the others are all that another task can have."""
+    """How many of the machine's processors are busy meanwhile."""
 
 
 _ONE_SESSION = ", decoded by one session"
@@ -89,10 +68,10 @@ _AS_A_TABLE, _WITHOUT_START = ", a typed table", ", without the query's start"
 _TARGETS = {
     (f"mode=peek to noop{_WITHOUT_START}", _PEEK): 0.65,
     (f"mode=peek to noop{_AS_A_TABLE}{_WITHOUT_START}", _PEEK): 0.65,
-    (_FEED, _IDENTITY): 0.75,
-    (_TYPED, _IDENTITY): 0.9,
-    (_FEED, _PARSE): 4.0,
-    (_FEED, _PYPGOUTPUT): 20.0,
+    (FEED, IDENTITY): 0.75,
+    (TYPED, IDENTITY): 0.9,
+    (FEED, PARSE): 4.0,
+    (FEED, PYPGOUTPUT): 20.0,
 }
 _BETWEEN_MASTERS = 1.4
 
@@ -107,13 +86,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="logicalrep-bench-") as name, _a_slot() as slot:
         folder = Path(name)
         captures = Captures(arguments.capture, folder) if arguments.capture.is_file() else None
-        for master in _MASTERS:
-            with _spark(master) as spark:
+        for master in (ONE, TWO):
+            with quiet_session(master) as spark:
                 contenders = slot.contenders(spark, folder) + (captures.contenders(spark) if captures else [])
                 found = rates(contenders, arguments.rounds, warm_up=_WARM_UP)
             table += _lines(master, found | slot.without_start())
         if captures:
-            table += _between_masters(captures, arguments.rounds)
+            table += _a_second_task(captures, arguments.rounds)
     _JSON.parent.mkdir(exist_ok=True)
     _JSON.write_text(json.dumps([dataclasses.asdict(line) for line in table], indent=1) + "\n", encoding="utf-8")
     print(f"\nWritten to {_JSON}")
@@ -185,7 +164,7 @@ class Slot:
         self._drop_the_copy()
         options = {"dsn": self._dsn, "slot": "copy", "publication": "p", "table": "public.t"}
         with snapshot(**options) as name:
-            _to_noop(spark.read.format("logicalrep").options(**options, snapshot=name).load())()
+            to_noop(spark.read.format("logicalrep").options(**options, snapshot=name).load())()
 
     def _drop_the_copy(self) -> None:
         self._connection.execute(
@@ -234,58 +213,6 @@ def _a_slot() -> Iterator[Slot]:
         yield Slot(server, connection)
 
 
-class Captures:
-    """Copies of a capture, each read by a task, and the same in Parquet."""
-
-    def __init__(self, capture: Path, folder: Path) -> None:
-        self._relation = _largest_table(capture)
-        self._files, self._all, self._few = folder / "captures", folder / "all", folder / "few"
-        for made in (self._files, self._all, self._few):
-            made.mkdir()
-        with Capture.open(capture) as opened:
-            messages = [(int(lsn), data) for lsn, data in opened]
-        self._count = len(messages)
-        lsns, contents = zip(*messages, strict=True)
-        table = pa.table({"lsn": pa.array(lsns, pa.int64()), "data": pa.array(contents, pa.binary())})
-        for number in range(_FILES):
-            with (self._files / f"{number}.bin").open("wb") as file:
-                file.writelines(_FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
-            pa.parquet.write_table(table, self._all / f"{number}.parquet")
-            pa.parquet.write_table(table[:_FEW], self._few / f"{number}.parquet")
-
-    def contenders(self, spark: Any) -> list[Contender]:
-        """The source, and what bounds it from above and from below."""
-        raw, few = (spark.read.schema(_MESSAGES).parquet(str(folder)) for folder in (self._all, self._few))
-        source = spark.read.format("logicalrep")
-        feed = source.schema(feed_schema()).load(str(self._files))
-        typed = source.schema(relation_schema(self._relation)).option("table", str(self._relation))
-        total, some = _FILES * self._count, _FILES * min(_FEW, self._count)
-        contenders = [
-            Contender(_IDENTITY, total, _to_noop(raw.mapInArrow(identity, _MESSAGES))),
-            Contender(_FEED, total, _to_noop(feed)),
-            Contender(_TYPED, total, _to_noop(typed.load(str(self._files)))),
-            Contender(_PARSE, some, _to_noop(few.mapInArrow(by_parse, feed_schema()))),
-        ]
-        if pypgoutput():
-            contenders.append(Contender(_PYPGOUTPUT, some, _to_noop(few.mapInPandas(by_pypgoutput, feed_schema()))))
-        return contenders
-
-
-def _largest_table(capture: Path) -> Relation:
-    """The table with the most changes."""
-    changes: Counter[Relation] = Counter()
-    with Capture.open(capture) as opened, Assembler() as assembler:
-        decoder = opened.session.decoder()
-        for event in events(islice(opened, 20_000), decoder, assembler):
-            if isinstance(event, Transaction):
-                changes.update(change.relation for change in event.changes if change.relation is not None)
-    return changes.most_common(1)[0][0]
-
-
-def _to_noop(frame: Any) -> Callable[[], None]:
-    return lambda: frame.write.format("noop").mode("overwrite").save()
-
-
 def _lines(master: str, found: dict[str, float]) -> list[Measured]:
     """A line for each that was measured, with its ratio to what bounds it; and one for each other target."""
     lines = []
@@ -308,62 +235,30 @@ def _bound(name: str) -> str:
         return _WALSENDER
     if name == _SNAPSHOT:
         return _COPY
-    return _IDENTITY if name in (_FEED, _TYPED, _PARSE, _PYPGOUTPUT) else ""
+    return IDENTITY if name in (FEED, TYPED, PARSE, PYPGOUTPUT) else ""
 
 
-def _between_masters(captures: Captures, rounds: int) -> list[Measured]:
-    """How much a second task helps with captures: the median of what it does in pairs of sessions.
-
-    A pair is over in a minute, so a slow moment hits both masters. Java has to have compiled by then what they run.
-    """
-    names = (_FEED, _TYPED)
-    found: dict[str, list[dict[str, float]]] = {master: [] for master in _MASTERS}
-    busy: dict[tuple[str, str], list[float]] = {(master, name): [] for master in _MASTERS for name in names}
-    # A few more than rounds: what is compared here lies further apart in time than two rounds of one session.
-    for _ in range(rounds + 2):
-        for master in _MASTERS:
-            with _spark(master) as spark:
-                sources = [contender for contender in captures.contenders(spark) if contender.name in names]
-                found[master].append(rates(sources, 3, warm_up=_WARM_UP))
-                for source in sources:
-                    busy[master, source.name].append(_busy(source.run))
+def _a_second_task(captures: Captures, rounds: int) -> list[Measured]:
+    """Lines for each of the source's ways to read captures."""
     lines = []
-    for name in names:
-        one, two = ([session_rates[name] for session_rates in found[master]] for master in _MASTERS)
-        ratio = statistics.median(second / first for first, second in zip(one, two, strict=True))
-        first_busy, second_busy = (statistics.median(busy[master, name]) for master in _MASTERS)
-        lines += [
-            Measured(_MASTERS[0], name, statistics.median(one), busy=first_busy),
-            Measured(_MASTERS[1], name, statistics.median(two), ratio, _MASTERS[0], _BETWEEN_MASTERS, second_busy),
-        ]
+    for name, runs in between_masters(captures, 3 * rounds).items():
+        for master, run in runs.items():
+            ratio, to = (None, "") if master == ONE else (run.ratio, ONE)
+            target = _BETWEEN_MASTERS if master == TWO else None
+            lines.append(Measured(master, name, run.messages_per_second, ratio, to, target, run.busy))
     for line in lines:
         _print(line)
     return lines
-
-
-def _busy(run: Callable[[], object]) -> float:
-    """How many of the machine's processors are busy while it runs."""
-    before, start = psutil.cpu_times(), time.perf_counter()
-    run()
-    after, seconds = psutil.cpu_times(), time.perf_counter() - start
-    return psutil.cpu_count() - (after.idle - before.idle) / seconds
-
-
-@contextmanager
-def _spark(master: str) -> Iterator[Any]:
-    spark = session(master, **{"spark.driver.memory": "2g"})
-    spark.sparkContext.setLogLevel("OFF")
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 def _print(line: Measured) -> None:
     ratio = "" if line.ratio is None else f"{line.ratio:7.2f} of {line.to}"
     target = "" if line.target is None else f" (target {line.target:g})"
     busy = "" if line.busy is None else f", {line.busy:.2f} processors busy"
-    print(f"{line.master}  {line.name:56}{line.messages_per_second:12,.0f} messages/s{ratio}{target}{busy}", flush=True)
+    print(
+        f"{line.master:{len(APART)}}  {line.name:56}{line.messages_per_second:12,.0f} messages/s{ratio}{target}{busy}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+"""Captures for Spark to read: by the source, and the same messages in Parquet for what bounds it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from struct import Struct
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from bench.measure import Contender
+from bench.peers import pypgoutput
+from bench.spark_rows import by_parse, by_pypgoutput, identity
+from logicalrep_pipeline.assembler import Assembler
+from logicalrep_pipeline.captures import Capture
+from logicalrep_pipeline.change_feed import events
+from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.spark import feed_schema, session
+from logicalrep_pipeline.spark.typed import relation_schema
+from logicalrep_pipeline.transactions import Transaction
+
+IDENTITY, FEED, TYPED = "identity mapInArrow", "captures to the feed", "captures to a typed table"
+PARSE, PYPGOUTPUT = "parse in mapInArrow", "pypgoutput in mapInPandas"
+_FRAME = Struct(">QI")
+_MESSAGES = "lsn bigint, data binary"
+"""What a capture has, in Parquet."""
+_FILES = 16
+_FEW = 12_500
+"""Messages of a file for those who read them one by one."""
+
+
+class Captures:
+    """Copies of a capture, each read by a task, and the same in Parquet."""
+
+    def __init__(self, capture: Path, folder: Path) -> None:
+        self._relation = _largest_table(capture)
+        self._files, self._all, self._few = folder / "captures", folder / "all", folder / "few"
+        for made in (self._files, self._all, self._few):
+            made.mkdir()
+        with Capture.open(capture) as opened:
+            messages = [(int(lsn), data) for lsn, data in opened]
+        self._count = len(messages)
+        lsns, contents = zip(*messages, strict=True)
+        table = pa.table({"lsn": pa.array(lsns, pa.int64()), "data": pa.array(contents, pa.binary())})
+        for number in range(_FILES):
+            with (self._files / f"{number}.bin").open("wb") as file:
+                file.writelines(_FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
+            pa.parquet.write_table(table, self._all / f"{number}.parquet")
+            pa.parquet.write_table(table[:_FEW], self._few / f"{number}.parquet")
+
+    def by_the_source(self, spark: Any) -> list[Contender]:
+        """Read by the source, as the feed and as a typed table."""
+        source, total = spark.read.format("logicalrep"), _FILES * self._count
+        feed = source.schema(feed_schema()).load(str(self._files))
+        typed = source.schema(relation_schema(self._relation)).option("table", str(self._relation))
+        return [
+            Contender(FEED, total, to_noop(feed)),
+            Contender(TYPED, total, to_noop(typed.load(str(self._files)))),
+        ]
+
+    def contenders(self, spark: Any) -> list[Contender]:
+        """The source, and what bounds it from above and from below."""
+        raw, few = (spark.read.schema(_MESSAGES).parquet(str(folder)) for folder in (self._all, self._few))
+        total, some = _FILES * self._count, _FILES * min(_FEW, self._count)
+        contenders = [
+            Contender(IDENTITY, total, to_noop(raw.mapInArrow(identity, _MESSAGES))),
+            *self.by_the_source(spark),
+            Contender(PARSE, some, to_noop(few.mapInArrow(by_parse, feed_schema()))),
+        ]
+        if pypgoutput():
+            contenders.append(Contender(PYPGOUTPUT, some, to_noop(few.mapInPandas(by_pypgoutput, feed_schema()))))
+        return contenders
+
+
+def _largest_table(capture: Path) -> Relation:
+    """The table with the most changes."""
+    changes: Counter[Relation] = Counter()
+    with Capture.open(capture) as opened, Assembler() as assembler:
+        decoder = opened.session.decoder()
+        for event in events(islice(opened, 20_000), decoder, assembler):
+            if isinstance(event, Transaction):
+                changes.update(change.relation for change in event.changes if change.relation is not None)
+    return changes.most_common(1)[0][0]
+
+
+def to_noop(frame: Any) -> Callable[[], None]:
+    """What reads all of a frame and writes it nowhere."""
+    return lambda: frame.write.format("noop").mode("overwrite").save()
+
+
+@contextmanager
+def quiet_session(master: str) -> Iterator[Any]:
+    """A session that logs nothing."""
+    spark = session(master, **{"spark.driver.memory": "2g"})
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        yield spark
+    finally:
+        spark.stop()

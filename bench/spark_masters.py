@@ -1,0 +1,103 @@
+"""How much a second task helps with captures, beside what the machine has for it, by sessions that run in turns.
+
+One session has one task and another has two; and two sessions with one task each run at the same time, which share
+nothing but the machine: it has no more for a second task. All have run nothing else, and that for as long as Java takes
+to compile it, a minute and more, in which compiling takes the processor that a second task needs: what is measured is
+what a stream has that runs for days. In each round one follows the other, so that a slow moment hits all.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+import psutil
+
+from bench.measure import Contender
+from bench.spark_captures import FEED, TYPED, Captures, quiet_session
+
+ONE, APART, TWO = "local[1]", "local[1] twice", "local[2]"
+_WARM_UP = 25
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was measured: of one run, or the medians of several."""
+
+    messages_per_second: float
+    busy: float
+    """How many of the machine's processors are busy meanwhile."""
+    ratio: float = 1.0
+    """How many times as much as one task in the same round."""
+
+
+def between_masters(captures: Captures, rounds: int) -> dict[str, dict[str, Run]]:
+    """By the way to read the captures, the medians of each kind of sessions."""
+    return {name: _between(captures, name, rounds) for name in (FEED, TYPED)}
+
+
+def _between(captures: Captures, name: str, rounds: int) -> dict[str, Run]:
+    found: list[dict[str, Run]] = []
+    with ExitStack() as stack:
+        one, other, two = (stack.enter_context(_process(master, captures)) for master in (ONE, ONE, TWO))
+        for process in (one, other, two):
+            for _ in range(_WARM_UP):
+                process.submit(_run, name).result()
+        for _ in range(rounds):
+            alone = _of((one,), name, None)
+            found.append({ONE: alone, APART: _of((one, other), name, alone), TWO: _of((two,), name, alone)})
+    return {kind: _median([runs[kind] for runs in found]) for kind in (ONE, APART, TWO)}
+
+
+def _of(processes: tuple[ProcessPoolExecutor, ...], name: str, alone: Run | None) -> Run:
+    """Of processes that run it at the same time, until the last is done."""
+    results = [process.submit(_run, name) for process in processes]
+    runs = [result.result() for result in results]
+    rate = len(runs) * min(run.messages_per_second for run in runs)
+    return Run(rate, statistics.mean(run.busy for run in runs), rate / alone.messages_per_second if alone else 1.0)
+
+
+def _median(runs: list[Run]) -> Run:
+    median = statistics.median
+    return Run(
+        median(run.messages_per_second for run in runs),
+        median(run.busy for run in runs),
+        median(run.ratio for run in runs),
+    )
+
+
+@contextmanager
+def _process(master: str, captures: Captures) -> Iterator[ProcessPoolExecutor]:
+    """A process that has such a session, as none can have two."""
+    with ProcessPoolExecutor(1, get_context("spawn"), _begin, (master, captures)) as executor:
+        try:
+            yield executor
+        finally:
+            executor.submit(_end).result()
+
+
+_session = ExitStack()
+_contenders: dict[str, Contender] = {}
+
+
+def _begin(master: str, captures: Captures) -> None:
+    spark = _session.enter_context(quiet_session(master))
+    _contenders.update((contender.name, contender) for contender in captures.by_the_source(spark))
+
+
+def _end() -> None:
+    _session.close()
+
+
+def _run(name: str) -> Run:
+    gc.collect()
+    before, start = psutil.cpu_times(), time.perf_counter()
+    _contenders[name].run()
+    after, seconds = psutil.cpu_times(), time.perf_counter() - start
+    return Run(_contenders[name].count / seconds, psutil.cpu_count() - (after.idle - before.idle) / seconds)
