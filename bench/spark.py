@@ -25,8 +25,9 @@ from typing import Any
 from psycopg import sql
 
 from bench.measure import Contender, rates
-from bench.spark_captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures, quiet_session, to_noop
+from bench.spark_captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures
 from bench.spark_masters import APART, ONE, TWO, between_masters
+from bench.spark_session import quiet_session, to_noop
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.copy_out import started
 from logicalrep_pipeline.peek import peek_blocks

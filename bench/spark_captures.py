@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from struct import Struct
@@ -16,11 +14,12 @@ import pyarrow.parquet
 from bench.measure import Contender
 from bench.peers import pypgoutput
 from bench.spark_rows import by_parse, by_pypgoutput, identity
+from bench.spark_session import to_noop
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.change_feed import events
 from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.spark import feed_schema, session
+from logicalrep_pipeline.spark import feed_schema
 from logicalrep_pipeline.spark.typed import relation_schema
 from logicalrep_pipeline.transactions import Transaction
 
@@ -86,19 +85,3 @@ def _largest_table(capture: Path) -> Relation:
             if isinstance(event, Transaction):
                 changes.update(change.relation for change in event.changes if change.relation is not None)
     return changes.most_common(1)[0][0]
-
-
-def to_noop(frame: Any) -> Callable[[], None]:
-    """What reads all of a frame and writes it nowhere."""
-    return lambda: frame.write.format("noop").mode("overwrite").save()
-
-
-@contextmanager
-def quiet_session(master: str) -> Iterator[Any]:
-    """A session that logs nothing."""
-    spark = session(master, **{"spark.driver.memory": "2g"})
-    spark.sparkContext.setLogLevel("OFF")
-    try:
-        yield spark
-    finally:
-        spark.stop()

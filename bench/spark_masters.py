@@ -20,7 +20,8 @@ from multiprocessing import get_context
 import psutil
 
 from bench.measure import Contender
-from bench.spark_captures import FEED, TYPED, Captures, quiet_session
+from bench.spark_captures import FEED, TYPED, Captures
+from bench.spark_session import quiet_session
 
 ONE, APART, TWO = "local[1]", "local[1] twice", "local[2]"
 _WARM_UP = 25
