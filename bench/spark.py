@@ -3,8 +3,8 @@
 From a slot: by mode, rows of a record batch, sink and master, beside what the server gives without Spark; and the rows
 of a snapshot, beside COPY. From captures: the feed and a typed table, beside an identity mapInArrow over the same
 messages, and the feed's rows as one would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas;
-and one task beside two. Medians of interleaved rounds, after some that do not count; the same as JSON in
-build/bench-spark.json.
+and one task beside two, to a sink that drops the rows and to one that writes them. Medians of interleaved rounds, after
+some that do not count; the same as JSON in build/bench-spark.json.
 """
 
 from __future__ import annotations

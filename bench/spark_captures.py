@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -14,7 +15,7 @@ import pyarrow.parquet
 from bench.measure import Contender
 from bench.peers import pypgoutput
 from bench.spark_rows import by_parse, by_pypgoutput, identity
-from bench.spark_session import to_noop
+from bench.spark_session import to_noop, to_parquet
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.captures import Capture
 from logicalrep_pipeline.change_feed import events
@@ -24,6 +25,7 @@ from logicalrep_pipeline.spark.typed import relation_schema
 from logicalrep_pipeline.transactions import Transaction
 
 IDENTITY, FEED, TYPED = "identity mapInArrow", "captures to the feed", "captures to a typed table"
+PARQUET = "captures to the feed, to parquet"
 PARSE, PYPGOUTPUT = "parse in mapInArrow", "pypgoutput in mapInPandas"
 _FRAME = Struct(">QI")
 _MESSAGES = "lsn bigint, data binary"
@@ -31,6 +33,8 @@ _MESSAGES = "lsn bigint, data binary"
 _FILES = 16
 _FEW = 12_500
 """Messages of a file for those who read them one by one."""
+_FILES_TO_WRITE = 4
+"""As writing takes Spark several times as long as all the rest."""
 
 
 class Captures:
@@ -39,6 +43,7 @@ class Captures:
     def __init__(self, capture: Path, folder: Path) -> None:
         self._relation = _largest_table(capture)
         self._files, self._all, self._few = folder / "captures", folder / "all", folder / "few"
+        self._written = folder / "written"
         for made in (self._files, self._all, self._few):
             made.mkdir()
         with Capture.open(capture) as opened:
@@ -47,20 +52,29 @@ class Captures:
         lsns, contents = zip(*messages, strict=True)
         table = pa.table({"lsn": pa.array(lsns, pa.int64()), "data": pa.array(contents, pa.binary())})
         for number in range(_FILES):
-            with (self._files / f"{number}.bin").open("wb") as file:
+            with self._file(number).open("wb") as file:
                 file.writelines(_FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
             pa.parquet.write_table(table, self._all / f"{number}.parquet")
             pa.parquet.write_table(table[:_FEW], self._few / f"{number}.parquet")
 
     def by_the_source(self, spark: Any) -> list[Contender]:
-        """Read by the source, as the feed and as a typed table."""
-        source, total = spark.read.format("logicalrep"), _FILES * self._count
-        feed = source.schema(feed_schema()).load(str(self._files))
-        typed = source.schema(relation_schema(self._relation)).option("table", str(self._relation))
+        """Read by the source: as the feed, as a typed table, and as the feed for a sink that keeps it."""
+
+        def read(files: str, schema: Any, **options: str) -> Any:
+            return spark.read.format("logicalrep").schema(schema).options(**options).load(files)
+
+        feed = read(str(self._files), feed_schema())
+        typed = read(str(self._files), relation_schema(self._relation), table=str(self._relation))
+        some = read(",".join(str(self._file(number)) for number in range(_FILES_TO_WRITE)), feed_schema())
         return [
-            Contender(FEED, total, to_noop(feed)),
-            Contender(TYPED, total, to_noop(typed.load(str(self._files)))),
+            Contender(FEED, _FILES * self._count, to_noop(feed)),
+            Contender(TYPED, _FILES * self._count, to_noop(typed)),
+            # Several sessions may write at the same time.
+            Contender(PARQUET, _FILES_TO_WRITE * self._count, to_parquet(some, self._written / str(os.getpid()))),
         ]
+
+    def _file(self, number: int) -> Path:
+        return self._files / f"{number}.bin"
 
     def contenders(self, spark: Any) -> list[Contender]:
         """The source, and what bounds it from above and from below."""

@@ -2,8 +2,8 @@
 
 One session has one task and another has two; and two sessions with one task each run at the same time, which share
 nothing but the machine: it has no more for a second task. All have run nothing else, and that for as long as Java takes
-to compile it, a minute and more, in which compiling takes the processor that a second task needs: what is measured is
-what a stream has that runs for days. In each round one follows the other, so that a slow moment hits all.
+to compile it, a minute, in which compiling takes the processor that a second task needs: what is measured is what a
+stream has that runs for days. In each round one follows the other, so that a slow moment hits all.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from multiprocessing import get_context
 import psutil
 
 from bench.measure import Contender
-from bench.spark_captures import FEED, TYPED, Captures
+from bench.spark_captures import FEED, PARQUET, TYPED, Captures
 from bench.spark_session import quiet_session
 
 ONE, APART, TWO = "local[1]", "local[1] twice", "local[2]"
-_WARM_UP = 25
+_WARM_UP = 60.0
+"""In seconds, for each session."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Run:
 
 def between_masters(captures: Captures, rounds: int) -> dict[str, dict[str, Run]]:
     """By the way to read the captures, the medians of each kind of sessions."""
-    return {name: _between(captures, name, rounds) for name in (FEED, TYPED)}
+    return {name: _between(captures, name, rounds) for name in (FEED, TYPED, PARQUET)}
 
 
 def _between(captures: Captures, name: str, rounds: int) -> dict[str, Run]:
@@ -48,8 +49,7 @@ def _between(captures: Captures, name: str, rounds: int) -> dict[str, Run]:
     with ExitStack() as stack:
         one, other, two = (stack.enter_context(_process(master, captures)) for master in (ONE, ONE, TWO))
         for process in (one, other, two):
-            for _ in range(_WARM_UP):
-                process.submit(_run, name).result()
+            process.submit(_warm_up, name).result()
         for _ in range(rounds):
             alone = _of((one,), name, None)
             found.append({ONE: alone, APART: _of((one, other), name, alone), TWO: _of((two,), name, alone)})
@@ -94,6 +94,12 @@ def _begin(master: str, captures: Captures) -> None:
 
 def _end() -> None:
     _session.close()
+
+
+def _warm_up(name: str) -> None:
+    end = time.perf_counter() + _WARM_UP
+    while time.perf_counter() < end:
+        _contenders[name].run()
 
 
 def _run(name: str) -> Run:
