@@ -1,0 +1,83 @@
+"""A session of Spark Connect has the source as any other; in a program of its own, as a process has one kind of them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.server.servers import Database
+
+pytestmark = pytest.mark.spark
+
+PROGRAM = """
+import json
+import sys
+
+import psycopg
+from pyspark.sql import SparkSession
+from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+from logicalrep_pipeline.spark import register, snapshot, typed_table
+from logicalrep_pipeline.tables import merged
+
+dsn, folder = sys.argv[1:]
+options = {"dsn": dsn, "slot": "connect", "publication": "p"}
+spark = register(SparkSession.builder.remote("local[2]").getOrCreate())
+assert isinstance(spark, ConnectSession)
+
+with snapshot(**options) as name:
+    rows = spark.read.format("logicalrep").options(**options, table="public.t", snapshot=name).load()
+    rows.write.parquet(f"{folder}/rows")
+typed = typed_table("public.t", **options)
+
+
+def apply(batch, number):
+    rows = batch.transform(typed)
+    table = batch.sparkSession.read.parquet(f"{folder}/{number - 1 if number else 'rows'}")
+    merged(table, rows, keys=["id"]).select("id", "a").write.mode("overwrite").parquet(f"{folder}/{number}")
+
+
+def stream(mode, *statements):
+    with psycopg.connect(dsn) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    changes = spark.readStream.format("logicalrep").options(**options, mode=mode).load()
+    written = changes.writeStream.foreachBatch(apply).option("checkpointLocation", f"{folder}/checkpoint")
+    query = written.trigger(availableNow=True).start()
+    query.awaitTermination()
+    assert query.exception() is None
+
+
+stream("peek", "INSERT INTO public.t VALUES (3, 'three')", "UPDATE public.t SET a = 'deux' WHERE id = 2")
+stream("walsender", "DELETE FROM public.t WHERE id = 1", "UPDATE public.t SET a = 'trois' WHERE id = 3")
+print(json.dumps([list(row) for row in spark.read.parquet(f"{folder}/1").orderBy("id").collect()]))
+spark.stop()
+"""
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="the extra pipelines is not installed")
+@pytest.mark.usefixtures("spark")
+def test_a_session_of_spark_connect(db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE public.t (id int PRIMARY KEY, a text)",
+        "INSERT INTO public.t VALUES (1, 'one'), (2, 'two')",
+        "CREATE PUBLICATION p FOR TABLE public.t",
+    )
+    # Java is where the shared session found it. With SPARK_TESTING, Spark's server takes any free port.
+    environment = os.environ | {"SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, db18.dsn, str(tmp_path)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == [[2, "deux"], [3, "trois"]]
+    assert db18.rows("SELECT id, a FROM public.t ORDER BY id") == [(2, "deux"), (3, "trois")]
