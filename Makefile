@@ -53,7 +53,7 @@ test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test ha
 	  build/venv-spark-$$version/bin/pytest -q tests/spark || exit 1; \
 	done
 
-soak: $(SPARK_READY) ## Kill streams and servers 20 times a mode, stream much of everything: half an hour
+soak: $(SPARK_READY) ## Kill streams and servers 20 times a mode, stream much of everything: ten minutes
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q --durations=0 tests/spark/test_kills.py tests/spark/test_scale.py
 
 demo: regen $(SPARK_READY) ## Decode a capture; stream a PostgreSQL 18 to Spark and check it against the server
