@@ -73,9 +73,6 @@ class Captures:
             Contender(PARQUET, _FILES_TO_WRITE * self._count, to_parquet(some, self._written / str(os.getpid()))),
         ]
 
-    def _file(self, number: int) -> Path:
-        return self._files / f"{number}.bin"
-
     def contenders(self, spark: Any) -> list[Contender]:
         """The source, and what bounds it from above and from below."""
         raw, few = (spark.read.schema(_MESSAGES).parquet(str(folder)) for folder in (self._all, self._few))
@@ -88,6 +85,9 @@ class Captures:
         if pypgoutput():
             contenders.append(Contender(PYPGOUTPUT, some, to_noop(few.mapInPandas(by_pypgoutput, feed_schema()))))
         return contenders
+
+    def _file(self, number: int) -> Path:
+        return self._files / f"{number}.bin"
 
 
 def _largest_table(capture: Path) -> Relation:

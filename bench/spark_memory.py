@@ -21,10 +21,10 @@ from pathlib import Path
 from statistics import linear_regression, median
 from typing import Any
 
+from bench.spark_session import quiet_session
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import LocalServer, find_installation
 from logicalrep_pipeline.slots import create_slot, the_slot
-from logicalrep_pipeline.spark import session
 
 MIB = 1 << 20
 EVERY = 3.0
@@ -77,12 +77,11 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="logicalrep-memory-") as folder,
         LocalServer(find_installation(18), fsync="off") as server,
         ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
+        quiet_session("local[2]", "512m") as spark,
     ):
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, v text, at timestamptz)")
         connection.execute("CREATE PUBLICATION p FOR ALL TABLES")
         create_slot(connection, "memory")
-        spark = session("local[2]", **{"spark.driver.memory": "512m"})
-        spark.sparkContext.setLogLevel("OFF")
         options = {"dsn": server.dsn, "slot": "memory", "publication": "p", "mode": arguments.mode, "spool": folder}
         query = (
             spark.readStream.format("logicalrep")
@@ -110,7 +109,6 @@ def main() -> int:
         at_the_end = the_slot(connection, "memory")
         batches = query.lastProgress["batchId"]
         query.stop()
-        spark.stop()
     report: dict[str, Any] = {
         "mode": arguments.mode,
         "minutes": arguments.minutes,

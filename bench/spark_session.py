@@ -21,9 +21,9 @@ def to_parquet(frame: Any, folder: Path) -> Callable[[], None]:
 
 
 @contextmanager
-def quiet_session(master: str) -> Iterator[Any]:
-    """A session that logs nothing."""
-    spark = session(master, **{"spark.driver.memory": "2g"})
+def quiet_session(master: str, memory: str = "2g") -> Iterator[Any]:
+    """A session that logs nothing, with so much memory for the JVM."""
+    spark = session(master, **{"spark.driver.memory": memory})
     spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark
