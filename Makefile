@@ -61,7 +61,7 @@ demo: regen $(SPARK_READY) ## Decode a capture; stream a PostgreSQL 18 to Spark 
 	@echo
 	$(BIN)/python -m logicalrep_pipeline.spark.demo
 
-bench: $(SPARK_READY) ## Measure the decoders and the Spark source beside others and what bounds them: half an hour
+bench: $(SPARK_READY) ## Measure the decoders and the Spark source beside others and what bounds them: 25 minutes
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
 	$(BIN)/python -m bench
 	$(BIN)/python -m bench.spark

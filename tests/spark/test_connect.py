@@ -23,7 +23,7 @@ import psycopg
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-from logicalrep_pipeline.spark import register, snapshot, typed_table
+from logicalrep_pipeline.spark import acknowledge, register, snapshot, typed_table
 from logicalrep_pipeline.tables import merged
 
 dsn, folder = sys.argv[1:]
@@ -52,6 +52,7 @@ def stream(mode, *statements):
     query = written.trigger(availableNow=True).start()
     query.awaitTermination()
     assert query.exception() is None
+    assert acknowledge(query, **options)
 
 
 stream("peek", "INSERT INTO public.t VALUES (3, 'three')", "UPDATE public.t SET a = 'deux' WHERE id = 2")
