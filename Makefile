@@ -31,6 +31,7 @@ regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen regen
 	$(BIN)/python -m codegen reference --picture Update docs/update.svg
 	$(BIN)/python -m logicalrep_pipeline.values.docs docs/types.md
+	$(BIN)/python -m logicalrep_pipeline.error_codes docs/errors.md
 
 check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/python -m codegen check

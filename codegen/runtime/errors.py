@@ -1,13 +1,40 @@
-"""The two errors of the codecs: bytes that are no message, and messages that have no bytes."""
+"""The base of all errors, and the two of the codecs: bytes that are no message, and messages that have no bytes."""
 
 from __future__ import annotations
 
 
-class DecodeError(ValueError):
+class LogicalRepError(Exception):
+    """The base of every error of this project.
+
+    Its text begins with its code, as in `[SLOT_LOST] replication slot 'x' is lost …`: of an error that crosses
+    processes, as in Spark, often nothing but the text arrives. `docs/errors.md` lists the codes.
+    """
+
+    code = "LOGICALREP"
+    """A stable name of the error in capitals: the class's own, or that of one case of it."""
+
+    def __init__(self, *args: object, code: str | None = None) -> None:
+        super().__init__(*args)
+        if code is not None:
+            self.code = code
+
+    @property
+    def description(self) -> str:
+        """The error in words, without the code."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.description}"
+
+
+class DecodeError(LogicalRepError, ValueError):
     """Bytes that are no message of the protocol version, in the session's state.
 
-    Says in which message and field the first fault lies, at which offset, what was expected and what was found.
+    Says in which message and field the first fault lies, at which offset, what was expected and what was found. Its
+    text has no code, which is an attribute only.
     """
+
+    code = "DECODE_ERROR"
 
     def __init__(self, message: str, field: str, offset: int, expected: str, found: str) -> None:
         super().__init__(message, field, offset, expected, found)
@@ -22,12 +49,19 @@ class DecodeError(ValueError):
         self.found = found
         """What does stand there."""
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> str:
+        """The error in words."""
         return f"{self.message}: {self.field} at offset {self.offset}: expected {self.expected}, found {self.found}"
 
+    def __str__(self) -> str:
+        return self.description
 
-class EncodeError(ValueError):
+
+class EncodeError(LogicalRepError, ValueError):
     """A message that cannot be written: says which attribute does not fit its field, what fits, and what it holds."""
+
+    code = "ENCODE_ERROR"
 
     def __init__(self, message: str, field: str, expected: str, found: str) -> None:
         super().__init__(message, field, expected, found)
@@ -40,8 +74,13 @@ class EncodeError(ValueError):
         self.found = found
         """What the attribute holds."""
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> str:
+        """The error in words."""
         return f"{self.message}: {self.field}: expected {self.expected}, found {self.found}"
+
+    def __str__(self) -> str:
+        return self.description
 
 
 class MalformedError(ValueError):

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.columnar import default_backend
+from logicalrep_pipeline.errors import TooLargeError
 from logicalrep_pipeline.frames import LARGE_BLOCK, LONGEST_MESSAGE, split_frames
 
 _MESSAGES = 10_000
@@ -129,7 +130,7 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Block
     """As `frames.split_frames`, with the messages as a block."""
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
-        raise ValueError("a message of 2 GiB and more cannot be read in columns")
+        raise TooLargeError("a message of 2 GiB and more cannot be read in columns")
     kernel = _kernel("split_frames")
     if kernel is None:
         size, messages = split_frames(data, header)

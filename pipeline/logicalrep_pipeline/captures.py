@@ -19,7 +19,7 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from logicalrep import Decoder, Lsn, versions, walsender
+from logicalrep import Decoder, LogicalRepError, Lsn, versions, walsender
 from logicalrep.scalars import lsn_of
 from logicalrep_pipeline.encodings import python_codec
 from logicalrep_pipeline.frames import LONGEST_MESSAGE, split_frames
@@ -35,8 +35,10 @@ _DAMAGED = (OSError, EOFError, zlib.error)
 _NEWEST = max(versions.PARSE)
 
 
-class CaptureError(ValueError):
+class CaptureError(LogicalRepError, ValueError):
     """A file that is no capture, or a damaged one; says where and what is wrong."""
+
+    code = "CAPTURE_DAMAGED"
 
 
 @dataclass(frozen=True)

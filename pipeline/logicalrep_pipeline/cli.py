@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from logicalrep import DecodeError, Lsn, versions
+from logicalrep import DecodeError, LogicalRepError, Lsn, versions
 from logicalrep.layouts import LOGICALREP, WALSENDER
 from logicalrep_pipeline.captures import Capture, CaptureError, Session
 from logicalrep_pipeline.change_feed import change_rows
 from logicalrep_pipeline.change_table import table_lines
-from logicalrep_pipeline.encodings import python_codec
+from logicalrep_pipeline.encodings import EncodingError, python_codec
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.inspection import inspect
 from logicalrep_pipeline.message_json import message_json
@@ -25,8 +25,10 @@ from logicalrep_pipeline.terminal import Progress, Style
 _NEWEST = max(versions.PARSE)
 
 
-class UsageError(Exception):
+class UsageError(LogicalRepError):
     """Arguments that make no sense; exit code 2."""
+
+    code = "USAGE"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -116,7 +118,9 @@ def _decode(options: argparse.Namespace) -> int:
                 try:
                     message = decoder.decode(data)
                 except DecodeError as error:
-                    raise CaptureError(f"{options.file}: message {number} at LSN {lsn}: {error}") from None
+                    raise CaptureError(
+                        f"{options.file}: message {number} at LSN {lsn}: {error}", code=error.code
+                    ) from None
                 if summary is not None:
                     summary.add(lsn, data, message, decoder)
                 else:
@@ -143,8 +147,8 @@ def _session(options: argparse.Namespace, found: Session) -> Session:
 def _codec(name: str) -> str:
     try:
         return python_codec(name)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    except EncodingError as error:
+        raise UsageError(error.description, code=error.code) from None
 
 
 def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -220,7 +224,7 @@ def _changes(options: argparse.Namespace) -> int:
                 for row in rows:
                     print(json.dumps(row, ensure_ascii=False))
         except (DecodeError, TransactionError) as error:
-            raise CaptureError(f"{options.file}: {error}") from None
+            raise CaptureError(f"{options.file}: {error.description}", code=error.code) from None
         finally:
             progress.clear()
     return 0

@@ -11,6 +11,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
 from psycopg.pq.abc import PGresult
 
+from logicalrep import LogicalRepError
+
 # So that values come as the types' readers expect them, and the same wherever a server stands; and so that what takes
 # its time is not ended.
 _SESSION_SETTINGS = {
@@ -43,8 +45,10 @@ PARAMETERS = tuple(name for name in _LIBPQ if name not in ("client_encoding", "f
 """The parameters of libpq that may be given one by one: all but what is decided here."""
 
 
-class ConnectionSettingsError(ValueError):
+class ConnectionSettingsError(LogicalRepError, ValueError):
     """Parameters that libpq does not take; the message has nothing of a password in it."""
+
+    code = "CONNECTION_SETTINGS"
 
 
 class ConnectionSettings:

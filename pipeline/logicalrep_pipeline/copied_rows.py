@@ -13,6 +13,7 @@ from logicalrep.columnar import default_backend
 from logicalrep.v1 import NullValue, Text, TupleData
 from logicalrep_pipeline.blocks import Block, block_of
 from logicalrep_pipeline.copy_out import gathered
+from logicalrep_pipeline.errors import TooLargeError
 from logicalrep_pipeline.relations import Relation
 
 _MEANINGS = {ord(letter): meaning for letter, meaning in zip("bfnrtv", b"\b\f\n\r\t\v", strict=True)}
@@ -50,7 +51,7 @@ def _compiled(data: bytearray, relation: Relation, lsn: Lsn) -> Block:
     if count != rows:
         raise _unexpected(relation)
     if offsets[rows] >= 1 << 31:
-        raise ValueError("rows of 2 GiB and more cannot be read in columns")
+        raise TooLargeError("rows of 2 GiB and more cannot be read in columns")
     messages = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets.astype(np.int32)), target], 0)
     return Block(np.full(rows, lsn, np.uint64).view(np.int64), messages, np.full(rows, _INSERT, np.uint8))
 

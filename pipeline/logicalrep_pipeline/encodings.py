@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from logicalrep import LogicalRepError
+
 _CODECS = {
     "BIG5": "big5",
     "EUCCN": "gb2312",
@@ -47,13 +49,19 @@ _CODECS = {
 }
 
 
+class EncodingError(LogicalRepError, ValueError):
+    """A client_encoding that Python cannot read."""
+
+    code = "ENCODING_UNKNOWN"
+
+
 def python_codec(client_encoding: str) -> str:
     """The Python codec of a client_encoding, whose name PostgreSQL reads without case and punctuation.
 
-    SQL_ASCII is read as plain ASCII, as nothing is known of its other bytes. ValueError for a name that is unknown, and
-    for those without a codec in Python (MULE_INTERNAL, EUC_TW).
+    SQL_ASCII is read as plain ASCII, as nothing is known of its other bytes. EncodingError for a name that is unknown,
+    and for those without a codec in Python (MULE_INTERNAL, EUC_TW).
     """
     name = "".join(character for character in client_encoding.upper() if character.isalnum())
     if name not in _CODECS:
-        raise ValueError(f"client_encoding {client_encoding!r} has no Python codec; use UTF8 for the session")
+        raise EncodingError(f"client_encoding {client_encoding!r} has no Python codec; use UTF8 for the session")
     return _CODECS[name]

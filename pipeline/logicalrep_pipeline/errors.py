@@ -1,16 +1,18 @@
-"""The error of those who put transactions together: messages that make no sense where they came."""
+"""Errors that several modules raise: messages that make no sense where they came, and what is too large."""
 
 from __future__ import annotations
 
-from logicalrep import Lsn, TransactionId
+from logicalrep import LogicalRepError, Lsn, TransactionId
 from logicalrep.layouts import LOGICALREP
 from logicalrep.versions import AnyMessage
 
 _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 
 
-class TransactionError(ValueError):
+class TransactionError(LogicalRepError, ValueError):
     """A message that cannot come where it came: names the message, its LSN, the transaction, and what is wrong."""
+
+    code = "MESSAGE_OUT_OF_PLACE"
 
     def __init__(self, message: str, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> None:
         super().__init__(message, lsn, xid, reason)
@@ -23,10 +25,18 @@ class TransactionError(ValueError):
         self.reason = reason
         """What is wrong."""
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> str:
+        """The error in words."""
         place = "" if self.lsn is None else f" at {self.lsn}"
         transaction = "" if self.xid is None else f" in transaction {self.xid}"
         return f"{self.message}{place}{transaction}: {self.reason}"
+
+
+class TooLargeError(LogicalRepError, ValueError):
+    """Messages or values that are too large to be read in columns."""
+
+    code = "TOO_LARGE"
 
 
 def refused(message: AnyMessage, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> TransactionError:

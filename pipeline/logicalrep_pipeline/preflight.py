@@ -21,13 +21,27 @@ _MAKE_ANOTHER = (
 )
 
 
-class PreflightError(SlotError):
-    """What keeps a reader from starting, all of it."""
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that keeps a reader from starting."""
 
-    def __init__(self, findings: Sequence[str]) -> None:
-        super().__init__("\n".join(findings))
+    code: str
+    text: str
+    """One sentence: what is missing, and what to do."""
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.text}"
+
+
+class PreflightError(SlotError):
+    """What keeps a reader from starting, all of it: a line for each finding, which begins with its own code."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        super().__init__(findings, code=findings[0].code)
         self.findings = tuple(findings)
-        """One sentence each."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.findings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,8 +73,12 @@ class Needs:
 class Findings:
     """What was found: what keeps the reader from starting, and what may surprise later."""
 
-    errors: list[str] = field(default_factory=list)
+    errors: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+    def error(self, code: str, text: str) -> None:
+        """Add what keeps the reader from starting."""
+        self.errors.append(Finding(code, text))
 
 
 def check(connection: Connection, needs: Needs) -> list[str]:
@@ -78,18 +96,19 @@ def check(connection: Connection, needs: Needs) -> list[str]:
 def _check_server(connection: Connection, needs: Needs, findings: Findings) -> None:
     major = server_major(connection)
     if major < 10:
-        findings.errors.append(f"The server is PostgreSQL {major}; pgoutput exists since 10.")
+        findings.error("SERVER_TOO_OLD", f"The server is PostgreSQL {major}; pgoutput exists since 10.")
         return
     wal_level = _scalar(connection, "SELECT current_setting('wal_level')")
     if wal_level != "logical":
-        findings.errors.append(
-            f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = logical and restart the server."
+        findings.error(
+            "WAL_LEVEL", f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = logical and restart the server."
         )
     newest = newest_protocol(connection)
     if needs.protocol_version is not None and needs.protocol_version > newest:
-        findings.errors.append(
+        findings.error(
+            "SERVER_LACKS_OPTION",
             f"protocol_version is {needs.protocol_version}, but PostgreSQL {major} speaks at most {newest}: leave the "
-            "option out."
+            "option out.",
         )
     for option, wanted, since in (
         ("binary", needs.binary, 14),
@@ -99,7 +118,9 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         ("failover", needs.failover, 17),
     ):
         if wanted and major < since:
-            findings.errors.append(f"The option {option} needs PostgreSQL {since}, this is {major}: leave it out.")
+            findings.error(
+                "SERVER_LACKS_OPTION", f"The option {option} needs PostgreSQL {since}, this is {major}: leave it out."
+            )
     version = min(needs.protocol_version or newest, newest)
     for setting, wanted, least in (
         ("streaming = on", needs.streaming == "on", 2),
@@ -107,21 +128,25 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         ("two_phase", needs.two_phase and major >= 15, 3),
     ):
         if wanted and version < least and needs.mode == "walsender":
-            findings.errors.append(
+            findings.error(
+                "OPTION_INVALID",
                 f"The option {setting} needs protocol version {least}, the reader's is {version}: leave the option out"
-                + (", or protocol_version." if newest >= least else ".")
+                + (", or protocol_version." if newest >= least else "."),
             )
     if needs.mode == "peek" and needs.moves_slot and major < 11:
-        findings.errors.append("PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender.")
+        findings.error("SERVER_LACKS_OPTION", "PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender.")
     takes_walsender = needs.snapshot or needs.mode == "walsender"
     if takes_walsender and _scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
-        findings.errors.append(
+        findings.error(
+            "NO_WALSENDERS",
             "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server"
-            + ("." if needs.snapshot else ", or use mode = peek.")
+            + ("." if needs.snapshot else ", or use mode = peek."),
         )
     for option, wanted in (("streaming", needs.streaming in ("on", "parallel")), ("two_phase", needs.two_phase)):
         if wanted and needs.mode == "peek":
-            findings.errors.append(f"The option {option} needs mode = walsender: use that mode, or leave {option} out.")
+            findings.error(
+                "OPTION_INVALID", f"The option {option} needs mode = walsender: use that mode, or leave {option} out."
+            )
 
 
 def _check_role(connection: Connection, findings: Findings) -> None:
@@ -135,22 +160,24 @@ def _check_role(connection: Connection, findings: Findings) -> None:
         )
     if not allowed:
         user = _scalar(connection, "SELECT quote_ident(current_user)")
-        findings.errors.append(f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION.")
+        findings.error("ROLE_CANNOT_REPLICATE", f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION.")
 
 
 def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> None:
     slot = find_slot(connection, needs.slot)
     if slot is None and not _SLOT_NAME.fullmatch(needs.slot):
-        findings.errors.append(
+        findings.error(
+            "OPTION_INVALID",
             f"Replication slot {needs.slot!r} cannot exist: a slot's name has small letters, digits and underscores, "
-            "63 at most."
+            "63 at most.",
         )
         return
     if slot is None:
         if not needs.create_slot:
-            findings.errors.append(
+            findings.error(
+                "SLOT_MISSING",
                 f"Replication slot {needs.slot!r} does not exist: give a stream the option create_slot = true, or run "
-                f"SELECT pg_create_logical_replication_slot({_quoted(needs.slot)}, 'pgoutput')."
+                f"SELECT pg_create_logical_replication_slot({_quoted(needs.slot)}, 'pgoutput').",
             )
             return
         free = _scalar(
@@ -158,24 +185,28 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots",
         )
         if isinstance(free, int) and free <= 0:
-            findings.errors.append("No replication slot is free: raise max_replication_slots, or drop an unused slot.")
+            findings.error(
+                "NO_FREE_SLOT", "No replication slot is free: raise max_replication_slots, or drop an unused slot."
+            )
         return
     name = repr(slot.name)
     if slot.plugin is None:
-        findings.errors.append(f"Replication slot {name} is a physical one: {_MAKE_ANOTHER}")
+        findings.error("SLOT_UNUSABLE", f"Replication slot {name} is a physical one: {_MAKE_ANOTHER}")
         return
     if slot.plugin != "pgoutput":
-        findings.errors.append(f"Replication slot {name} has the plugin {slot.plugin}: {_MAKE_ANOTHER}")
+        findings.error("SLOT_UNUSABLE", f"Replication slot {name} has the plugin {slot.plugin}: {_MAKE_ANOTHER}")
     database = _scalar(connection, "SELECT current_database()")
     if slot.database != database:
-        findings.errors.append(
+        findings.error(
+            "SLOT_UNUSABLE",
             f"Replication slot {name} belongs to database {slot.database}, the connection is to {database}: connect to "
-            "that database, or make a slot in this one."
+            "that database, or make a slot in this one.",
         )
     if slot.lost is not None:
-        findings.errors.append(
+        findings.error(
+            "SLOT_LOST",
             f"Replication slot {name} is lost ({slot.lost}): drop it, make a new one, copy the tables anew and start "
-            "with a new checkpoint."
+            "with a new checkpoint.",
         )
     if slot.active_pid is not None:
         findings.warnings.append(
@@ -191,9 +222,10 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             f"Replication slot {name} was made without failover: it is gone when a standby takes over."
         )
     if slot.two_phase and needs.mode == "peek":
-        findings.errors.append(
+        findings.error(
+            "SLOT_UNUSABLE",
             f"Replication slot {name} has two_phase, which mode = peek cannot read: use mode = walsender, or "
-            "a slot without it, from which prepared transactions come when they are committed."
+            "a slot without it, from which prepared transactions come when they are committed.",
         )
 
 
@@ -206,8 +238,9 @@ def _check_publications(connection: Connection, needs: Needs, findings: Findings
         tables |= {row[0] for row in published}
         if not _scalar(connection, "SELECT count(*) FROM pg_publication WHERE pubname = %s", name):
             quoted = _scalar(connection, "SELECT quote_ident(%s)", name)
-            findings.errors.append(
-                f"Publication {name!r} does not exist in this database: run CREATE PUBLICATION {quoted} FOR TABLE ..."
+            findings.error(
+                "PUBLICATION_MISSING",
+                f"Publication {name!r} does not exist in this database: run CREATE PUBLICATION {quoted} FOR TABLE ...",
             )
         elif not published:
             findings.warnings.append(
@@ -216,10 +249,11 @@ def _check_publications(connection: Connection, needs: Needs, findings: Findings
     if not findings.errors:
         for table in needs.tables:
             if table not in tables:
-                findings.errors.append(
+                findings.error(
+                    "TABLE_NOT_PUBLISHED",
                     f"Table {table} is not published by {', '.join(needs.publications)}: write it as schema.table, as "
                     "it is and without quotes, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is "
-                    "published as its partitions, unless the publication has publish_via_partition_root."
+                    "published as its partitions, unless the publication has publish_via_partition_root.",
                 )
         _check_identities(connection, needs, findings)
         if needs.snapshot:
@@ -236,7 +270,9 @@ def _check_rights(connection: Connection, needs: Needs, findings: Findings) -> N
     ).fetchall()
     if rows:
         tables, role = ", ".join(row[0] for row in rows), rows[0][1]
-        findings.errors.append(f"Role {role} may not read {tables}: run GRANT SELECT ON {tables} TO {role}.")
+        findings.error(
+            "TABLE_NOT_READABLE", f"Role {role} may not read {tables}: run GRANT SELECT ON {tables} TO {role}."
+        )
 
 
 def _check_identities(connection: Connection, needs: Needs, findings: Findings) -> None:

@@ -21,6 +21,8 @@ _REFUSE = ("GetPublicationByName", "get_publication_oid")
 class PublicationError(SlotError):
     """A publication that did not exist when a change was made that is to be read."""
 
+    code = "PUBLICATION_GONE"
+
 
 @contextmanager
 def publications_there(connection: Connection) -> Iterator[None]:

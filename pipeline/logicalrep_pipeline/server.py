@@ -24,6 +24,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from logicalrep import LogicalRepError
+
 # A server refuses to run as root: started by root, it runs as this user, which exists everywhere.
 _UNPRIVILEGED = "nobody"
 
@@ -40,8 +42,10 @@ _SETTINGS = {
 }
 
 
-class ServerError(RuntimeError):
+class ServerError(LogicalRepError, RuntimeError):
     """A server that could not be found, made or started; says what it said."""
+
+    code = "SERVER_NOT_STARTED"
 
 
 @dataclass(frozen=True)

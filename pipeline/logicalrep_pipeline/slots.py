@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.rows import dict_row
 
-from logicalrep import Lsn, versions
+from logicalrep import LogicalRepError, Lsn, versions
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of
 
@@ -34,12 +34,16 @@ CASE WHEN failover THEN (SELECT min(standby.restart_lsn) FROM pg_replication_slo
 """
 
 
-class SlotError(RuntimeError):
+class SlotError(LogicalRepError, RuntimeError):
     """A slot that cannot serve; says why, and what to do."""
+
+    code = "SLOT_UNUSABLE"
 
 
 class LostPositionError(SlotError):
     """The slot is past the position that a reader is at: what lies between is gone, or somebody else took it."""
+
+    code = "POSITION_PASSED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,12 +147,14 @@ def the_slot(connection: Connection, name: str) -> Slot:
     if slot is None:
         raise SlotError(
             f"replication slot {name!r} does not exist; what was committed since its last use cannot be read any more: "
-            "make a new slot, copy the tables anew and start with a new checkpoint"
+            "make a new slot, copy the tables anew and start with a new checkpoint",
+            code="SLOT_MISSING",
         )
     if slot.lost is not None or slot.confirmed_flush_lsn is None:
         raise SlotError(
             f"replication slot {name!r} is lost ({slot.lost or 'it has no position'}): drop it, make a new one, copy "
-            "the tables anew and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer"
+            "the tables anew and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
+            code="SLOT_LOST",
         )
     return slot
 
@@ -162,7 +168,7 @@ def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosi
             "backup, took over from a server that was ahead of it, or is another one"
         )
     if reason is not None:
-        raise LostPositionError(f"{reason}; copy the tables anew and start with a new checkpoint")
+        raise LostPositionError(f"{reason}; copy the tables anew and start with a new checkpoint", code="WAL_DIVERGED")
 
 
 def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
@@ -180,7 +186,7 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
     arguments: list[object] = [name, "pgoutput", False]
     for option, wanted, since in (("two_phase", two_phase, 14), ("failover", failover, 17)):
         if wanted and server_major(connection) < since:
-            raise SlotError(f"{option} needs PostgreSQL {since} or later")
+            raise SlotError(f"{option} needs PostgreSQL {since} or later", code="SERVER_LACKS_OPTION")
         if server_major(connection) >= since:
             arguments.append(wanted)
     connection.execute(
@@ -243,7 +249,7 @@ def when_free(action: Callable[[], _Result], connection: Connection, name: str, 
             return action()
         except psycopg.errors.ObjectInUse:
             if time.monotonic() > deadline:
-                raise SlotError(_in_use(connection, name)) from None
+                raise SlotError(_in_use(connection, name), code="SLOT_IN_USE") from None
             time.sleep(pause)
             pause = min(pause * 2, 1)
 

@@ -25,6 +25,8 @@ _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = p
 class SnapshotError(SlotError):
     """A snapshot that is not there, or cannot be made; says why, and what to do."""
 
+    code = "SNAPSHOT_GONE"
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -72,7 +74,8 @@ def slot_with_snapshot(
             raise SnapshotError(
                 f"replication slot {slot!r} exists already, and a snapshot is of the moment at which a slot is made: "
                 "name another one; or, if no query goes on from it, first run "
-                f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})"
+                f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})",
+                code="SLOT_EXISTS",
             )
         taken = _now(holder)
         name, lsn = _make_slot(maker, slot, two_phase=two_phase, failover=failover)
@@ -148,7 +151,9 @@ def hold_tables(connection: Connection, tables: list[tuple[str, str]], *, wait: 
         command = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE{}")
         connection.execute(command.format(names, sql.SQL("" if wait else " NOWAIT")))
     except psycopg.errors.UndefinedTable as error:
-        raise SnapshotError(f"a table of {shown} was dropped or renamed: make the snapshot again") from error
+        raise SnapshotError(
+            f"a table of {shown} was dropped or renamed: make the snapshot again", code="SNAPSHOT_STALE"
+        ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise blocked(shown) from error
     # The catalog as the snapshot has it, beside the files that there are.
@@ -161,14 +166,17 @@ def hold_tables(connection: Connection, tables: list[tuple[str, str]], *, wait: 
     ).fetchall()
     if rows:
         changed = ", ".join(row[0] for row in rows)
-        raise SnapshotError(f"{changed} was truncated or rewritten when the snapshot was made: make it again")
+        raise SnapshotError(
+            f"{changed} was truncated or rewritten when the snapshot was made: make it again", code="SNAPSHOT_STALE"
+        )
 
 
 def blocked(tables: str) -> SnapshotError:
     """The error for tables that cannot be read for somebody who waits for the end of the snapshot himself."""
     return SnapshotError(
         f"somebody waits to truncate or alter {tables}, and whoever comes later waits for that, until the snapshot "
-        "ends: end that session, or make the snapshot again"
+        "ends: end that session, or make the snapshot again",
+        code="SNAPSHOT_BLOCKED",
     )
 
 
@@ -182,7 +190,7 @@ def _check_columns(holder: Connection, now: Connection) -> None:
     before, after = (set(connection.execute(query, (locked,)).fetchall()) for connection in (holder, now))
     if before != after:
         changed = ", ".join(sorted({row[0] for row in before ^ after}))
-        raise SnapshotError(f"{changed} was altered when the snapshot was made: make it again")
+        raise SnapshotError(f"{changed} was altered when the snapshot was made: make it again", code="SNAPSHOT_STALE")
 
 
 def _end(holder: Connection) -> None:

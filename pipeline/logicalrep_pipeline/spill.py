@@ -17,7 +17,7 @@ from io import FileIO
 from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
-from logicalrep import Lsn, Oid, v1, v2
+from logicalrep import LogicalRepError, Lsn, Oid, v1, v2
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Message, Truncate, Update
 from logicalrep_pipeline.changes import Change, ChangeMessage
@@ -41,6 +41,12 @@ _BLOCK = 1 << 20
 _VERSION_1, _NOT_STREAMED, _STREAMED = range(3)
 
 _VERSION_1_MESSAGES = (v1.Insert, v1.Update, v1.Delete, v1.Truncate, v1.Message)
+
+
+class ClosedError(LogicalRepError, ValueError):
+    """A transaction that is closed, of which something is asked."""
+
+    code = "TRANSACTION_CLOSED"
 
 
 class ChangeLog:
@@ -152,7 +158,7 @@ class ChangeLog:
                 yield Change(ordinal, lsn, message, relation)
                 ordinal += 1
         if self.closed:
-            raise ValueError("the changes of a closed transaction are gone")
+            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
         ordinal = self._on_disk
         for part in self._tail:
             if isinstance(part, Change):
@@ -174,7 +180,7 @@ class ChangeLog:
             for lsn, form, number, data in self._records(index):
                 yield lsn, _in_version_1(form, data), self._relations[number - 1] if number else None
         if self.closed:
-            raise ValueError("the changes of a closed transaction are gone")
+            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
         for part in self._tail:
             if isinstance(part, Change):
                 yield part.lsn, _in_version_1(_form(part.message), part.message.build()), part.relation
@@ -223,7 +229,7 @@ class ChangeLog:
 
     def _bytes(self, index: int) -> bytes:
         if self.closed or self._file is None:
-            raise ValueError("the changes of a closed transaction are gone")
+            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
         start = self._block_offsets[index]
         end = self._block_offsets[index + 1] if index + 1 < len(self._block_offsets) else self._end
         return _read(self._file, start, end - start)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.columnar.walked import PADDING, address, padded_room, room
+from logicalrep_pipeline.errors import TooLargeError
 from logicalrep_pipeline.wide_columns import Found, Ints, Loaded, Reader, Rows
 
 __all__ = ["Part", "load"]
@@ -66,7 +67,7 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     kernels.measure_rows(address(table), len(table))
     totals = table[:, kernels.TOTAL]
     if totals.max(initial=0) > 2**31 - 1:
-        raise ValueError("a column of more than 2 GiB takes smaller batches")
+        raise TooLargeError("a column of more than 2 GiB takes smaller batches")
     characters = padded_room(int(totals.sum()))
     texts = pa.py_buffer(characters)
     table[:, kernels.TEXTS] = table[:, kernels.NEXT] = PADDING + np.cumsum(totals) - totals

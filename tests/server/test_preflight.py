@@ -23,7 +23,7 @@ def findings(db: Database, needs: Needs) -> list[str]:
     try:
         return check(db.connection, needs)
     except PreflightError as error:
-        return list(error.findings)
+        return [finding.text for finding in error.findings]
 
 
 def test_all_is_well(db: Database) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from logicalrep import LogicalRepError
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Message, Update
 from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
@@ -26,13 +27,19 @@ def signed(lsn: int) -> int:
     return lsn if lsn < 1 << 63 else lsn - (1 << 64)
 
 
+class TextError(LogicalRepError, ValueError):
+    """A value that is not valid in the session's encoding."""
+
+    code = "VALUE_NOT_TEXT"
+
+
 @contextmanager
 def refuse_texts() -> Iterator[None]:
     """What Arrow says of a text that is none, in our words."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"a value is no text in the session's encoding, UTF8: {error}") from None
+        raise TextError(f"a value is no text in the session's encoding, UTF8: {error}") from None
 
 
 Reads = Callable[[str, str], bool]

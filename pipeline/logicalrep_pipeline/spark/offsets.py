@@ -36,5 +36,8 @@ def position_of(offset: Mapping[str, Any]) -> WalPosition:
     """The position that an offset stands for; OptionError for one that is none of this source."""
     lsn, system, timeline = (offset.get(name) for name in ("lsn", "system_identifier", "timeline"))
     if not isinstance(lsn, str):
-        raise OptionError(f"the checkpoint's offset {dict(offset)!r} is none of this source: start with a new one")
+        raise OptionError(
+            f"the checkpoint's offset {dict(offset)!r} is none of this source: start with a new one",
+            code="CHECKPOINT_FOREIGN",
+        )
     return WalPosition(Lsn(lsn), None if system is None or timeline is None else Timeline(int(system), int(timeline)))

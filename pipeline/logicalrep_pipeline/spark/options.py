@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, cast
 
+from logicalrep import LogicalRepError
 from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, settings_from
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs
@@ -57,8 +58,10 @@ OF_THE_FEED = ("tables", "relations", "messages", "values")
 _OF_SPARK = ("paths", "header", "inferschema")
 
 
-class OptionError(ValueError):
+class OptionError(LogicalRepError, ValueError):
     """An option that is unknown, missing, or has a value that it does not take."""
+
+    code = "OPTION_INVALID"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,7 @@ from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.positions import Position
 from logicalrep_pipeline.replication import Replication
+from logicalrep_pipeline.slots import SlotError
 from logicalrep_pipeline.spark.admission import Limits
 from logicalrep_pipeline.spark.committed import Committed, Committing
 from logicalrep_pipeline.spark.driver import is_transient, log
@@ -212,7 +213,7 @@ class Receiver:
         if self._error is not None:
             raise self._error
         if not self._thread.is_alive():
-            raise RuntimeError("the receiver has ended")
+            raise SlotError("the receiver has ended: start the query again", code="RECEIVER_ENDED")
 
     # In the thread
 

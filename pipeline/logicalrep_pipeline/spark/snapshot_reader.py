@@ -76,7 +76,9 @@ class SnapshotReader(PromptReader, DataSourceReader):
             except psycopg.errors.LockNotAvailable as error:
                 raise blocked(f"a table of {names}") from error
             if definitions(connection, options.publications) != definitions(now, options.publications):
-                raise SnapshotError(f"{names} was altered since the snapshot was made: make it again")
+                raise SnapshotError(
+                    f"{names} was altered since the snapshot was made: make it again", code="SNAPSHOT_STALE"
+                )
         # The first row that a change can follow is at the slot's position.
         first = self._snapshot.lsn - len(queries)
         return [TablePart(relation, query, Lsn(first + number)) for number, query in enumerate(queries)]

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep import Lsn
+from logicalrep import LogicalRepError, Lsn
 
 POSITION = "_position"
 """The name of the column of positions, which comes first in a segment and is not given to Spark."""
@@ -32,8 +32,10 @@ _END = b"\xff\xff\xff\xff\0\0\0\0"
 _TABLE = b"table"
 
 
-class SegmentError(ValueError):
+class SegmentError(LogicalRepError, ValueError):
     """A file that is no segment, a damaged one, or one with other rows than are asked for; says where and why."""
+
+    code = "SEGMENT_DAMAGED"
 
 
 @dataclass(slots=True)
@@ -142,7 +144,9 @@ def read_whole_segment(path: Path, schema: Any, table: str | None) -> Iterator[A
             if source.read() != _END:
                 raise SegmentError(f"{path}: is damaged: it ends without the mark of its end")
     except FileNotFoundError:
-        raise SegmentError(f"{path}: is gone, as segments are once Spark has committed what is in them") from None
+        raise SegmentError(
+            f"{path}: is gone, as segments are once Spark has committed what is in them", code="SEGMENT_GONE"
+        ) from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise SegmentError(f"{path}: is no segment, or a damaged one: {error}") from None
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
+from logicalrep import LogicalRepError
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Truncate, Update
 from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
@@ -23,15 +24,19 @@ from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTr
 from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, arrow_array
 
 
-class SchemaMismatchError(ValueError):
+class SchemaMismatchError(LogicalRepError, ValueError):
     """A row of a table whose columns are not those that the stream began with; says which and what to do."""
+
+    code = "SCHEMA_CHANGED"
 
 
 def table_relation(connection: Connection, table: str, publications: tuple[str, ...]) -> Relation:
     """A published table as the server has it; SchemaMismatchError if it has none of that name."""
     relation = published_relation(connection, table, publications)
     if relation is None or not relation.columns:
-        raise SchemaMismatchError(f"table {table} does not exist in this database, or none of its columns is published")
+        raise SchemaMismatchError(
+            f"table {table} does not exist in this database, or none of its columns is published", code="TABLE_MISSING"
+        )
     return relation
 
 

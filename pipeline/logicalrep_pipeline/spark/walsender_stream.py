@@ -19,6 +19,7 @@ from logicalrep import Lsn
 from logicalrep_pipeline.slots import (
     Connection,
     Slot,
+    SlotError,
     check_not_passed,
     check_within_wal,
     newest_protocol,
@@ -262,7 +263,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _comes(self, receiver: Receiver, after: Lsn, until: Lsn) -> bool:
         """Whether something that committed after a position has come, or all there is up to another, when it has.
 
-        Not where the server waits for its standbys, which may be away for long. TimeoutError where nothing at all is
+        Not where the server waits for its standbys, which may be away for long. SlotError where nothing at all is
         sent for `retry_timeout`: a large transaction may take longer.
         """
         seen, deadline = Lsn(0), 0.0
@@ -272,7 +273,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             if time.monotonic() > deadline:
                 slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
                 if not slot.waits_for_standbys:
-                    raise TimeoutError(f"the server has not sent what it has up to {until}")
+                    raise SlotError(f"the server has not sent what it has up to {until}", code="SERVER_SILENT")
                 log.warning(
                     "slot %s: the server sends nothing before the standbys in synchronized_standby_slots have it: they "
                     "are at %s of %s",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from logicalrep import LogicalRepError
+
 __all__ = ["ColumnValueError", "shortened"]
 
 _SHOWN = 80
@@ -14,7 +16,7 @@ def shortened(text: str) -> str:
     return f"{text[:_SHOWN]!r}… ({len(text)} characters)"
 
 
-class ColumnValueError(ValueError):
+class ColumnValueError(LogicalRepError, ValueError):
     """A value that does not parse as its column's type, or that the Arrow or Spark type cannot hold.
 
     Attributes:
@@ -27,6 +29,8 @@ class ColumnValueError(ValueError):
         kind: `t` or `b`, the format the value came in; empty for a value that was parsed already.
         row: the index of the value in the list that was to become an Arrow array; None elsewhere.
     """
+
+    code = "COLUMN_VALUE"
 
     def __init__(
         self,
@@ -64,7 +68,9 @@ class ColumnValueError(ValueError):
         # Errors cross process boundaries: the default would pass the keyword arguments by position.
         return _rebuild, self.args
 
-    def __str__(self) -> str:
+    @property
+    def description(self) -> str:
+        """The error in words."""
         place = ".".join(name for name in (self.table, self.column) if name)
         if self.row is not None:
             place = f"{place} row {self.row}".lstrip()
