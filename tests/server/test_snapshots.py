@@ -120,7 +120,7 @@ def test_a_slot_that_exists(table: Database) -> None:
     with slot_with_snapshot(table.settings, "s", TABLES):
         pass
     with (
-        pytest.raises(SnapshotError, match=r"^replication slot 's' exists already.*pg_drop_replication_slot\('s'\)"),
+        pytest.raises(SnapshotError, match=r"^\[SLOT_EXISTS\] replication slot 's' exists already.*pg_drop_replication_slot\('s'\)"),
         slot_with_snapshot(table.settings, "s", TABLES),
     ):
         pass
@@ -147,7 +147,7 @@ def test_a_table_that_is_changed_before_it_is_locked(
     monkeypatch.setattr(snapshots, "hold", changed)
     name = r"public\.first" if partitioned else r"public\.t"
     with (
-        pytest.raises(SnapshotError, match=rf"^{name} was truncated or rewritten when the snapshot was made"),
+        pytest.raises(SnapshotError, match=rf"^\[SNAPSHOT_STALE\] {name} was truncated or rewritten when the snapshot was made"),
         slot_with_snapshot(table.settings, "s", TABLES),
     ):
         pass
@@ -157,14 +157,14 @@ def test_a_table_that_is_changed_before_it_is_locked(
 @pytest.mark.parametrize(
     ("statements", "error"),
     [
-        (["ALTER TABLE t ADD w int DEFAULT 5"], r"^public\.t was altered when the snapshot was made"),
-        (["ALTER TABLE t RENAME v TO w"], r"^public\.t was altered when the snapshot was made"),
-        (["ALTER TABLE t DROP v"], r"^public\.t was altered when the snapshot was made"),
+        (["ALTER TABLE t ADD w int DEFAULT 5"], r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made"),
+        (["ALTER TABLE t RENAME v TO w"], r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made"),
+        (["ALTER TABLE t DROP v"], r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made"),
         (
             ["DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, v int)"],
-            r"^public\.t was altered when the snapshot was made",
+            r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made",
         ),
-        (["DROP TABLE t"], r"^a table of public\.t was dropped or renamed"),
+        (["DROP TABLE t"], r"^\[SNAPSHOT_STALE\] a table of public\.t was dropped or renamed"),
     ],
 )
 def test_a_table_that_is_altered_before_it_is_locked(
@@ -197,7 +197,7 @@ def test_a_snapshot_that_is_gone(table: Database) -> None:
     for gone in (snapshot, replace(snapshot, name="nonsense")):
         with (
             table.writer() as connection,
-            pytest.raises(SnapshotError, match=f"^the server has no snapshot {gone.name} any more"),
+            pytest.raises(SnapshotError, match=rf"^\[SNAPSHOT_GONE\] the server has no snapshot {gone.name} any more"),
         ):
             hold(connection, gone)
 

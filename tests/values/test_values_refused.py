@@ -265,7 +265,7 @@ def test_the_error_names_table_column_type_and_value() -> None:
     with pytest.raises(ColumnValueError) as caught:
         column.load("t", b"19,90")
     error = caught.value
-    assert str(error) == "public.item.price: '19,90' (text format, type numeric(10,2)): not a number"
+    assert str(error) == "[COLUMN_VALUE] public.item.price: '19,90' (text format, type numeric(10,2)): not a number"
     assert (error.table, error.column, error.type_name, error.text, error.kind) == (
         "public.item",
         "price",
