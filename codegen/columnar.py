@@ -7,7 +7,6 @@ added to the spec is a new column, and a line in a kernel, without a hand on eit
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -270,13 +269,8 @@ def emit_columnar(protocol: Protocol) -> dict[str, str]:
         for path in sorted(_RUNTIME.glob("*.py"))
     }
     kernels = [_Kernel(protocol, version.number) for version in protocol.versions]
-    # numba's cache looks at the time of a kernel's own file; the digest makes that file change with what it is made of.
-    runtime = [(_RUNTIME / name).read_bytes() for name in ("memory.py", "rows.py", "utf8.py", "walked.py")]
-    digest = hashlib.sha256(b"".join(runtime)).hexdigest()[:16]
     for kernel in kernels:
-        texts[f"columnar/kernel_v{kernel.version}.py"] = _render(
-            "columnar_kernel.py.j2", kernel, notice=_NOTICE, digest=digest
-        )
+        texts[f"columnar/kernel_v{kernel.version}.py"] = _render("columnar_kernel.py.j2", kernel, notice=_NOTICE)
     texts["columnar/plans.py"] = _render("columnar_plans.py.j2", kernels[0], notice=_NOTICE, kernels=kernels)
     return texts
 

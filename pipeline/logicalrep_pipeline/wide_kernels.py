@@ -5,8 +5,6 @@ a column stands in its line of a table of int64: see the names of the entries be
 
 Where a text can be as long as the next, it is read as two integers of eight characters that end where it ends, and what
 belongs to something else is masked out: a loop over so few characters costs more in branches foreseen wrongly.
-
-All of it is in one file, by whose date numba knows whether what it keeps on disk was compiled of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is there without the packages that it needs, and where numba cannot keep what it compiled."""
+"""What is there without the packages that it needs."""
 
 from __future__ import annotations
 
@@ -57,21 +57,6 @@ print(default_backend(), batch["name"].to_pylist(), "numba" in sys.modules)
 
 def test_without_numba_it_is_numpy() -> None:
     assert run(_DECODE, blocked=("numba", "llvmlite")) == "numpy ['o'] False"
-
-
-def test_numba_without_a_folder_to_write_in_compiles_anew() -> None:
-    code = """
-import numba.core.caching
-def nowhere(*_):
-    raise OSError("read-only file system")
-numba.core.caching._CacheLocator.ensure_cache_path = nowhere
-from logicalrep.columnar import memory
-@memory.compiled
-def double(number):
-    return 2 * number
-print(double(21), type(double._cache).__name__)
-"""
-    assert run(code) == "42 NullCache"
 
 
 def test_importing_compiles_nothing() -> None:

@@ -13,6 +13,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from logicalrep.columnar.kept import keep
+
 Function = Callable[..., Any]
 
 # What numba makes of a function has no type that says more.
@@ -33,11 +35,9 @@ def intrinsic(function: Function) -> Any:
 
 def compiled(function: Function) -> Function:
     """For a function that is called from Python: compiled when it is first called, and kept on disk."""
-    try:
-        return numba.njit(cache=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
-    except RuntimeError:
-        # No folder is writable, neither this one nor the user's: compile in each process anew.
-        return numba.njit(**_OPTIONS)(function)  # type: ignore[no-any-return]
+    kernel = numba.njit(**_OPTIONS)(function)
+    keep(kernel, function)
+    return kernel  # type: ignore[no-any-return]
 
 
 def inlined(function: Function) -> Function:

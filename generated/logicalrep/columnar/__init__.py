@@ -10,6 +10,7 @@ How it comes from the spec: `plans.py` (generated) has each version's columns, t
 `kernel_v1.py` and so on (generated) read and check messages in one compiled pass and note where every value is;
 `walk.py` runs a kernel, `numpy_walk.py` does without numba what a kernel does, from the layouts; `arrow.py` makes
 arrays of what either found. So a field that is added to the spec is read, checked and a column without a change here.
+`kept.py` says where on disk compiled kernels are kept, and when they are compiled again.
 """
 
 from __future__ import annotations

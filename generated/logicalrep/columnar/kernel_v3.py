@@ -7,8 +7,6 @@ against the bytes that are left.
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
-# Made for runtime files of digest 333e495a62e589ac.
-
 from __future__ import annotations
 
 from typing import Any

@@ -1,0 +1,110 @@
+"""Where compiled kernels are kept on disk, and by what they are known to be those of the code that is there.
+
+By itself numba looks only at the file that a kernel is in, although functions and numbers of other files become a part
+of it; and it loads what it finds in a folder, which is code, whoever made that folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import inspect
+import logging
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+_caching: Any = importlib.import_module("numba.core.caching")
+_config: Any = importlib.import_module("numba").config
+_OURS = ("logicalrep", "logicalrep_pipeline")
+_log = logging.getLogger(__name__)
+
+
+def keep(kernel: Any, function: Callable[..., Any]) -> None:
+    """Keep on disk what numba makes of a function; each process compiles anew where there are no files or no folder."""
+    if _folder(inspect.getfile(function)) is not None:
+        with contextlib.suppress(OSError):
+            kernel._cache = _Cache(function)
+
+
+class _Locator(_caching._CacheLocator):  # type: ignore[misc]
+    """Tells numba where a kernel is kept, and which text it was made of."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        self._function = function
+        self._py_file = file
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _Locator:
+        return cls(py_func, py_file)
+
+    def get_cache_path(self) -> str | None:
+        return _folder(self._py_file)
+
+    def get_source_stamp(self) -> str:
+        return digest(self._function.__module__)
+
+    def get_disambiguator(self) -> str:
+        checked = "-checked" if _config.BOUNDSCHECK else ""
+        return f"{self._function.__code__.co_firstlineno}{checked}"
+
+
+class _Files(_caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _Cache(_caching.FunctionCache):  # type: ignore[misc]
+    _impl_class = _Files
+
+
+@functools.cache
+def digest(name: str) -> str:
+    """A digest of a module's file, of those of ours that its functions are from, and of the numbers from elsewhere."""
+    module = sys.modules[name]
+    spec: Any = module.__spec__
+    parts = [spec.loader.get_data(spec.origin)]
+    others = set()
+    for own, value in sorted(vars(module).items()):
+        if isinstance(value, int | float | str | bytes | tuple) and not own.startswith("__"):
+            parts.append(f"{own}={value!r}".encode())
+        elif (other := getattr(value, "__module__", None)) and other != name and other.partition(".")[0] in _OURS:
+            others.add(other)
+    parts += [digest(other).encode() for other in sorted(others)]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+@functools.cache
+def _folder(file: str) -> str | None:
+    """The first folder that can be used for the kernels of a file, in numba's order."""
+    if _config.CACHE_DIR:
+        places = [_config.CACHE_DIR]
+    else:
+        places = [os.path.join(os.path.dirname(file), "__pycache__")] if os.path.exists(file) else []
+        places.append(_caching.AppDirs(appname="numba", appauthor=False).user_cache_dir)
+    below = _caching._CacheLocator.get_suitable_cache_subpath(file)
+    return next((os.path.join(own, below) for own in map(own_folder, places) if own is not None), None)
+
+
+@functools.cache
+def own_folder(base: str) -> str | None:
+    """The user's folder below another one; None where it cannot be written to, or by somebody else too."""
+    path = base if sys.platform == "win32" else os.path.join(base, f"logicalrep-{os.geteuid()}")
+    try:
+        os.makedirs(base, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        status = os.lstat(path)
+        if sys.platform != "win32" and (
+            not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022
+        ):
+            _log.warning("compiled kernels are not kept in %s: it is no folder that only this user can write to", path)
+            return None
+        tempfile.TemporaryFile(dir=path).close()
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,136 @@
+"""Compiled kernels on disk: compiled again when what they are made of changes, in a folder that is only the user's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from logicalrep.columnar import kept
+from tests.conftest import ROOT
+
+_PROGRAM = """
+import numpy as np
+from logicalrep_pipeline.block_kernel import cut_out
+messages, places = np.frombuffer(b"abcdef", np.uint8), np.array([0, 3, 6])
+offsets, target = np.zeros(3, np.int64), np.zeros(4, np.uint8)
+cut_out(messages, places, 1, 1, offsets, target)
+assert (target.tobytes(), offsets.tolist()) == (b"acdf", [0, 2, 4])
+stats = cut_out.stats
+kept, _, _ = (stats.cache_path or "").rpartition("/")
+print("not kept" if not kept else "compiled" if stats.cache_misses else "loaded", kept)
+"""
+
+
+class _Copy:
+    """A copy of both packages, and a user's folder for what they keep."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder
+        self.home = folder / "home"
+        for package in (ROOT / "generated" / "logicalrep", ROOT / "pipeline" / "logicalrep_pipeline"):
+            shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
+        self.beside = folder / "logicalrep_pipeline" / "__pycache__" / f"logicalrep-{os.geteuid()}"
+
+    def run(self, program: str = _PROGRAM, **environment: str) -> str:
+        """What a program prints that uses the copy."""
+        path = {"PYTHONPATH": str(self.root), "XDG_CACHE_HOME": str(self.home)}
+        result = subprocess.run(
+            [sys.executable, "-W", "error", "-c", program],
+            env=os.environ | path | environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
+
+    def change(self, path: str) -> None:
+        with (self.root / path).open("a", encoding="utf-8") as file:
+            file.write("\n_CHANGED = True\n")
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> _Copy:
+    return _Copy(tmp_path)
+
+
+def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _Copy) -> None:
+    assert copy.run() == f"compiled {copy.beside}"
+    # A file that no function of the kernel is from does not matter.
+    copy.change("logicalrep/columnar/arrow.py")
+    copy.change("logicalrep_pipeline/spark/map_kernels.py")
+    assert copy.run() == f"loaded {copy.beside}"
+    copy.change("logicalrep/columnar/memory.py")
+    assert copy.run() == f"compiled {copy.beside}"
+    assert copy.run(NUMBA_BOUNDSCHECK="1") == f"compiled {copy.beside}"
+
+
+_DIGESTS = """
+import sys
+from importlib import import_module
+from logicalrep.columnar import kept, utf8
+kernels = [
+    *(f"logicalrep.columnar.{name}" for name in ("utf8", "rows", "kernel_v4")),
+    *(f"logicalrep_pipeline.{name}" for name in ("block_kernel", "copy_kernel", "wide_kernels")),
+    *(f"logicalrep_pipeline.spark.{name}" for name in ("map_kernels", "row_kernels", "run_kernels")),
+]
+def digests():
+    kept.digest.cache_clear()
+    return {name: kept.digest(import_module(name).__name__) for name in kernels}
+before = digests()
+with open(utf8.__file__, "a") as file:
+    print("# changed", file=file)
+after = digests()
+print([name for name in kernels if after[name] != before[name]])
+sys.modules["logicalrep_pipeline.spark.run_kernels"].FREE -= 1
+print([name for name, digest in digests().items() if digest != after[name]])
+"""
+
+
+def test_a_kernel_is_made_of_the_files_of_its_functions_and_of_numbers(copy: _Copy) -> None:
+    assert copy.run(_DIGESTS).splitlines() == [
+        "['logicalrep.columnar.utf8', 'logicalrep.columnar.kernel_v4', 'logicalrep_pipeline.wide_kernels']",
+        "['logicalrep_pipeline.spark.run_kernels']",
+    ]
+
+
+@pytest.mark.parametrize("foreign", ["writable", "link", "owner"])
+def test_a_folder_that_is_not_only_the_users_is_not_used(
+    foreign: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / f"logicalrep-{os.geteuid()}"
+    if foreign == "link":
+        (tmp_path / "planted").mkdir(mode=0o700)
+        path.symlink_to(tmp_path / "planted")
+    else:
+        path.mkdir(mode=0o700)
+        if foreign == "writable":
+            path.chmod(0o720)
+        elif os.geteuid() == 0:
+            os.chown(path, 12345, 12345)
+        else:
+            pytest.skip("only root can give a folder away")
+    assert kept.own_folder(str(tmp_path)) is None
+    assert caplog.messages == [
+        f"compiled kernels are not kept in {path}: it is no folder that only this user can write to"
+    ]
+
+
+def test_users_that_share_a_folder_have_one_each_in_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    path = kept.own_folder(str(tmp_path))
+    assert path == str(tmp_path / f"logicalrep-{os.geteuid()}")
+    assert os.stat(path).st_mode & 0o777 == 0o700
+
+
+def test_the_next_place_is_taken_and_without_any_each_process_compiles_anew(copy: _Copy) -> None:
+    (copy.root / "logicalrep_pipeline" / "__pycache__").touch()
+    assert copy.run() == f"compiled {copy.home / 'numba' / copy.beside.name}"
+    shutil.rmtree(copy.home)
+    copy.home.touch()
+    assert copy.run() == "not kept"
