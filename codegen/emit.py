@@ -85,8 +85,8 @@ def _check(protocols: tuple[Protocol, ...]) -> None:
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
     """In the order of a sorted __all__: classes, then modules."""
     modules = [version.module for protocol in protocols for version in protocol.versions]
-    classes = ["DecodeError", "Decoder", "EncodeError", "LogicalRepError", "Lsn", "Oid", "TimestampTz", "TransactionId"]
-    return classes + sorted([*modules, "versions"])
+    errors = ["DecodeError", "Decoder", "EncodeError", "EncodingError", "LogicalRepError"]
+    return [*errors, "Lsn", "Oid", "TimestampTz", "TransactionId", *sorted([*modules, "versions"])]
 
 
 def _environment(**names: Any) -> Environment:

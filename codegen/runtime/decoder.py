@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from logicalrep.errors import DecodeError
+from logicalrep.errors import DecodeError, codec_name
 from logicalrep.layout import MessageLayout
 from logicalrep.layouts import LOGICALREP
 from logicalrep.scalars import Buffer, Oid
@@ -37,7 +37,7 @@ class Decoder:
     def __init__(
         self, version: int, *, parallel: bool = False, two_phase: bool = False, encoding: str = "utf-8"
     ) -> None:
-        """A decoder for a protocol version, 1 to 4; ValueError for another.
+        """A decoder for a protocol version, 1 to 4; ValueError for another, EncodingError for an unknown `encoding`.
 
         `parallel` says whether the session was started with the option streaming = parallel.
         `two_phase` says whether the slot was created with two_phase: servers send the messages of two-phase commit to
@@ -45,6 +45,7 @@ class Decoder:
         """
         if version not in PARSE:
             raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, PARSE))}")
+        codec_name(encoding)
         self.version = version
         self.parallel = parallel
         self.two_phase = two_phase

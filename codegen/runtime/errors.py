@@ -1,6 +1,8 @@
-"""The base of all errors, and the two of the codecs: bytes that are no message, and messages that have no bytes."""
+"""The base of all errors, and those of the codecs: bytes that are no message, messages without bytes, encodings."""
 
 from __future__ import annotations
+
+import codecs
 
 
 class LogicalRepError(Exception):
@@ -81,6 +83,23 @@ class EncodeError(LogicalRepError, ValueError):
 
     def __str__(self) -> str:
         return self.description
+
+
+class EncodingError(LogicalRepError, ValueError):
+    """An encoding that Python cannot read texts in."""
+
+    code = "ENCODING_UNKNOWN"
+
+
+def codec_name(encoding: str) -> str:
+    """The name that all spellings of a Python codec share; EncodingError where it is none of texts."""
+    try:
+        "".encode(encoding)
+    except (LookupError, ValueError):
+        raise EncodingError(
+            f"encoding {shown(encoding)} is none of Python's for text; give that of the session's client_encoding"
+        ) from None
+    return codecs.lookup(encoding).name
 
 
 class MalformedError(ValueError):

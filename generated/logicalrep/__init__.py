@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from logicalrep import v1, v2, v3, v4, versions, walsender
 from logicalrep.decoder import Decoder
-from logicalrep.errors import DecodeError, EncodeError, LogicalRepError
+from logicalrep.errors import DecodeError, EncodeError, EncodingError, LogicalRepError
 from logicalrep.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 __all__ = [
     "DecodeError",
     "Decoder",
     "EncodeError",
+    "EncodingError",
     "LogicalRepError",
     "Lsn",
     "Oid",

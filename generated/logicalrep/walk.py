@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from logicalrep.errors import DecodeError, EncodeError, shown
+from logicalrep.errors import DecodeError, EncodeError, codec_name, shown
 from logicalrep.layout import Field, MessageLayout, PartLayout, ProtocolLayout
 from logicalrep.scalars import Lsn, Oid, TimestampTz, TransactionId
 
@@ -81,7 +81,11 @@ def _message(
     message = protocol.message(data[0], sender)
     if message is None:
         known = "".join(layout.tag for layout in protocol.messages if layout.sender == sender)
-        raise DecodeError("message", "tag", 0, f"one of the tags {known}", _byte(data[0]))
+        found = _byte(data[0])
+        for other in protocol.messages:
+            if other.tag == chr(data[0]):
+                found += f', {other.name} with sender="{other.sender}"'
+        raise DecodeError("message", "tag", 0, f"one of the tags {known}", found)
     if message.since > version and not facts.get(message.also_when, False):
         found = f"{_byte(data[0])}, {message.name} of version {message.since}"
         if message.also_when:
@@ -107,6 +111,7 @@ class _Walker:
         self.version = version
         self.data = data
         self.facts = facts
+        codec_name(encoding)
         self.encoding = encoding
         self.message = message
         self.offset = 0
@@ -216,6 +221,7 @@ def encode_error(
     protocol: ProtocolLayout, message: object, encoding: str, cause: Exception, sender: str = "server"
 ) -> EncodeError:
     """The error for a message or part that a straight-line encoder refused."""
+    codec_name(encoding)
     tag = getattr(message, "tag", None)
     layout = protocol.message(ord(tag), sender) if isinstance(tag, str) else None
     name = layout.name if layout is not None else type(message).__name__
@@ -265,7 +271,7 @@ def _attribute_fault(
             return None
     if not field.repeat:
         return _value_fault(protocol, field, value, path, encoding)
-    if not isinstance(value, tuple):
+    if not isinstance(value, tuple | list):
         return path, "a tuple", shown(value)
     width = next(other for other in fields if other.name == field.repeat).width
     if len(value) >= 1 << (8 * width - 1):
@@ -316,7 +322,7 @@ def _string_fault(value: object, path: str, encoding: str) -> _Fault:
 def _columns_fault(alternatives: tuple[PartLayout, ...], path: str, owner: object) -> _Fault:
     """Where the kinds and values of a tuple do not go together."""
     kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
-    if not isinstance(kinds, bytes) or not isinstance(values, tuple) or len(kinds) != len(values):
+    if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
         return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
     if len(kinds) >= 1 << 15:
         return path, "fewer than 32768 items", str(len(kinds))

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from logicalrep import DecodeError, LogicalRepError, Lsn, versions
+from logicalrep import DecodeError, EncodingError, LogicalRepError, Lsn, versions
 from logicalrep.layouts import LOGICALREP, WALSENDER
 from logicalrep_pipeline.captures import Capture, CaptureError, Session
 from logicalrep_pipeline.change_feed import change_rows
 from logicalrep_pipeline.change_table import table_lines
-from logicalrep_pipeline.encodings import EncodingError, python_codec
+from logicalrep_pipeline.encodings import python_codec
 from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.inspection import inspect
 from logicalrep_pipeline.message_json import message_json

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logicalrep import LogicalRepError
+from logicalrep import EncodingError
 
 _CODECS = {
     "BIG5": "big5",
@@ -47,12 +47,6 @@ _CODECS = {
     "WIN1257": "cp1257",
     "WIN1258": "cp1258",
 }
-
-
-class EncodingError(LogicalRepError, ValueError):
-    """A client_encoding that Python cannot read."""
-
-    code = "ENCODING_UNKNOWN"
 
 
 def python_codec(client_encoding: str) -> str:

@@ -218,8 +218,17 @@ def test_an_error_says_where_and_what(data: str, version: int, state: dict[str, 
     ("data", "sender", "text"),
     [
         ("", "server", "message: tag at offset 0: expected a message, found no bytes"),
-        ("72", "server", "message: tag at offset 0: expected one of the tags wk, found 'r'"),
-        ("77", "client", "message: tag at offset 0: expected one of the tags rh, found 'w'"),
+        (
+            "72",
+            "server",
+            "message: tag at offset 0: expected one of the tags wk, found 'r', Standby status update with sender=\"client\"",
+        ),
+        (
+            "77",
+            "client",
+            "message: tag at offset 0: expected one of the tags rh, found 'w', XLogData with sender=\"server\"",
+        ),
+        ("58", "client", "message: tag at offset 0: expected one of the tags rh, found 'X'"),
         (
             "77" + "00" * 23,
             "server",

@@ -113,6 +113,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         v1.Truncate(options=0, relation_ids=(1, None)),
         "Truncate: relation_ids[1]: expected a whole number from 0 to 4294967295, found None",
     ),
+    "a table that is none, in a list": (
+        v1.Truncate(options=0, relation_ids=[1, "a"]),
+        "Truncate: relation_ids[1]: expected a whole number from 0 to 4294967295, found 'a'",
+    ),
     "no row": (v1.Insert(relation_id=1, new=None), "Insert: new: expected TupleData, found None"),
     "an old row without its kind": (
         v1.Update(relation_id=1, old=ROW, new=ROW),
@@ -145,6 +149,9 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a kind of value that is none": (
         _insert(b"nx", (None, None)),
         "Insert: new.cells[1].kind: expected one of 'n', 'u', 't', 'b', found 'x'",
+    ),
+    "a value in a list that is none": (
+        _insert(b"tt", [b"1", 2]), "Insert: new.cells[1].value: expected bytes for the kind 't', found 2",
     ),
     "a text value that is a str": (
         _insert(b"t", ("1",)), "Insert: new.cells[0].value: expected bytes for the kind 't', found '1'",
@@ -184,6 +191,11 @@ def test_an_error_names_the_attribute_and_what_fits(message: Any, text: str) -> 
     assert str(error) == text
     assert text == f"{error.message}: {error.field}: expected {error.expected}, found {error.found}"
     assert isinstance(error, ValueError)
+
+
+def test_a_list_is_as_good_as_a_tuple() -> None:
+    assert v1.Truncate(options=0, relation_ids=[1, 2]).build() == v1.Truncate(options=0, relation_ids=(1, 2)).build()
+    assert _insert(b"t", [b"1"]).build() == _insert(b"t", (b"1",)).build()
 
 
 def test_a_text_that_the_encoding_cannot_write_is_refused() -> None:

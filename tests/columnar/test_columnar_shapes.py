@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
+from logicalrep import EncodingError, Lsn, Oid, TimestampTz, TransactionId, v1
 from logicalrep.columnar import Session, batch_schema, decode_batch
 from logicalrep.v1 import NullValue, Text, TupleData, UnchangedToast
 from tests.columnar.expected import check, rows_of
@@ -268,7 +268,7 @@ def test_values_as_strings_take_a_session_in_utf8() -> None:
 def test_sessions_are_checked() -> None:
     with pytest.raises(ValueError, match="version 5 is unknown"):
         Session(version=5)
-    with pytest.raises(LookupError, match="no-such-codec"):
+    with pytest.raises(EncodingError, match="no-such-codec"):
         Session(version=1, encoding="no-such-codec")
     assert Session(version=1, encoding="UTF8") == Session(version=1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from logicalrep.columnar.plan import Column, Plan, bit_of
 from logicalrep.columnar.plans import FACTS, PLANS
 from logicalrep.columnar.texts import are_valid
 from logicalrep.columnar.walked import REFUSED_BIT, UTF8, Cells, CopiedCells, Ints, Spans, Walked
-from logicalrep.errors import DecodeError
+from logicalrep.errors import DecodeError, codec_name
 from logicalrep.versions import PARSE
 
 Backend = Literal["numba", "numpy"]
@@ -45,8 +44,8 @@ class Session:
     def __post_init__(self) -> None:
         if self.version not in PLANS:
             raise ValueError(f"protocol version {self.version} is unknown; known are {', '.join(map(str, PLANS))}")
-        # Spellings of one codec are the same session. LookupError says that there is no such codec.
-        object.__setattr__(self, "encoding", codecs.lookup(self.encoding).name)
+        # Spellings of one codec are the same session.
+        object.__setattr__(self, "encoding", codec_name(self.encoding))
 
 
 class RowDecodeError(DecodeError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from logicalrep.errors import codec_name
+
 from .column_type import ColumnType
 from .errors import ColumnValueError
 
@@ -26,6 +28,9 @@ class Column:
     type: ColumnType
     table: str = ""
     encoding: str = "utf-8"
+
+    def __post_init__(self) -> None:
+        codec_name(self.encoding)
 
     def load(self, kind: str | int, value: bytes) -> Any:
         """The Python value of one value of this column.
