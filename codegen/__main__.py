@@ -11,16 +11,17 @@ from codegen import diff, docs, reference
 from codegen.emit import PACKAGE, emit
 from codegen.loader import load
 from codegen.model import SpecError
+from codegen.python_source import MARK
 
 _ROOT = Path(__file__).parent.parent
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; exit code 0 done and nothing to say, 1 something is stale or differs, 2 the input has mistakes."""
+    """Run a command; exit code 0 all is well, 1 something is stale, foreign or differs, 2 the input has mistakes."""
     parser = argparse.ArgumentParser(prog="python -m codegen", description="From the spec to the generated package.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, text in (
-        ("regen", "write generated/, only the files that differ"),
+        ("regen", "write generated/, only the files that differ, and remove the generator's own that are too many"),
         ("check", "print what regen would change, and exit 1 if it would change anything"),
     ):
         command = commands.add_parser(name, help=text, description=text)
@@ -56,12 +57,20 @@ def _relative(path: Path) -> Path:
 
 
 def _present(out: Path) -> dict[Path, str]:
-    """The package's files as they are."""
+    """The package's files as they are; one that is no text is shown as well as it can be."""
     return {
-        path.relative_to(out): path.read_text(encoding="utf-8")
+        path.relative_to(out): path.read_text(encoding="utf-8", errors="replace")
         for path in sorted((out / PACKAGE).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
+
+
+def _foreign(wanted: dict[Path, str], present: dict[Path, str], out: Path) -> set[Path]:
+    """The files that the generator has not written; each is printed as a finding."""
+    foreign = {path for path in present.keys() - wanted.keys() if MARK not in present[path]}
+    for path in sorted(foreign):
+        print(f"{_relative(out / path)}: the generator has not written it; move it out of the package", file=sys.stderr)
+    return foreign
 
 
 def _regen(wanted: dict[Path, str], out: Path) -> int:
@@ -71,15 +80,18 @@ def _regen(wanted: dict[Path, str], out: Path) -> int:
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             (out / path).write_text(text, encoding="utf-8")
             print(f"wrote {_relative(out / path)}")
-    for path in sorted(present.keys() - wanted.keys()):
+    foreign = _foreign(wanted, present, out)
+    for path in sorted(present.keys() - wanted.keys() - foreign):
         (out / path).unlink()
         print(f"removed {_relative(out / path)}")
-    return 0
+    return 1 if foreign else 0
 
 
 def _check(wanted: dict[Path, str], out: Path) -> int:
     present = _present(out)
-    stale = [path for path in sorted(wanted.keys() | present.keys()) if wanted.get(path) != present.get(path)]
+    foreign = _foreign(wanted, present, out)
+    paths = sorted((wanted.keys() | present.keys()) - foreign)
+    stale = [path for path in paths if wanted.get(path) != present.get(path)]
     for path in stale:
         sys.stdout.writelines(
             difflib.unified_diff(
@@ -91,7 +103,7 @@ def _check(wanted: dict[Path, str], out: Path) -> int:
         )
     if stale:
         print(f"{len(stale)} stale, run `make regen`: {', '.join(str(path) for path in stale)}", file=sys.stderr)
-    return 1 if stale else 0
+    return 1 if stale or foreign else 0
 
 
 if __name__ == "__main__":

@@ -17,13 +17,11 @@ from codegen.model import Field, Message, Part, Protocol, parts_used
 from codegen.names import snake_case
 from codegen.notation import Byte1, Byten, Int, PartName, String
 from codegen.plan import Fixed, Run, Single, Step, steps
-from codegen.python_source import any_of, docstring, hexadecimal, quoted
+from codegen.python_source import COPY_NOTICE, NOTICE, any_of, docstring, hexadecimal, quoted
 from codegen.views import view
 
 _HERE = Path(__file__).parent
 _RUNTIME = _HERE / "runtime" / "columnar"
-_NOTICE = "Generated from spec/ by `python -m codegen regen`; do not edit."
-_COPY_NOTICE = "# Copied from codegen/runtime/columnar/{name} by `python -m codegen regen`; do not edit.\n"
 
 # The names that a kernel's functions have for their own: a field of such a name has an underscore after it.
 _TAKEN = {
@@ -265,13 +263,13 @@ def local(name: str) -> str:
 def emit_columnar(protocol: Protocol) -> dict[str, str]:
     """The files of the sub-package by their paths within the package: those that are copied, plans and kernels."""
     texts = {
-        f"columnar/{path.name}": _COPY_NOTICE.format(name=path.name) + path.read_text(encoding="utf-8")
+        f"columnar/{path.name}": COPY_NOTICE.format(name=f"columnar/{path.name}") + path.read_text(encoding="utf-8")
         for path in sorted(_RUNTIME.glob("*.py"))
     }
     kernels = [_Kernel(protocol, version.number) for version in protocol.versions]
     for kernel in kernels:
-        texts[f"columnar/kernel_v{kernel.version}.py"] = _render("columnar_kernel.py.j2", kernel, notice=_NOTICE)
-    texts["columnar/plans.py"] = _render("columnar_plans.py.j2", kernels[0], notice=_NOTICE, kernels=kernels)
+        texts[f"columnar/kernel_v{kernel.version}.py"] = _render("columnar_kernel.py.j2", kernel, notice=NOTICE)
+    texts["columnar/plans.py"] = _render("columnar_plans.py.j2", kernels[0], notice=NOTICE, kernels=kernels)
     return texts
 
 

@@ -17,13 +17,11 @@ from codegen.model import Field, Finding, Message, Part, Protocol, SpecError, pa
 from codegen.names import class_name
 from codegen.notation import Byte1, Byten, Int, PartName, String
 from codegen.plan import Conditional, Run, Single, Step, Tagged
-from codegen.python_source import Block, Source
+from codegen.python_source import COPY_NOTICE, NOTICE, Block, Source
 from codegen.views import View, view
 
 _HERE = Path(__file__).parent
 PACKAGE = "logicalrep"
-_NOTICE = "Generated from spec/ by `python -m codegen regen`; do not edit."
-_COPY_NOTICE = "# Copied from codegen/runtime/{name} by `python -m codegen regen`; do not edit.\n"
 _SESSION_FACTS = ("streaming", "two_phase", "parallel")
 """The session facts that decoders are told or keep; a new one takes more than a line in the spec."""
 _LAYOUT_FACTS = ("streaming", "parallel")
@@ -41,7 +39,7 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     _check(protocols)
     texts = {f"{PACKAGE}/py.typed": ""}
     for path in sorted((_HERE / "runtime").glob("*.py")):
-        texts[f"{PACKAGE}/{path.name}"] = _COPY_NOTICE.format(name=path.name) + path.read_text(encoding="utf-8")
+        texts[f"{PACKAGE}/{path.name}"] = COPY_NOTICE.format(name=path.name) + path.read_text(encoding="utf-8")
     environment = _environment()
     texts[f"{PACKAGE}/layouts.py"] = _layouts_module(protocols)
     for protocol in protocols:
@@ -49,10 +47,10 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
             texts[f"{PACKAGE}/{version.module}.py"] = _version_module(protocol, view(protocol, version.number))
     messages = next(protocol for protocol in protocols if protocol.blocks)
     texts[f"{PACKAGE}/versions.py"] = _render(
-        environment, "versions.py.j2", notice=_NOTICE, protocol=messages, definitions=_definitions(messages)
+        environment, "versions.py.j2", notice=NOTICE, protocol=messages, definitions=_definitions(messages)
     )
     texts[f"{PACKAGE}/__init__.py"] = _render(
-        environment, "__init__.py.j2", notice=_NOTICE, protocols=protocols, exported=_package_exports(protocols)
+        environment, "__init__.py.j2", notice=NOTICE, protocols=protocols, exported=_package_exports(protocols)
     )
     texts |= {f"{PACKAGE}/{name}": text for name, text in emit_columnar(messages).items()}
     return _formatted(texts)
@@ -114,7 +112,7 @@ def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
     environment = _environment(
         kind_of=_kind, width_of=_width, codes_of=_codes, characters_of=lambda row: bool(row.values or _tagged(row))
     )
-    return _render(environment, "layouts.py.j2", notice=_NOTICE, protocols=protocols)
+    return _render(environment, "layouts.py.j2", notice=NOTICE, protocols=protocols)
 
 
 def _kind(row: Field) -> str:
@@ -197,11 +195,11 @@ def _title(protocol: Protocol, now: View) -> str:
 def _module_docstring(protocol: Protocol, now: View, messages: list[Block], previous: str) -> str:
     version = protocol.versions[now.version - 1]
     if len(protocol.versions) == 1:
-        return python_source.docstring(protocol.doc, protocol.page, _NOTICE)
+        return python_source.docstring(protocol.doc, protocol.page, NOTICE)
     title = f"Protocol version {version.number}, of PostgreSQL {version.server} and later."
     names = ", ".join(block.name for block in messages)
     own = f"New or different are {names}; all else is as in {previous}." if previous else ""
-    return python_source.docstring(title, version.doc, own, _NOTICE)
+    return python_source.docstring(title, version.doc, own, NOTICE)
 
 
 def _parse_docstring(protocol: Protocol, now: View) -> str:

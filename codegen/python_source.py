@@ -10,6 +10,11 @@ from codegen.names import class_name, snake_case
 from codegen.notation import Byte1, Byten, Int, PartName, String
 from codegen.plan import Fixed, Run, Single, Step, steps
 
+MARK = "by `python -m codegen regen`; do not edit."
+"""Every file of the generator has it, but for those without any text; it removes no others."""
+NOTICE = f"Generated from spec/ {MARK}"
+COPY_NOTICE = f"# Copied from codegen/runtime/{{name}} {MARK}\n"
+
 _CONSTRUCT_INTS = {
     letter: f"Int{8 * width}{sign}b"
     for sign, letters in (("s", "bhiq"), ("u", "BHIQ"))

@@ -14,6 +14,7 @@ import pytest
 from codegen.__main__ import main
 from codegen.emit import emit
 from codegen.loader import load
+from codegen.python_source import MARK
 from tests.conftest import ROOT
 
 
@@ -87,16 +88,47 @@ def test_a_changed_file_is_shown_and_mended(out: Path, capsys: pytest.CaptureFix
     assert {name for name in after if after[name][1] != before[name][1]} == {"logicalrep/v1.py"}
 
 
-def test_a_file_too_many_is_shown_and_removed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_an_earlier_spec_is_shown_and_removed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = out / "logicalrep" / "v9.py"
-    path.write_text("own = 1\n", encoding="utf-8")
+    mark = "Generated from spec/ by `python -m codegen regen`; do not edit."
+    path.write_text(f'"""{mark}"""\n', encoding="utf-8")
     assert main(["check", "--out", str(out)]) == 1
     printed = capsys.readouterr()
-    assert printed.out == f"--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ -1 +0,0 @@\n-own = 1\n"
+    assert printed.out == f'--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ -1 +0,0 @@\n-"""{mark}"""\n'
     assert printed.err == "1 stale, run `make regen`: logicalrep/v9.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"removed {path}\n", "")
     assert not path.exists()
+
+
+def test_every_file_with_a_text_has_the_mark(emitted: dict[Path, str]) -> None:
+    assert [path.name for path, text in emitted.items() if MARK not in text] == ["py.typed"]
+
+
+@pytest.mark.parametrize("command", ["check", "regen"])
+@pytest.mark.parametrize("content", [b"own = 1\n", b"", b"\xff\xfe\x00"], ids=["text", "empty", "binary"])
+def test_a_foreign_file_is_a_finding_and_stays(
+    out: Path, command: str, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = out / "logicalrep" / "columnar" / "own.py"
+    path.write_bytes(content)
+    assert main([command, "--out", str(out)]) == 1
+    finding = f"{path}: the generator has not written it; move it out of the package\n"
+    assert capsys.readouterr() == ("", finding)
+    assert path.read_bytes() == content
+
+
+def test_a_binary_file_in_the_place_of_a_generated_one_is_shown_and_mended(
+    out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = out / "logicalrep" / "v1.py"
+    before = path.read_bytes()
+    path.write_bytes(b"\xff\xfe\x00")
+    assert main(["check", "--out", str(out)]) == 1
+    assert capsys.readouterr().err == "1 stale, run `make regen`: logicalrep/v1.py\n"
+    assert main(["regen", "--out", str(out)]) == 0
+    assert capsys.readouterr() == (f"wrote {path}\n", "")
+    assert path.read_bytes() == before
 
 
 def test_a_missing_file_is_shown_and_written(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,11 +144,10 @@ def test_a_missing_file_is_shown_and_written(out: Path, capsys: pytest.CaptureFi
     assert path.read_text(encoding="utf-8") == text
 
 
-def test_an_empty_file_too_many_is_stale_too(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (out / "logicalrep" / "empty.txt").touch()
+def test_a_missing_file_without_a_text_is_stale_too(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (out / "logicalrep" / "py.typed").unlink()
     assert main(["check", "--out", str(out)]) == 1
-    assert capsys.readouterr().err == "2 stale, run `make regen`: logicalrep/empty.txt, logicalrep/py.typed\n"
+    assert capsys.readouterr().err == "1 stale, run `make regen`: logicalrep/py.typed\n"
 
 
 def test_compiled_files_are_let_alone(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
