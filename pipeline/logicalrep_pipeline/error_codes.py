@@ -13,9 +13,17 @@ CODES: dict[str, tuple[str, str]] = {
         "A file is no capture, or is damaged.",
         "The text names the place. Record the capture again, or read what comes before.",
     ),
+    "CHANGES_NOT_TYPED": (
+        "`merged` or `changed_rows` is given rows that are none of a typed table.",
+        "Read the table with the option `table`, or by `typed_table`.",
+    ),
     "CHECKPOINT_FOREIGN": (
         "The query's checkpoint is of another source.",
         "Start the query with a checkpoint of its own.",
+    ),
+    "COLUMNS_AMBIGUOUS": (
+        "Columns of a table have names that Spark takes for one, or that `changed_rows` has for a column of its own.",
+        "Set `spark.sql.caseSensitive` to true where they differ in case, else rename the column in the database.",
     ),
     "COLUMN_VALUE": (
         "A value does not parse as its column's type, or the target type cannot hold it.",
@@ -24,6 +32,10 @@ CODES: dict[str, tuple[str, str]] = {
     "CONNECTION_SETTINGS": (
         "The connection string, or a parameter beside it, is none of libpq's.",
         "Correct `dsn`, or the parameter that is named.",
+    ),
+    "COPY_DIFFERS": (
+        "A copy of a table has columns that its changes lack, lacks a column of the key, or has one of another type.",
+        "Leave out such columns, or cast the one that is named; where that loses something, make the copy anew.",
     ),
     "DECODE_ERROR": (
         "Bytes are no message of the protocol version, in the session's state.",
@@ -40,6 +52,14 @@ CODES: dict[str, tuple[str, str]] = {
     "JAVA_MISSING": (
         "Spark finds no Java.",
         "Install Java 17 or later, or `pip install 'logicalrep[java]'`.",
+    ),
+    "KEYS_INVALID": (
+        "The keys that `merged` or `changed_rows` is given are none, or no columns of the table.",
+        "Name the columns of the replica identity, or of a unique index where that is FULL.",
+    ),
+    "KEY_NULL": (
+        "A row of a change, or of a copy that is truncated, has no value for a column of `keys`.",
+        "Name the columns of the replica identity; delete such rows of the copy where its table was truncated.",
     ),
     "LOGICALREP": (
         "The base of all errors; none has this code itself.",
@@ -170,6 +190,10 @@ CODES: dict[str, tuple[str, str]] = {
     "USAGE": (
         "A command's arguments make no sense.",
         "Correct them; `--help` lists them.",
+    ),
+    "VALUE_NOT_SENT": (
+        "The server left out a value that is stored out of line and did not change, and the copy lacks it.",
+        "Give the row the value in the copy, or make the copy anew; REPLICA IDENTITY FULL has the server send all.",
     ),
     "VALUE_NOT_TEXT": (
         "A value is not valid in the session's encoding.",

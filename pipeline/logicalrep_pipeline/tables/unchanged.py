@@ -72,11 +72,15 @@ def _said(name: str) -> Column:
 
 
 def _copied(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """The rows of the copy that the changes are about, as if each had been said before the first change."""
+    """The rows of the copy that the changes are about, as if each had been said before the first change.
+
+    A value that is stored out of line is no NULL: where the copy has one, it was not given the value.
+    """
     rows = table.join(events.select([column(key) for key in keys]), list(keys), "left_semi")
     # Each has a position of its own: what shares one, Spark brings to one place.
     ordinal = xxhash64(*map(column, keys)).alias("_ordinal")
-    return rows.select(*map(column, keys), ordinal, *(_state(_KNOWN, column(name)).alias(name) for name in names))
+    states = (when(column(name).isNotNull(), _state(_KNOWN, column(name))).alias(name) for name in names)
+    return rows.select(*map(column, keys), ordinal, *states)
 
 
 def _taken_along(name: str) -> Column:

@@ -1,0 +1,80 @@
+"""Whether a copy of a table and changes of it fit together: Spark would make what does not fit into something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
+
+from logicalrep import LogicalRepError
+from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
+from logicalrep_pipeline.tables.events import column
+
+
+class MergeError(LogicalRepError, ValueError):
+    """A copy and changes that do not fit together; says where, and what to do."""
+
+    code = "COPY_DIFFERS"
+
+
+def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """The copy in the columns of `changes`, NULL where it lacks one; MergeError for a copy that cannot be."""
+    added = {field.name for field in TYPED_COLUMNS}
+    if not added <= set(changes.columns):
+        raise MergeError(
+            f"these are no rows of a typed table, as the option `table` gives them: {changes.columns}",
+            code="CHANGES_NOT_TYPED",
+        )
+    for frame in (table, changes):
+        _check_names(frame)
+    copied, types = (
+        {field.name: field.dataType for field in frame.schema if field.name not in added} for frame in (table, changes)
+    )
+    _check_keys(keys, list(types))
+    more = [name for name in copied if name not in types]
+    if more:
+        raise MergeError(
+            f"the copy has the columns {', '.join(more)}, which the changes lack: leave out what the table does not "
+            f"have any more by table.drop({', '.join(map(repr, more))})"
+        )
+    for name, type_ in types.items():
+        if name not in copied:
+            if name in keys:
+                raise MergeError(f"the copy lacks the key's column {name}: make the copy anew")
+        # Spark's text of a type leaves out what may be null in it.
+        elif copied[name].simpleString() != type_.simpleString():
+            raise MergeError(
+                f"the column {name} is {copied[name].simpleString()} in the copy and {type_.simpleString()} in the "
+                f"changes: cast one of them, such as table.withColumn({name!r}, "
+                f"table[{name!r}].cast({type_.simpleString()!r})) where that loses nothing, or make the copy anew"
+            )
+    return table.select(
+        [column(name) if name in copied else lit(None).cast(type_).alias(name) for name, type_ in types.items()]
+    )
+
+
+def _check_names(frame: DataFrame) -> None:
+    names = [*frame.columns, "_deleted"]
+    is_case_told = (frame.sparkSession.conf.get("spark.sql.caseSensitive") or "").lower() == "true"
+    told = names if is_case_told else [name.lower() for name in names]
+    ambiguous = [name for name, as_told in zip(names, told, strict=True) if told.count(as_told) > 1]
+    if ambiguous:
+        raise MergeError(
+            f"Spark cannot tell the columns {', '.join(ambiguous)} apart (_deleted is one of changed_rows): where they "
+            "differ in case set spark.sql.caseSensitive to true, else rename the table's column",
+            code="COLUMNS_AMBIGUOUS",
+        )
+
+
+def _check_keys(keys: Sequence[str], columns: Sequence[str]) -> None:
+    if not keys:
+        raise MergeError(
+            "keys is empty, and rows of a table without a key cannot be told apart: name the columns of a unique index "
+            "(with REPLICA IDENTITY FULL where they are not the replica identity), or append the changes to a log",
+            code="KEYS_INVALID",
+        )
+    if isinstance(keys, str) or len(set(keys)) < len(keys) or not set(keys) <= set(columns):
+        raise MergeError(
+            f"keys: {keys!r} is no list of columns of the table; it has {', '.join(columns)}", code="KEYS_INVALID"
+        )
