@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from logicalrep_pipeline.change_feed import change_rows
+from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slots import create_slot
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
 from logicalrep_pipeline.tables import merged
 from tests.documents import DSN, ROOT, example
@@ -94,6 +98,64 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
     rows = spark.read.parquet(str(tmp_path / str(max(versions)))).selectExpr(*columns).collect()
     truth = db18.rows("SELECT id, v, n::text, to_char(t, 'YYYY-MM-DD HH24:MI:SS.US'), b FROM plain ORDER BY id")
     assert sorted(map(tuple, rows)) == truth
+
+
+def test_a_column_is_added_to_a_copy(spark: Any, db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE orders (id int PRIMARY KEY, item text)",
+        "INSERT INTO orders VALUES (1, 'book'), (2, 'pen')",
+        "CREATE PUBLICATION shop FOR ALL TABLES",
+    )
+    variables: dict[str, Any] = {}
+
+    def run_examples(*texts: str) -> None:
+        for text in texts:
+            program = example("docs/spark.md", text)
+            for name, replacement in ((DSN, db18.dsn), ("/tmp/orders", str(tmp_path)), ("1 minute", "1 second")):
+                program = program.replace(name, replacement)
+            exec(program, variables)
+        try:
+            variables["query"].processAllAvailable()
+        finally:
+            variables["query"].stop()
+
+    run_examples("with snapshot(", "def apply(")
+    db18.execute(
+        "ALTER TABLE orders ADD COLUMN note text DEFAULT 'none'",
+        "INSERT INTO orders VALUES (3, 'ink', 'blue')",
+        "UPDATE orders SET item = 'bible' WHERE id = 1",
+    )
+    run_examples('new_columns="null"', "def apply(")
+    last = max(int(path.name) for path in tmp_path.glob("[0-9]*"))
+    rows = spark.read.parquet(str(tmp_path / str(last))).orderBy("id").collect()
+    # The server never sends what the new column has in the rows that were there.
+    assert [tuple(row) for row in rows] == [(1, "bible", "none"), (2, "pen", None), (3, "ink", "blue")]
+
+
+def test_what_becomes_of_one_partition_is_not_sent(db18: Database) -> None:
+    db18.execute(
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        *(f"CREATE TABLE p{n} PARTITION OF root FOR VALUES FROM ({n}) TO ({n + 1})" for n in range(3)),
+        "CREATE TABLE p3 (id int PRIMARY KEY)",
+        "INSERT INTO p3 VALUES (3)",
+        "CREATE PUBLICATION p FOR TABLE root WITH (publish_via_partition_root)",
+        "INSERT INTO root VALUES (0), (1), (2)",
+    )
+    create_slot(db18.connection, "spark")
+    db18.execute(
+        "TRUNCATE p0",
+        "ALTER TABLE root DETACH PARTITION p1",
+        "DROP TABLE p2",
+        "ALTER TABLE root ATTACH PARTITION p3 FOR VALUES FROM (3) TO (4)",
+    )
+    options = PluginOptions(publication_names=("p",), proto_version=1)
+
+    def sent() -> list[str]:
+        return [row["op"] for row in change_rows(peek(db18.connection, "spark", options), options.decoder())]
+
+    assert sent() == []
+    db18.execute("DELETE FROM root", "TRUNCATE root")
+    assert sent() == ["delete", "truncate"]
 
 
 def test_several_tables_by_one_slot(spark: Any, db18: Database, tmp_path: Path) -> None:
