@@ -126,16 +126,16 @@ class WideTables:
                 of values than the table has columns; `row` is its index. What was read of the batch is forgotten.
             TypeError, ValueError: as logicalrep.columnar.decode_batch.
         """
-        walked = walk_batch(messages, self.session, backend=self.backend)
         types, current = dict(self._types), dict(self._current)
-        try:
-            versions = self._versions(walked)
-            in_segments = self.session.streaming or bool((walked.walked.tags == ord("S")).any())
-            tables = self._tables(walked, versions, in_segments)
-        except ValueError:
-            self._types, self._current = types, current
-            self._last.clear()
-            raise
+        with walk_batch(messages, self.session, backend=self.backend) as walked:
+            try:
+                versions = self._versions(walked)
+                in_segments = self.session.streaming or bool((walked.walked.tags == ord("S")).any())
+                tables = self._tables(walked, versions, in_segments)
+            except ValueError:
+                self._types, self._current = types, current
+                self._last.clear()
+                raise
         self.session = walked.session
         return sorted(tables, key=lambda table: table.rows[0].as_py())
 

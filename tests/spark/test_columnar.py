@@ -263,6 +263,25 @@ def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None
             list(read(_given(messages, read), Decoder(1), options, schema, None, None))
 
 
+@pytest.mark.spark
+def test_two_readers_in_turns() -> None:
+    """Logical messages make several record batches of a chunk, between which another reader has the thread."""
+    note = v1.Message(flags=1, message_lsn=Lsn(100), prefix="p", content=b"note")
+
+    def reader(table: str) -> Iterator[list[dict[str, Any]]]:
+        values = [(f"{table}{number}".encode(), table.encode() * number) for number in range(200)]
+        inserts = [v1.Insert(relation_id=Oid(7), new=TupleData.of(*map(Text, value))) for value in values]
+        messages = _session(_described(table, "id", "v"), *inserts[:100], note, *inserts[100:])
+        for batch in in_columns(blocks_of(messages), Decoder(1), read_options({}), feed_schema(), None, None):
+            yield [{"table": row["table"], **dict(row["after"])} for row in batch.to_pylist()]
+
+    alone = [list(reader(table)) for table in ("a", "other")]
+    assert [len(part) for part in alone[0]] == [100, 1, 100]
+    assert alone[0][2][-1] == {"table": "a", "id": "a199", "v": "a" * 199}
+    in_turns = zip(reader("a"), reader("other"), strict=True)
+    assert list(map(list, zip(*in_turns, strict=True))) == alone
+
+
 def _session(*messages: Any) -> list[tuple[Any, bytes]]:
     """One transaction."""
     lsn, moment = Lsn(100), TimestampTz(0)
