@@ -50,7 +50,8 @@ class WideTable:
     old_kinds: pa.Array
     """string: K or O, what the old row is; null where there is none."""
     old: Rows
-    """The old rows, one for each change: of an Insert absent, of a key the key's columns only, the others absent."""
+    """The old rows, one for each change: of an Insert absent; of a key the key's columns and what else was sent of it,
+    the others absent (see `changes.old_columns`)."""
     new: Rows
     """The new rows, one for each change; of a Delete absent."""
 

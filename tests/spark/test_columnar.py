@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1, v2
 from logicalrep.errors import DecodeError
-from logicalrep.v1 import ReplicaIdentity, Text, TupleData
+from logicalrep.v1 import NullValue, ReplicaIdentity, Text, TupleData
 from logicalrep_pipeline import block_intake
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.blocks import Block, blocks_of
@@ -249,6 +250,29 @@ def test_types_that_are_one_in_spark() -> None:
         batches = read(_given(session, read), Decoder(1), options, relation_schema(_relation("t", "a")), None, None)
         found = [row["a"] for batch in batches for row in batch.to_pylist()]
         assert found == [*values.values(), None]
+
+
+@pytest.mark.spark
+def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
+    """As of a partition whose replica identity is another than its root's."""
+    described = _described("t", "a", "b")
+    columns = tuple(replace(column, flags=int(column.name == "a")) for column in described.columns)
+    null, of_table = NullValue(), _relation("t", "a", "b")
+    messages = _session(
+        replace(described, columns=columns),
+        v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(null, Text(b"20"))),
+        v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(Text(b"1"), null)),
+        v1.Update(
+            relation_id=Oid(7), old_kind="K", old=TupleData.of(null, Text(b"30")),
+            new=TupleData.of(Text(b"2"), Text(b"31")),
+        ),
+    )  # fmt: skip
+    for read in (row_by_row, in_columns):
+        batches = read(
+            _given(messages, read), Decoder(1), read_options({"table": "t"}), relation_schema(of_table), None, None
+        )
+        found = [(row["a"], row["b"]) for batch in batches for row in batch.to_pylist()]
+        assert found == [(None, "20"), ("1", None), (None, "30"), ("2", "31")]
 
 
 @pytest.mark.spark
