@@ -26,7 +26,7 @@ from logicalrep.columnar.walked import address, room
 from logicalrep.layouts import LOGICALREP
 from logicalrep.versions import PARSE, Relation, Truncate, Type
 from logicalrep_pipeline.relations import Relation as Table
-from logicalrep_pipeline.values import Column, column_type
+from logicalrep_pipeline.values import Column, TypeCatalog, column_type
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
 from logicalrep_pipeline.wide_loading import load
 
@@ -90,6 +90,7 @@ class WideTables:
         text_columns: Container[str] = (),
         for_spark: bool = False,
         lc_monetary: str | None = None,
+        catalog: TypeCatalog | None = None,
         wanted: Callable[[Table], bool] = lambda table: True,
         backend: Any = None,
     ) -> None:
@@ -100,7 +101,8 @@ class WideTables:
             typed: False makes every column a string, with PostgreSQL's text of values in binary format.
             text_columns: the columns of which that is made in any case, in whichever table.
             for_spark: make the Arrow types that are Spark's (see `values.ColumnType.arrow_type`).
-            lc_monetary: the server's setting, if it is known (see `values.column_type`).
+            lc_monetary, catalog: the server's setting, and what its catalog says of types, if they are known (see
+                `values.column_type`).
             wanted: of which tables to make columns; the rows of others are checked and left out.
             backend: as for `logicalrep.columnar.decode_batch`.
         """
@@ -110,6 +112,7 @@ class WideTables:
         self.text_columns = text_columns
         self.for_spark = for_spark
         self.lc_monetary = lc_monetary
+        self.catalog = catalog
         self.wanted = wanted
         self.backend = backend
         self.truncated: dict[int, list[Table]] = {}
@@ -230,7 +233,13 @@ class WideTables:
     def _version(self, relation: Table) -> _Version:
         columns = []
         for column in relation.columns:
-            its_type = column_type(column.type_id, column.type_modifier, self._types, lc_monetary=self.lc_monetary)
+            its_type = column_type(
+                column.type_id,
+                column.type_modifier,
+                self._types,
+                lc_monetary=self.lc_monetary,
+                catalog=self.catalog,
+            )
             if not self.typed or column.name in self.text_columns:
                 its_type = its_type.as_sent()
             columns.append(Column(column.name, its_type, table=str(relation), encoding=self.session.encoding))
