@@ -86,9 +86,12 @@ class Change:
 
     @property
     def unchanged(self) -> tuple[str, ...]:
-        """The columns of the new row that keep the value they have, which was not sent."""
+        """The columns of the new row that keep the value they have, which was not sent.
+
+        An Insert has some too, where a row filter made it of an Update.
+        """
         message = self.message
-        if not isinstance(message, Update) or UNCHANGED not in message.new.kinds:
+        if not isinstance(message, Insert | Update) or UNCHANGED not in message.new.kinds:
             return ()
         assert self.relation is not None
         kinds = resolved(message).kinds

@@ -8,29 +8,37 @@ from logicalrep import Oid, v1
 from logicalrep.v1 import ReplicaIdentity
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.slots import Connection, server_major
+from logicalrep_pipeline.values import CatalogType, TypeCatalog
 
 _FIRST_NAMED_TYPE = 10_000
 """The OID from which on the server names a column's data type in a Type message."""
 
 # Of a domain, the message has the name of what it is made of.
-_COLUMNS = """
-SELECT class.oid, class.relreplident, attribute.attname, attribute.atttypid, attribute.atttypmod,
-    base.typname, base_schema.nspname
+_OF_COLUMNS = """
 FROM pg_attribute AS attribute
 JOIN pg_class AS class ON class.oid = attribute.attrelid
 JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
 JOIN pg_type AS type ON type.oid = attribute.atttypid
 JOIN LATERAL (
     WITH RECURSIVE bases AS (
-        SELECT type.oid, type.typbasetype, type.typname, type.typnamespace
+        SELECT type.oid, type.typbasetype
         UNION ALL
-        SELECT next.oid, next.typbasetype, next.typname, next.typnamespace
-        FROM bases JOIN pg_type AS next ON next.oid = bases.typbasetype
+        SELECT next.oid, next.typbasetype FROM bases JOIN pg_type AS next ON next.oid = bases.typbasetype
     )
-    SELECT typname, typnamespace FROM bases WHERE typbasetype = 0
+    SELECT pg_type.* FROM bases JOIN pg_type USING (oid) WHERE bases.typbasetype = 0
 ) AS base ON true
 JOIN pg_namespace AS base_schema ON base_schema.oid = base.typnamespace
+LEFT JOIN pg_type AS element ON element.oid = base.typelem AND base.typcategory = 'A'
+LEFT JOIN pg_namespace AS element_schema ON element_schema.oid = element.typnamespace
 WHERE namespace.nspname = %s AND class.relname = %s AND attribute.attnum > 0 AND NOT attribute.attisdropped
+"""
+_COLUMNS = f"""
+SELECT class.oid, class.relreplident, attribute.attname, attribute.atttypid, attribute.atttypmod,
+    base.typname, base_schema.nspname {_OF_COLUMNS}
+"""
+_TYPES = f"""
+SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b', base.typdelim,
+    element_schema.nspname, element.typname, element.typtype = 'b' {_OF_COLUMNS} AND type.oid >= {_FIRST_NAMED_TYPE}
 """
 
 
@@ -51,7 +59,7 @@ def published_relation(connection: Connection, table: str, publications: tuple[s
     for *_, column, type_id, modifier, base, base_schema in rows:
         if not published or column in published:
             columns.append(v1.Column(flags=0, name=column, type_id=Oid(type_id), type_modifier=modifier))
-            type_ = v1.Type(type_id=Oid(type_id), namespace=base_schema.replace("pg_catalog", ""), name=base)
+            type_ = v1.Type(type_id=Oid(type_id), namespace=_sent(base_schema), name=base)
             types.append(type_ if type_id >= _FIRST_NAMED_TYPE else None)
     return Relation(
         relation_id=Oid(rows[0][0]),
@@ -61,6 +69,23 @@ def published_relation(connection: Connection, table: str, publications: tuple[s
         columns=tuple(columns),
         types=tuple(types),
     )
+
+
+def type_catalog(connection: Connection, table: str) -> TypeCatalog:
+    """What the catalog says of the types of a table, named as `schema.table`, that have names in Type messages."""
+    schema, _, name = table.partition(".")
+    types = {}
+    for type_id, of_type, type_name, is_base, delimiter, *element in connection.execute(_TYPES, (schema, name)):
+        of_elements = None
+        if element[0] is not None:
+            of_elements = CatalogType(_sent(element[0]), element[1], element[2], delimiter)
+        types[type_id] = CatalogType(_sent(of_type), type_name, is_base, delimiter, of_elements)
+    return TypeCatalog(types)
+
+
+def _sent(schema: str) -> str:
+    """A schema as messages have it."""
+    return "" if schema == "pg_catalog" else schema
 
 
 def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -114,10 +114,10 @@ def rows_from(block: Block, at: int, session: Session) -> ArrivedRows | None:
     """
     part = block[at : at + _leading(ROW_CHANGE.take(block.tags[at:]))]
     try:
-        walk = walk_batch(part.messages, session)
+        with walk_batch(part.messages, session) as walk:
+            widths, old_widths = _widths(walk, "new"), _widths(walk, "old")
     except RowDecodeError as error:
         return rows_from(block[: at + error.row], at, session) if error.row else None
-    widths, old_widths = _widths(walk, "new"), _widths(walk, "old")
     np.copyto(widths, old_widths, where=part.tags == _DELETE)
     even = _leading((old_widths == widths) | (_fixed(walk, "old_kind") == 0))
     if not even:

@@ -26,7 +26,7 @@ from logicalrep.columnar.walked import address, room
 from logicalrep.layouts import LOGICALREP
 from logicalrep.versions import PARSE, Relation, Truncate, Type
 from logicalrep_pipeline.relations import Relation as Table
-from logicalrep_pipeline.values import Column, column_type
+from logicalrep_pipeline.values import Column, TypeCatalog, column_type
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
 from logicalrep_pipeline.wide_loading import load
 
@@ -50,7 +50,8 @@ class WideTable:
     old_kinds: pa.Array
     """string: K or O, what the old row is; null where there is none."""
     old: Rows
-    """The old rows, one for each change: of an Insert absent, of a key the key's columns only, the others absent."""
+    """The old rows, one for each change: of an Insert absent; of a key the key's columns and what else was sent of it,
+    the others absent (see `changes.old_columns`)."""
     new: Rows
     """The new rows, one for each change; of a Delete absent."""
 
@@ -89,6 +90,7 @@ class WideTables:
         text_columns: Container[str] = (),
         for_spark: bool = False,
         lc_monetary: str | None = None,
+        catalog: TypeCatalog | None = None,
         wanted: Callable[[Table], bool] = lambda table: True,
         backend: Any = None,
     ) -> None:
@@ -99,7 +101,8 @@ class WideTables:
             typed: False makes every column a string, with PostgreSQL's text of values in binary format.
             text_columns: the columns of which that is made in any case, in whichever table.
             for_spark: make the Arrow types that are Spark's (see `values.ColumnType.arrow_type`).
-            lc_monetary: the server's setting, if it is known (see `values.column_type`).
+            lc_monetary, catalog: the server's setting, and what its catalog says of types, if they are known (see
+                `values.column_type`).
             wanted: of which tables to make columns; the rows of others are checked and left out.
             backend: as for `logicalrep.columnar.decode_batch`.
         """
@@ -109,6 +112,7 @@ class WideTables:
         self.text_columns = text_columns
         self.for_spark = for_spark
         self.lc_monetary = lc_monetary
+        self.catalog = catalog
         self.wanted = wanted
         self.backend = backend
         self.truncated: dict[int, list[Table]] = {}
@@ -126,16 +130,16 @@ class WideTables:
                 of values than the table has columns; `row` is its index. What was read of the batch is forgotten.
             TypeError, ValueError: as logicalrep.columnar.decode_batch.
         """
-        walked = walk_batch(messages, self.session, backend=self.backend)
         types, current = dict(self._types), dict(self._current)
-        try:
-            versions = self._versions(walked)
-            in_segments = self.session.streaming or bool((walked.walked.tags == ord("S")).any())
-            tables = self._tables(walked, versions, in_segments)
-        except ValueError:
-            self._types, self._current = types, current
-            self._last.clear()
-            raise
+        with walk_batch(messages, self.session, backend=self.backend) as walked:
+            try:
+                versions = self._versions(walked)
+                in_segments = self.session.streaming or bool((walked.walked.tags == ord("S")).any())
+                tables = self._tables(walked, versions, in_segments)
+            except ValueError:
+                self._types, self._current = types, current
+                self._last.clear()
+                raise
         self.session = walked.session
         return sorted(tables, key=lambda table: table.rows[0].as_py())
 
@@ -229,7 +233,13 @@ class WideTables:
     def _version(self, relation: Table) -> _Version:
         columns = []
         for column in relation.columns:
-            its_type = column_type(column.type_id, column.type_modifier, self._types, lc_monetary=self.lc_monetary)
+            its_type = column_type(
+                column.type_id,
+                column.type_modifier,
+                self._types,
+                lc_monetary=self.lc_monetary,
+                catalog=self.catalog,
+            )
             if not self.typed or column.name in self.text_columns:
                 its_type = its_type.as_sent()
             columns.append(Column(column.name, its_type, table=str(relation), encoding=self.session.encoding))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from logicalrep.columnar import default_backend
 from logicalrep.columnar.walked import address, room
+from logicalrep_pipeline.changes import NULL
 from logicalrep_pipeline.values import Column, arrow_array_or_text
 from logicalrep_pipeline.values import column_type as type_of
 
@@ -69,8 +70,14 @@ class Found:
     first: Ints
     """The index of each row's first value."""
     whole_rows: Ints
-    """The same without the rows that are a key, which have the key's columns only."""
+    """The same without the rows that are a key, which have the key's columns and what else was sent of them."""
     whole_first: Ints
+    more: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
+    """By the index of a column outside of the key that such a row has a value in: the same of the rows that have it."""
+
+    def having(self, index: int, *, in_key: bool) -> tuple[Ints, Ints]:
+        """The rows that have a column, and the index of each one's first value."""
+        return (self.rows, self.first) if in_key else self.more.get(index, (self.whole_rows, self.whole_first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +145,32 @@ class Reader:
             any_ = room(2 * count, np.int64).reshape(2, count)
             # Where no row is a key they are the same.
             whole = any_ if kinds is None else room(2 * count, np.int64).reshape(2, count)
-            found, found_whole, wrong = self.kernels.find_rows(
-                address(rows), count, address(walk.offsets), address(walk.validity), width,
-                0 if kinds is None else address(kinds), address(any_), address(whole),
+            found, found_whole, wrong, has_more = self.kernels.find_rows(
+                address(rows), count, address(walk.offsets), address(walk.validity), address(walk.cells.kinds), width,
+                address(self.in_key), 0 if kinds is None else address(kinds), address(any_), address(whole),
             )  # fmt: skip
+            (there, first), (whole, whole_first) = any_[:, :found], whole[:, :found_whole]
+            more = self._more(walk.cells, there, first, whole) if has_more else {}
             row = None if wrong < 0 else int(rows[wrong])
-            return Found(walk.cells, count, *any_[:, :found], *whole[:, :found_whole]), row
+            return Found(walk.cells, count, there, first, whole, whole_first, more), row
         there = np.flatnonzero(has(walk.validity, rows))
         wrong = np.flatnonzero(np.diff(walk.offsets)[rows[there]] != width)
         whole = there if kinds is None else there[kinds[rows[there]] != _KEY]
-        found = Found(walk.cells, count, there, walk.offsets[rows[there]], whole, walk.offsets[rows[whole]])
-        return found, int(rows[there[wrong[0]]]) if len(wrong) else None
+        if len(wrong):
+            return self.find_none(count), int(rows[there[wrong[0]]])
+        first = walk.offsets[rows[there]]
+        more = self._more(walk.cells, there, first, whole)
+        return Found(walk.cells, count, there, first, whole, walk.offsets[rows[whole]], more), None
+
+    def _more(self, cells: Cells, rows: Ints, first: Ints, whole: Ints) -> dict[int, tuple[Ints, Ints]]:
+        """`Found.more` of rows, of which some are whole."""
+        is_whole = np.isin(rows, whole)
+        more = {}
+        for index in np.flatnonzero(~self.in_key).tolist():
+            has_it = is_whole | (cells.kinds[first + index] != NULL)
+            if not np.array_equal(has_it, is_whole):
+                more[index] = rows[has_it], first[has_it]
+        return more
 
     def find_none(self, count: int) -> Found:
         """So many messages without such a row."""

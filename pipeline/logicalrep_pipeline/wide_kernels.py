@@ -102,7 +102,7 @@ good as always: what is read and written is still in the cache for the next line
 AT_ONCE = 64
 """Texts are copied in blocks of so many bytes."""
 
-_MINUS, _PLUS, _POINT, _ZERO, _KEY = map(ord, "-+.0K")
+_MINUS, _PLUS, _POINT, _ZERO, _KEY, _NULL = map(ord, "-+.0Kn")
 _A, _F, _X, _BACKSLASH, _TRUE, _FALSE = map(ord, "afx\\tf")
 _MOST = (1 << 63) - 1
 _DAY = 86_400_000_000
@@ -701,26 +701,30 @@ def group_rows(
 
 @compiled
 def find_rows(
-    rows: int, count: int, offsets: int, validity: int, columns: int, key_kinds: int, any_: int, whole: int
-) -> tuple[int, int, int]:  # fmt: skip
+    rows: int, count: int, offsets: int, validity: int, kinds: int, columns: int, in_key: int, key_kinds: int,
+    any_: int, whole: int,
+) -> tuple[int, int, int, bool]:  # fmt: skip
     """Find those of some messages that have a row, and the first value of each.
 
     `rows` is the address of the messages' indices in the batch; `offsets` and `validity` say of each message there
-    where its values begin and whether it has that row; `key_kinds` is 0 or the address of a byte for each message
-    there, K for a row that is a key. To the address `any_` go the indices among `rows` of those with a row, and
+    where its values begin and whether it has that row, `kinds` of each value its kind. `in_key` has a byte for each
+    column, 0 for one outside of the key; `key_kinds` is 0 or the address of a byte for each message there, K for a row
+    that is a key. To the address `any_` go the indices among `rows` of those with a row, and
     behind `count` of them their first values; to `whole` those of rows that are no key: the same place if none can be.
 
-    Returns how many of both there are, and which has another number of values than `columns`, -1 if none.
+    Returns how many of both there are; which has another number of values than `columns`, -1 if none; and whether a
+    row that is a key has a value outside of it.
     """
     found = 0
     found_whole = 0
+    has_more = False
     for index in range(count):
         row = read8(rows, index)
         if not read1(validity, row >> 3) >> (row & 7) & 1:
             continue
         cell = read8(offsets, row)
         if read8(offsets, row + 1) - cell != columns:
-            return found, found_whole, index
+            return found, found_whole, index, has_more
         write8(any_, found, index)
         write8(any_, count + found, cell)
         found += 1
@@ -728,7 +732,10 @@ def find_rows(
             write8(whole, found_whole, index)
             write8(whole, count + found_whole, cell)
             found_whole += 1
-    return found, found_whole, -1
+        elif not has_more:
+            for column in range(columns):
+                has_more |= read1(in_key, column) == 0 and read1(kinds, cell + column) != _NULL
+    return found, found_whole, -1, has_more
 
 
 @compiled

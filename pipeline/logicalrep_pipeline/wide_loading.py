@@ -38,8 +38,8 @@ def _left(part: Part) -> Loaded:
     """All values are left, as where nothing is compiled."""
     reader, found = part
     states = np.zeros((len(reader.columns), found.count), np.int8)
-    for index, in_key in enumerate(reader.in_key):
-        rows, first = (found.rows, found.first) if in_key else (found.whole_rows, found.whole_first)
+    for index, in_key in enumerate(reader.in_key.tolist()):
+        rows, first = found.having(index, in_key=in_key)
         states[index, rows] = found.cells.kinds[first + index]
     arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
     left = {index: np.flatnonzero((line == _TEXT) | (line == _BINARY)) for index, line in enumerate(states)}
@@ -125,6 +125,11 @@ def _table(kernels: Any, parts: Sequence[Part]) -> Ints:
     ]
     facts = np.repeat(np.array(of_parts, np.int64), widths, axis=0)
     table[:, [kernels.ROWS, kernels.FIRST, kernels.COUNT]] = np.where(in_key, facts[:, :3], facts[:, 3:6])
+    line = 0
+    for (_, found), width in zip(parts, widths, strict=True):
+        for index, (rows, first) in found.more.items():
+            table[line + index, [kernels.ROWS, kernels.FIRST, kernels.COUNT]] = address(rows), address(first), len(rows)
+        line += width
     table[:, kernels.CHANGES] = facts[:, 6]
     cells = parts[0][1].cells
     sizes = [cells.kinds.itemsize, cells.starts.itemsize, cells.lengths.itemsize]

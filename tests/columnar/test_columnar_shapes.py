@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import EncodingError, Lsn, Oid, TimestampTz, TransactionId, v1
-from logicalrep.columnar import Session, batch_schema, decode_batch
+from logicalrep.columnar import Session, batch_schema, decode_batch, walk_batch
 from logicalrep.v1 import NullValue, Text, TupleData, UnchangedToast
 from tests.columnar.expected import check, rows_of
 
@@ -47,6 +47,24 @@ def values_of(batch: pa.RecordBatch) -> list[Any]:
 def test_messages_may_be_any_array_of_bytes(messages: pa.Array | pa.ChunkedArray, backend: str) -> None:
     batch, _ = decode_batch(messages, SESSION, backend=backend)
     assert values_of(batch) == [[str(number).encode(), None] for number in range(20)]
+
+
+@BACKENDS
+def test_what_was_walked_is_good_until_it_is_left(backend: str) -> None:
+    def walked(count: int) -> Any:
+        return walk_batch(pa.array(MESSAGES[:count], pa.binary()), SESSION, backend=backend)
+
+    with walked(20) as first:
+        number = first.numbers["new"]
+        alone = first.walked.cells[number].starts.tolist()
+        with walked(3):
+            decode_batch(pa.array(MESSAGES[:5], pa.binary()), SESSION, backend=backend, large=True)
+            assert first.walked.cells[number].starts.tolist() == alone
+    assert not first.walked.cells
+    with walked(20) as again, walked(20) as another:
+        assert again.walked.cells[number].starts.tolist() == alone
+        starts = [each.walked.cells[number].starts.ctypes.data for each in (again, another)]
+        assert starts[0] != starts[1]
 
 
 @BACKENDS

@@ -93,7 +93,7 @@ def test_columns_have_the_types_of_the_relation() -> None:
 
 def test_the_five_states_of_a_value_are_kept_apart() -> None:
     described = relation(("id", 23, -1), ("s", 25, -1))
-    key = v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(Text(b"1"), Text(b"not of the key"))).build()
+    key = v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(Text(b"1"), NullValue())).build()
     whole = v1.Update(
         relation_id=Oid(7),
         old_kind="O",
@@ -107,6 +107,38 @@ def test_the_five_states_of_a_value_are_kept_apart() -> None:
     assert table.old.values.to_pylist() == [{"id": None, "s": None}, {"id": 1, "s": None}, {"id": 1, "s": None}]
     assert table.old.states["id"].to_pylist() == [_NONE, _TEXT, _TEXT]
     assert table.old.states["s"].to_pylist() == [_NONE, _NONE, _NULL]
+
+
+@pytest.mark.parametrize("backend", ["numba", "numpy"])
+def test_a_key_has_what_was_sent_of_it_flagged_or_not(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a partition whose replica identity is another than its root's."""
+    monkeypatch.setattr(wide_columns, "default_backend", lambda: backend)
+    described = relation(("a", 23, -1), ("b", 23, -1), ("c", 25, -1), ("d", 1186, -1))
+    null = NullValue()
+    keys = [
+        (Text(b"1"), null, null, null),
+        (null, Text(b"20"), null, null),
+        (null, null, Text(b"c"), Text(b"1 day")),
+        (null, Binary(b"\0\0\0\7"), null, null),
+    ]
+    deletes = [v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(*key)).build() for key in keys]
+    whole = v1.Delete(relation_id=Oid(7), old_kind="O", old=TupleData.of(Text(b"2"), *(null,) * 3)).build()
+    (table,) = decode(described, *deletes, whole, insert(*(b"3", b"4", b"", b"0")), backend=backend, typed=True)
+    assert table.old.values.drop_columns("d").to_pylist() == [
+        {"a": 1, "b": None, "c": None},
+        {"a": None, "b": 20, "c": None},
+        {"a": None, "b": None, "c": "c"},
+        {"a": None, "b": 7, "c": None},
+        {"a": 2, "b": None, "c": None},
+        {"a": None, "b": None, "c": None},
+    ]
+    assert table.old.values["d"].is_valid().to_pylist() == [False, False, True, False, False, False]
+    assert [column.to_pylist() for column in table.old.states.columns] == [
+        [_TEXT, _NULL, _NULL, _NULL, _TEXT, _NONE],
+        [_NONE, _TEXT, _NONE, _BINARY, _NULL, _NONE],
+        [_NONE, _NONE, _TEXT, _NONE, _NULL, _NONE],
+        [_NONE, _NONE, _TEXT, _NONE, _NULL, _NONE],
+    ]
 
 
 def test_columns_that_are_to_be_text_are_what_was_sent() -> None:

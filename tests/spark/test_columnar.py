@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1, v2
 from logicalrep.errors import DecodeError
-from logicalrep.v1 import ReplicaIdentity, Text, TupleData
+from logicalrep.v1 import NullValue, ReplicaIdentity, Text, TupleData
 from logicalrep_pipeline import block_intake
 from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.blocks import Block, blocks_of
@@ -252,6 +253,29 @@ def test_types_that_are_one_in_spark() -> None:
 
 
 @pytest.mark.spark
+def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
+    """As of a partition whose replica identity is another than its root's."""
+    described = _described("t", "a", "b")
+    columns = tuple(replace(column, flags=int(column.name == "a")) for column in described.columns)
+    null, of_table = NullValue(), _relation("t", "a", "b")
+    messages = _session(
+        replace(described, columns=columns),
+        v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(null, Text(b"20"))),
+        v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(Text(b"1"), null)),
+        v1.Update(
+            relation_id=Oid(7), old_kind="K", old=TupleData.of(null, Text(b"30")),
+            new=TupleData.of(Text(b"2"), Text(b"31")),
+        ),
+    )  # fmt: skip
+    for read in (row_by_row, in_columns):
+        batches = read(
+            _given(messages, read), Decoder(1), read_options({"table": "t"}), relation_schema(of_table), None, None
+        )
+        found = [(row["a"], row["b"]) for batch in batches for row in batch.to_pylist()]
+        assert found == [(None, "20"), ("1", None), (None, "30"), ("2", "31")]
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("table", [None, "emptied"])
 def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None:
     messages = _session(v1.Truncate(options=0, relation_ids=(Oid(7),)))
@@ -261,6 +285,25 @@ def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None
     for read in (row_by_row, in_columns):
         with pytest.raises((TransactionError, DecodeError), match=r"Relation has described"):
             list(read(_given(messages, read), Decoder(1), options, schema, None, None))
+
+
+@pytest.mark.spark
+def test_two_readers_in_turns() -> None:
+    """Logical messages make several record batches of a chunk, between which another reader has the thread."""
+    note = v1.Message(flags=1, message_lsn=Lsn(100), prefix="p", content=b"note")
+
+    def reader(table: str) -> Iterator[list[dict[str, Any]]]:
+        values = [(f"{table}{number}".encode(), table.encode() * number) for number in range(200)]
+        inserts = [v1.Insert(relation_id=Oid(7), new=TupleData.of(*map(Text, value))) for value in values]
+        messages = _session(_described(table, "id", "v"), *inserts[:100], note, *inserts[100:])
+        for batch in in_columns(blocks_of(messages), Decoder(1), read_options({}), feed_schema(), None, None):
+            yield [{"table": row["table"], **dict(row["after"])} for row in batch.to_pylist()]
+
+    alone = [list(reader(table)) for table in ("a", "other")]
+    assert [len(part) for part in alone[0]] == [100, 1, 100]
+    assert alone[0][2][-1] == {"table": "a", "id": "a199", "v": "a" * 199}
+    in_turns = zip(reader("a"), reader("other"), strict=True)
+    assert list(map(list, zip(*in_turns, strict=True))) == alone
 
 
 def _session(*messages: Any) -> list[tuple[Any, bytes]]:

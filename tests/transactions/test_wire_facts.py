@@ -133,6 +133,11 @@ def test_16_a_row_filter_makes_an_insert_or_a_delete_of_an_update() -> None:
     assert {each["op"] for each in rows(path)} == {"insert", "update", "delete"}
 
 
+def test_16_what_such_an_insert_does_not_send_is_unchanged() -> None:
+    change = one_change(relation("id", "big"), insert("1", U))
+    assert (change.op, change.after, change.unchanged) == ("insert", {"id": v1.Text(b"1")}, ("big",))
+
+
 def test_17_rows_of_partitions_come_under_the_root() -> None:
     path = find("pg18/partition/v1-root.walsender.jsonl.gz")
     out = transactions(path)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from logicalrep_pipeline.values import ColumnValueError, column_type, parse_record
+from logicalrep_pipeline.values import CatalogType, ColumnValueError, TypeCatalog, column_type, parse_record
 
 
 @dataclass
@@ -37,6 +37,14 @@ TYPES = {
     12024: Announced("", "_pg_rules"),
     17632: Announced("public", "_positive"),  # an array of a domain
 }
+MOOD, PAIR = (CatalogType("public", name, is_base=False) for name in ("mood", "pair"))
+CATALOG = TypeCatalog(
+    {
+        17621: CatalogType("public", "_mood", element=MOOD),
+        17632: CatalogType("public", "_positive", element=CatalogType("public", "positive", is_base=False)),
+        17642: CatalogType("public", "_pair", element=PAIR),
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +60,7 @@ TYPES = {
         (1042, -1, "bpchar"),
         (1561, -1, '"bit"[]'),
         (17622, -1, "public.mood"),
-        (17621, -1, "public.mood[]"),
+        (17621, -1, "public._mood"),
         (17630, -1, "integer"),
         (17638, -1, "integer[]"),
         (17664, -1, '"Odd schema."."Odd type ""x"""'),
@@ -85,10 +93,10 @@ def test_an_enum_is_its_label() -> None:
     mood = column_type(17622, -1, TYPES)
     assert mood.load("t", "happy 🙂".encode()) == mood.load("b", "happy 🙂".encode()) == "happy 🙂"
     assert mood.spark_type == "string"
-    moods = column_type(17621, -1, TYPES)
+    moods = column_type(17621, -1, TYPES, catalog=CATALOG)
     binary = bytes.fromhex("0000000100000001000044d6000000030000000100000003736164ffffffff0000000a686170707920f09f9982")
     assert moods.load("t", '{sad,NULL,"happy 🙂"}'.encode()) == moods.load("b", binary) == ["sad", None, "happy 🙂"]
-    assert moods.spark_type == "array<string>"
+    assert (moods.name, moods.spark_type) == ("public.mood[]", "array<string>")
 
 
 def test_names_in_another_encoding() -> None:
@@ -108,7 +116,7 @@ def test_a_composite_value_is_its_text() -> None:
         "000044e600000024000000010000000000000017000000020000000100000004000000010000000400000002"
     )
     assert nest.load("b", binary) == '(sad,"(1,x)","{1,2}")'
-    pairs = column_type(17642, -1, TYPES)
+    pairs = column_type(17642, -1, TYPES, catalog=CATALOG)
     binary = bytes.fromhex(
         "0000000100000001000044eb00000002000000010000001900000002000000170000000400000001000000190000000161ffffffff"
     )
@@ -147,13 +155,67 @@ def test_a_range_known_by_name_is_refused_in_binary_format() -> None:
         f8range.load("b", bytes.fromhex("02000000083ff8000000000000000000084004000000000000"))
 
 
-def test_an_array_of_a_domain_is_text() -> None:
-    positives = column_type(17632, -1, TYPES)
+def test_elements_of_a_domain_are_text() -> None:
+    positives = column_type(17632, -1, TYPES, catalog=CATALOG)
     one_array = struct.pack("!iiIiiii", 1, 0, 17630, 1, 1, 4, 1)
     assert positives.load("t", b"{1}") == positives.load("b", one_array) == ["1"]
     with pytest.raises(ColumnValueError, match="no Type message announced"):
         # These four bytes are an integer or a label.
         positives.load("b", struct.pack("!iiIiii4s", 1, 0, 55555, 1, 1, 4, b"ABCD"))
+
+
+def test_what_is_known_by_a_name_that_begins_with_a_line_stays_text() -> None:
+    """It may be an array's, with any delimiter, or that of an enum."""
+    for oid, text in ((17621, "{sad,NULL}"), (17621, "sad"), (17642, '{"(1,a)",NULL}'), (17632, "{A:B}")):
+        column = column_type(oid, -1, TYPES)
+        assert (column.load("t", text.encode()), column.to_text(text), column.spark_type) == (text, text, "string")
+    mood = struct.pack("!iiIii", 1, 1, 17622, 2, 1) + struct.pack("!i5si", 5, b"sad,1", -1)
+    assert column_type(17621, -1, TYPES).load("b", mood) == '{"sad,1",NULL}'
+    assert column_type(17621, -1, TYPES).load("b", struct.pack("!iiI", 0, 0, 17622)) == "{}"
+    assert column_type(17621, -1, TYPES).load("b", b"sad") == "sad"
+    assert column_type(17642, -1, TYPES).load("b", record((25, b"x"), (23, b"\0\0\0\1"))) == "(x,1)"
+
+
+def test_arrays_of_domains_in_binary_format_have_the_delimiter_of_what_they_are_made_of() -> None:
+    types = {17700: Announced("", "box"), 17701: Announced("public", "_shape")}
+    array = struct.pack("!iiIiii4d", 1, 0, 17700, 1, 1, 32, 1, 1, 0, 0)
+    assert column_type(17701, -1, types).load("b", array) == "{(1,1),(0,0)}"
+    two = struct.pack("!iiIii", 1, 0, 17700, 2, 1) + struct.pack("!i4d", 32, 1, 1, 0, 0) * 2
+    assert column_type(17701, -1, types).load("b", two) == "{(1,1),(0,0);(1,1),(0,0)}"
+
+
+def test_the_catalog_tells_arrays_and_delimiters() -> None:
+    shape = CatalogType("public", "shape", is_base=False, delimiter=";")
+    mark = CatalogType("public", "mark", delimiter=":")
+    catalog = TypeCatalog(
+        {
+            1: CatalogType("public", "_shape", delimiter=";", element=shape),
+            2: CatalogType("public", "__mark", delimiter=":", element=mark),
+            3: CatalogType("public", "_mood", is_base=False),
+            4: CatalogType("public", "hstore", is_base=False),
+            5: CatalogType("ext", "hstore"),
+            6: CatalogType("public", "_hstore", element=CatalogType("public", "hstore", is_base=False)),
+            7: CatalogType("ext", "_hstore", element=CatalogType("ext", "hstore")),
+        }
+    )
+    values = {
+        1: ("public.shape[]", "{(1,1),(0,0);(2,2),(1,1)}", ["(1,1),(0,0)", "(2,2),(1,1)"]),
+        2: ("public.mark[]", "{A:B,C}", ["A", "B,C"]),
+        3: ("public._mood", "{a,b}", "{a,b}"),
+        4: ("public.hstore", "sad", "sad"),
+        5: ("ext.hstore", '"a"=>"1"', {"a": "1"}),
+        6: ("public.hstore[]", "{sad}", ["sad"]),
+        7: ("ext.hstore[]", '{"\\"a\\"=>\\"1\\""}', [{"a": "1"}]),
+    }
+    for oid, (name, text, value) in values.items():
+        column = column_type(oid, -1, catalog=catalog)
+        assert (column.name, column.load("t", text.encode())) == (name, value)
+        assert column.to_text(value) == text
+    # A type that was made anew has another OID and the same name.
+    again = column_type(99, -1, {99: Announced("public", "__mark")}, catalog=catalog)
+    assert again.load("t", b"{A:B}") == ["A", "B"]
+    renamed = column_type(2, -1, {2: Announced("public", "_old_name")}, catalog=catalog)
+    assert renamed.load("t", b"{A:B}") == ["A", "B"]
 
 
 def test_types_announced_later_are_seen() -> None:

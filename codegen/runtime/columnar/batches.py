@@ -6,7 +6,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -135,20 +135,29 @@ def decode_batch(
 
 @dataclass(frozen=True, slots=True)
 class WalkedBatch:
-    """A batch of which everything was found and nothing copied, for those who make columns of their own."""
+    """A batch of which everything was found and nothing copied, for those who make columns of their own.
+
+    As a context manager it lets other batches use the memory of what was found, once it is left.
+    """
 
     data: Ints
     """The bytes that messages and values lie in."""
     offsets: Ints
     """Where each message begins in `data` and, last, where all end."""
     walked: Walked
-    """What is where. The places of texts, lists and rows' values are good until the thread's next batch."""
+    """What is where; the places of texts, lists and rows' values until the context is left."""
     columns: tuple[Column, ...]
     """What the columns' numbers in `walked` stand for."""
     numbers: Mapping[str, int]
     """The columns' numbers by their names."""
     session: Session
     """The session's state after the last message."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.walked.give_back()
 
 
 def walk_batch(
@@ -235,6 +244,7 @@ class _Batch:
         if self.style.marks:
             arrays += self._marks(walked)
         batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.session.version, self.style))
+        walked.give_back()
         return batch, self.after(walked)
 
     def after(self, walked: Walked) -> Session:
@@ -264,6 +274,7 @@ class _Batch:
                 break
             # What was refused late could have changed the session's facts for what follows: walk again without it.
             self.refused |= more
+            walked.give_back()
         if walked.stopped:
             raise self._error(walked.count, walked.facts)
         return walked, arrays

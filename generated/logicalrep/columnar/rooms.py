@@ -1,5 +1,5 @@
 # Copied from codegen/runtime/columnar/rooms.py by `python -m codegen regen`; do not edit.
-"""Memory for what a kernel finds: a thread's own, used again and again, or Arrow's, given away."""
+"""Memory for what a kernel finds: lent by the thread and used again once it is given back, or Arrow's, given away."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST_CELLS_OF_ROW = (1 << 15) - 1
 _FEWEST_COPIES = 1 << 8
 # The next batch is taken to have so much more of values than the last one.
 _MORE = 1.125
-# A larger batch's scratch is given back when it is done.
+# A larger batch's scratch is not kept.
 _MOST_CELLS_KEPT = 1 << 22
 _FEWEST_SPANS = 1 << 10
 _MOST_SPANS_KEPT = 1 << 20
 
 
 class Scratch:
-    """Room for the values of one column of rows, used again for the thread's next batch."""
+    """Room for the values of one column of rows, used again for another batch once it is given back."""
 
     def __init__(self) -> None:
         self.offsets = np.empty(0, np.int64)
@@ -63,7 +63,7 @@ class Scratch:
         self.entries[:] = (*addresses, len(self.starts), 0, 0)
 
     def give(self, result: Walked, number: int, count: int, filled: int, size: int) -> None:
-        """What was found; only until the thread's next batch."""
+        """What was found; only until the room is given back."""
         result.cells[number] = Cells(
             self.offsets[: count + 1], self.kinds[:filled], self.starts[:filled], self.lengths[:filled], size
         )
@@ -125,23 +125,27 @@ class Copies:
 
 
 class Rooms(threading.local):
-    """What a thread keeps from batch to batch."""
+    """What a thread keeps from batch to batch. Who takes memory has it alone; the next one has other memory.
+
+    To give it back spares the next batch its own. What is not given back is gone with the batch.
+    """
 
     def __init__(self) -> None:
-        self._scratch: list[Scratch] = []
+        self._scratch: dict[int, Scratch] = {}
         self._shares: list[_Shares] = []
-        # By the number of the column, the spans and their address.
-        self._spans: dict[int, tuple[Ints, int]] = {}
+        # By the number of the column.
+        self._spans: dict[int, Ints] = {}
 
     def scratch(self, index: int, count: int, size: int) -> Scratch:
         """Scratch for the index-th column of rows, of a batch of so many messages and bytes."""
-        kept = self._scratch
-        while len(kept) <= index:
-            kept.append(Scratch())
-        if max(len(kept[index].starts), len(kept[index].offsets)) > _MOST_CELLS_KEPT:
-            kept[index] = Scratch()
-        kept[index].prepare(count, size // _BYTES_PER_CELL)
-        return kept[index]
+        taken = self._scratch.pop(index, None) or Scratch()
+        taken.prepare(count, size // _BYTES_PER_CELL)
+        return taken
+
+    def keep_scratch(self, index: int, scratch: Scratch) -> None:
+        """Take it back, unless it is large."""
+        if max(len(scratch.starts), len(scratch.offsets)) <= _MOST_CELLS_KEPT:
+            self._scratch[index] = scratch
 
     def copies(self, index: int, count: int, size: int) -> Copies:
         """Buffers for the index-th column of rows, of a batch of so many messages and bytes."""
@@ -149,21 +153,15 @@ class Rooms(threading.local):
             self._shares.append(_Shares())
         return Copies(self._shares[index], count, size)
 
-    def spans(self, number: int) -> tuple[Ints, int]:
-        """Room for the spans of a column, and its address."""
-        kept = self._spans.get(number)
-        if kept is None or len(kept[0]) > _MOST_SPANS_KEPT:
-            return self._keep(number, np.empty((_FEWEST_SPANS, 3), np.int64))
-        return kept
+    def spans(self, number: int) -> Ints:
+        """Room for the spans of a column."""
+        taken = self._spans.pop(number, None)
+        return np.empty((_FEWEST_SPANS, 3), np.int64) if taken is None else taken
 
-    def more_spans(self, number: int) -> tuple[Ints, int]:
-        """Twice the room, with what is there."""
-        kept, _ = self._spans[number]
-        return self._keep(number, np.concatenate((kept, np.empty_like(kept))))
-
-    def _keep(self, number: int, found: Ints) -> tuple[Ints, int]:
-        self._spans[number] = found, address(found)
-        return self._spans[number]
+    def keep_spans(self, number: int, spans: Ints) -> None:
+        """Take it back, unless it is large."""
+        if len(spans) <= _MOST_SPANS_KEPT:
+            self._spans[number] = spans
 
 
 ROOMS = Rooms()

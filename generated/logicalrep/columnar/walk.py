@@ -62,6 +62,7 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
         arrays.status[refused] = REFUSED_BIT
         row, after, result = arrays.walk(facts, stops)
         if result == UNKNOWN:
+            arrays.give_back()
             usual.add(int(data[offsets[row]]))
         else:
             break
@@ -198,16 +199,17 @@ class _Arrays:
         """Make room where there is none left for another message of so many bytes."""
         full = [number for number in self.layout.spans if self._filled(number) == self.table[self._entry(number, ROOM)]]
         for number in full:
-            self._enter_spans(self.table, number, ROOMS.more_spans(number))
+            found = self.spans[number]
+            self._enter_spans(self.table, number, np.concatenate((found, np.empty_like(found))))
         for number, room in self.cells:
             room.grow(self._filled(number), int(self.table[self._entry(number, SIZE)]), more)
         entries = [room.entries for _, room in self.cells]
         self.table[-CELLS_ENTRIES * len(entries) :] = np.concatenate(entries)
 
-    def _enter_spans(self, table: Ints, number: int, found: tuple[Ints, int]) -> None:
+    def _enter_spans(self, table: Ints, number: int, found: Ints) -> None:
         entry = COLUMN_ENTRIES * number
-        self.spans[number], table[entry + ADDRESS] = found
-        table[entry + ROOM] = len(found[0])
+        self.spans[number] = found
+        table[entry + ADDRESS], table[entry + ROOM] = address(found), len(found)
 
     def _entry(self, number: int, part: int) -> int:
         return COLUMN_ENTRIES * number + part
@@ -222,7 +224,7 @@ class _Arrays:
     def walked(self, seen: bytes, count: int, facts: int, stopped: bool) -> Walked:
         """What was found, once the walk is at its end, in the columns of the messages that came."""
         layout = self.layout
-        result = Walked(count, self.block[:count], self.status[:count], facts, stopped)
+        result = Walked(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
         there = _numbers(layout.plan, seen)
         filled = self.table[COUNT : len(layout.table) : COLUMN_ENTRIES].tolist()
         sizes = self.table[SIZE : len(layout.table) : COLUMN_ENTRIES].tolist()
@@ -242,6 +244,15 @@ class _Arrays:
             if number in there:
                 room.give(result, number, count, filled[number], sizes[number])
         return result
+
+    def give_back(self) -> None:
+        """Let the thread have what it lent, for another batch."""
+        for number, found in self.spans.items():
+            ROOMS.keep_spans(number, found)
+        for index, (_, room) in enumerate(self.cells):
+            if isinstance(room, Scratch):
+                ROOMS.keep_scratch(index, room)
+        self.spans, self.cells = {}, []
 
 
 def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:

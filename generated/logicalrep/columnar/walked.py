@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,7 +37,7 @@ UNIX_EPOCH = 946_684_800_000_000
 
 @dataclass(slots=True)
 class Spans:
-    """Where values of varying length are, those of the rows that have one. It is good until the thread's next batch."""
+    """Where values of varying length are, those of the rows that have one; until what was walked is given back."""
 
     found: Ints
     """Three integers of 64 bits for each: its row, where it begins in the batch's data, and how many bytes it has; of a
@@ -64,7 +65,7 @@ class Spans:
 
 @dataclass(slots=True)
 class Cells:
-    """The values of rows, one after the other. It is good until the thread's next batch."""
+    """The values of rows, one after the other; until what was walked is given back."""
 
     offsets: Ints
     """For each message the first of its values; one more than there are messages."""
@@ -106,6 +107,8 @@ class Walked:
     """The session's facts as bits after the last message."""
     stopped: bool = False
     """Whether it stopped because the next message is none."""
+    lent: Callable[[], None] | None = None
+    """Gives back the memory that spans and cells lie in, where a thread has lent it."""
     fixed: dict[int, Ints] = field(default_factory=dict)
     """By the column's number: each message's integer, 0 where it has none."""
     spans: dict[int, Spans] = field(default_factory=dict)
@@ -116,6 +119,13 @@ class Walked:
     """By the column's number, of all that would be in `cells` otherwise."""
     validity: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
     """By the column's number: which messages have it, in bits as in Arrow."""
+
+    def give_back(self) -> None:
+        """Forget spans and cells, whose memory other batches may use then."""
+        self.spans, self.cells = {}, {}
+        if self.lent is not None:
+            self.lent()
+            self.lent = None
 
 
 def check_offsets(data: Ints, offsets: Ints) -> None:

@@ -67,4 +67,4 @@ def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf
 
 
 def _check(options: SourceOptions, table: str, schema: StructType) -> ColumnCheck:
-    return ColumnCheck(schema, table, options.new_columns, options.text_columns)
+    return ColumnCheck(schema, table, options.new_columns, options.text_columns, options.catalog)

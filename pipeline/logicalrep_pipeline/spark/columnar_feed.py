@@ -76,10 +76,12 @@ class ColumnarFeed:
             self._runs.refuse(stop, int(block.tags[stop]))
 
     def _chunk(self, block: Block) -> Iterator[Any]:
+        with walk_batch(block.messages, self._session) as batch:
+            self._session = batch.session
+            yield from self._rows_of(block, batch)
+
+    def _rows_of(self, block: Block, batch: WalkedBatch) -> Iterator[Any]:
         tags, lsns = block.tags, block.lsns
-        # Nothing else may be walked until the maps are made.
-        batch = walk_batch(block.messages, self._session)
-        self._session = batch.session
         run = self._runs.next(block, batch)
         table_of, truncated = self._bind(batch, block)
         assert self._tables is not None

@@ -40,7 +40,9 @@ class ColumnarTyped:
         """For the Arrow schema of the table that is checked; what commits at or after `start` and before `end`."""
         self._schema = schema
         self._check = check
-        self._wide = WideTables(session, text_columns=check.text_columns, for_spark=True, wanted=self._is_ours)
+        self._wide = WideTables(
+            session, text_columns=check.text_columns, for_spark=True, catalog=check.catalog, wanted=self._is_ours
+        )
         self._runs = Runs(start, end)
 
     def preamble(self) -> Iterator[tuple[Lsn, bytes]]:

@@ -16,7 +16,7 @@ from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, 
 from logicalrep_pipeline.relations import Relation, SchemaChange
 from logicalrep_pipeline.spark.arrays import Lists, Maps, Variants
 from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep_pipeline.values import Column, column_type
+from logicalrep_pipeline.values import Column, TypeCatalog, column_type
 
 EPOCH = 946_684_800_000_000
 """2000-01-01, from which PostgreSQL counts microseconds, as Arrow and Spark count them."""
@@ -280,10 +280,11 @@ def message_columns(message: Message) -> tuple[tuple[str, ...], tuple[bytes, ...
 class Texts:
     """The text of values that came in binary format."""
 
-    def __init__(self, encoding: str, text_columns: Container[str] = ()) -> None:
+    def __init__(self, encoding: str, text_columns: Container[str] = (), catalog: TypeCatalog | None = None) -> None:
         """For a session's encoding; `text_columns` are strings, whatever their types."""
         self._encoding = encoding
         self._text_columns = text_columns
+        self._catalog = catalog
         self._columns: dict[int, tuple[Relation, tuple[Column, ...]]] = {}
 
     def columns(self, relation: Relation) -> tuple[Column, ...]:
@@ -293,7 +294,7 @@ class Texts:
             types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
             columns = []
             for column in relation.columns:
-                type_ = column_type(column.type_id, column.type_modifier, types)
+                type_ = column_type(column.type_id, column.type_modifier, types, catalog=self._catalog)
                 if column.name in self._text_columns:
                     type_ = type_.as_sent()
                 columns.append(Column(column.name, type_, str(relation), self._encoding))

@@ -23,9 +23,9 @@ def typed_table(
     from logicalrep_pipeline.spark.typed_feed import COLUMNS, OPS, FeedTable
 
     typed = _typed_options(table, new_columns, text_columns, options)
-    relation = relation_on_server(typed)
-    schema = relation_schema(relation, typed.text_columns)
-    reader = FeedTable(relation, typed.text_columns, allows_missing=typed.new_columns == "null")
+    relation, catalog = relation_on_server(typed)
+    schema = relation_schema(relation, typed.text_columns, catalog)
+    reader = FeedTable(relation, typed.text_columns, catalog, allows_missing=typed.new_columns == "null")
 
     def typed_rows(feed: DataFrame) -> DataFrame:
         is_of_table = (f.col("schema") == relation.schema) & (f.col("table") == relation.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
@@ -14,6 +14,7 @@ from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, setti
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs
 from logicalrep_pipeline.snapshots import Snapshot
+from logicalrep_pipeline.values import TypeCatalog
 
 _NAMES = (
     "dsn",
@@ -99,6 +100,8 @@ class SourceOptions:
     memory_limit: int
     path: str | None
     snapshot: Snapshot | None
+    catalog: TypeCatalog = field(default_factory=TypeCatalog)
+    """No option: what the server's catalog says of the types of the table, known where the server was asked."""
 
     @property
     def the_slot(self) -> str:

@@ -91,7 +91,9 @@ class Runs:
             assert isinstance(origin, v1.Origin)
             origins[int(transaction_of[at])] = origin.name
         if batch is None:
-            batch, begins = walk_batch(block.messages.take(pa.array(begins)), self._session), np.arange(len(begins))
+            # Its integers are in memory of their own, so that it may be given back at once.
+            with walk_batch(block.messages.take(pa.array(begins)), self._session) as batch:
+                begins = np.arange(len(begins))
         final_lsn, commit_timestamp, xid = (
             np.concatenate((np.array([first], np.int64), _of_begins(batch, name, begins)))
             for name, first in zip(("final_lsn", "commit_timestamp", "xid"), opened, strict=True)

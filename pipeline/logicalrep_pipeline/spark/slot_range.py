@@ -27,6 +27,7 @@ from logicalrep_pipeline.spark.driver import is_transient, log
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.statistics import Statistics
+from logicalrep_pipeline.spark.typed import with_catalog
 from logicalrep_pipeline.timelines import WalPosition
 
 _WAL_OF_A_SESSION = 32 << 20
@@ -73,6 +74,7 @@ def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | N
                     slot = the_slot(connection, options.the_slot)
                 else:
                     slot = check_readable(connection, options, start, end)
+                options = with_catalog(connection, options)
                 for batch in _decoded(connection, options, schema, slot, first, end.lsn, statistics):
                     seen += batch.num_rows
                     statistics.see(batch)

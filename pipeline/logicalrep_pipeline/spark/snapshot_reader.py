@@ -25,6 +25,7 @@ from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
+from logicalrep_pipeline.spark.typed import with_catalog
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 
 _PART = 64 << 20
@@ -90,6 +91,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
     def _read(self, part: TablePart) -> Iterator[Any]:
         with self._options.connection.connect() as connection:
             self._hold(connection)
+            options = with_catalog(connection, self._options)
             # Policies would leave out rows, of which all changes come.
             connection.execute("SET row_security = off")
             # The names and the conditions in it are the server's own words.
@@ -97,7 +99,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
             with closing(received(connection)) as copied:
                 rows = inserts(copied, part.relation, part.commit_lsn)
                 messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
-                yield from record_batches(blocks_of(messages), Decoder(1), self._options, self._schema)
+                yield from record_batches(blocks_of(messages), Decoder(1), options, self._schema)
 
     def _hold(self, connection: Connection) -> None:
         """Have the snapshot, and the table as it was then."""

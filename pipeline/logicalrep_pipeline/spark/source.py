@@ -51,7 +51,8 @@ class LogicalRepDataSource(DataSource):
             raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
         from logicalrep_pipeline.spark.typed import relation_on_server, relation_schema
 
-        return relation_schema(relation_on_server(options), options.text_columns)
+        relation, catalog = relation_on_server(options)
+        return relation_schema(relation, options.text_columns, catalog)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads captures, segments or the rows of a snapshot, or peeks into the slot."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,14 +15,14 @@ from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Truncate, Update
 from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
 from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.published import published_relation
+from logicalrep_pipeline.published import published_relation, type_catalog
 from logicalrep_pipeline.relations import Relation, SchemaChange
 from logicalrep_pipeline.slots import Connection
 from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
 from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, arrow_array
+from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, TypeCatalog, arrow_array
 
 
 class SchemaMismatchError(LogicalRepError, ValueError):
@@ -44,23 +45,32 @@ def table_schema(
     connection: Connection, table: str, publications: tuple[str, ...], text_columns: Container[str] = ()
 ) -> StructType:
     """The Spark schema of a published table, read from the server."""
-    return relation_schema(table_relation(connection, table, publications), text_columns)
+    relation = table_relation(connection, table, publications)
+    return relation_schema(relation, text_columns, type_catalog(connection, table))
 
 
-def relation_on_server(options: SourceOptions) -> Relation:
-    """The table that the options name, as `table_relation`; PreflightError where more than that is missing."""
+def relation_on_server(options: SourceOptions) -> tuple[Relation, TypeCatalog]:
+    """The table that the options name, and its types; as `table_relation`, PreflightError where more is missing."""
     assert options.table is not None
     with options.connection.connect() as connection:
         try:
-            return table_relation(connection, options.table, options.publications)
+            relation = table_relation(connection, options.table, options.publications)
+            return relation, type_catalog(connection, options.table)
         except SchemaMismatchError:
             check(connection, options.needs)
             raise
 
 
-def relation_schema(relation: Relation, text_columns: Container[str] = ()) -> StructType:
+def with_catalog(connection: Connection, options: SourceOptions) -> SourceOptions:
+    """The options with what the server says of the types of the table, if they name one."""
+    return options if options.table is None else replace(options, catalog=type_catalog(connection, options.table))
+
+
+def relation_schema(
+    relation: Relation, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
+) -> StructType:
     """The Spark schema of a table: its columns and those of the change feed."""
-    columns = Texts("utf-8", text_columns).columns(relation)
+    columns = Texts("utf-8", text_columns, catalog).columns(relation)
     return _with_columns_of_the_feed(
         str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]
     )
@@ -98,19 +108,27 @@ def _spark_type(type_: ColumnType) -> DataType:
 class ColumnCheck:
     """Holds a table's descriptions against the schema that the stream began with."""
 
-    def __init__(self, spark_schema: StructType, table: str, new_columns: str, text_columns: Container[str]) -> None:
+    def __init__(
+        self,
+        spark_schema: StructType,
+        table: str,
+        new_columns: str,
+        text_columns: Container[str],
+        catalog: TypeCatalog | None = None,
+    ) -> None:
         """`new_columns`: what a row is that has not all of the columns: an `error`, or `null` in those.
 
-        `text_columns` are strings, whatever their types.
+        `text_columns` are strings, whatever their types; `catalog` says more of these than messages do.
         """
         own = spark_schema.fields[: -len(TYPED_COLUMNS)]
         self.table = table
         self.text_columns = text_columns
+        self.catalog = catalog
         self.names = [field.name for field in own]
         """The table's own columns."""
         self._types = {field.name: field.dataType for field in own}
         self._new_columns = new_columns
-        self._texts = Texts("utf-8", text_columns)
+        self._texts = Texts("utf-8", text_columns, catalog)
         self._checked: Relation | None = None
 
     def bind(self, relation: Relation, at: int) -> tuple[Column, ...]:
@@ -154,7 +172,7 @@ class TypedBuilder:
         self._check = check
         self._names = check.names
         self._table = check.table
-        self._texts = Texts(encoding, check.text_columns)
+        self._texts = Texts(encoding, check.text_columns, check.catalog)
         # The last description, the place in it of each name, and its columns.
         self._described: _Described = None, [None] * len(self._names), ()
         self._clear()

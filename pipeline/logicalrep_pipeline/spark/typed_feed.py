@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from logicalrep_pipeline.spark.typed_rows import (
     refuse_kept,
     typed_batch,
 )
+from logicalrep_pipeline.values import TypeCatalog
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows
 from logicalrep_pipeline.wide_loading import load
 
@@ -42,7 +43,8 @@ class FeedTable:
     relation: Relation
     """The table as the stream began with it."""
     text_columns: tuple[str, ...]
-    allows_missing: bool
+    catalog: TypeCatalog = field(default_factory=TypeCatalog)
+    allows_missing: bool = field(kw_only=True)
     """Whether a row may lack columns, which are NULL then."""
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -51,9 +53,9 @@ class FeedTable:
         Raises SchemaMismatchError for a row with other columns, ColumnValueError for a value that is none of its
         column's type.
         """
-        columns = Texts("utf-8", self.text_columns).columns(self.relation)
+        columns = Texts("utf-8", self.text_columns, self.catalog).columns(self.relation)
         reader = Reader(columns, [True] * len(columns), for_spark=True)
-        schema = arrow_schema(relation_schema(self.relation, self.text_columns))
+        schema = arrow_schema(relation_schema(self.relation, self.text_columns, self.catalog))
         for batch in batches:
             yield self._typed(batch, reader, schema)
 

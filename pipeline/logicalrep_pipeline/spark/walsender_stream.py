@@ -35,6 +35,7 @@ from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
 from logicalrep_pipeline.spark.statistics import Statistics, progress
+from logicalrep_pipeline.spark.typed import with_catalog
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 from logicalrep_pipeline.timelines import WalPosition
 from logicalrep_pipeline.transactions import Decision
@@ -177,7 +178,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             receiver = None
         if receiver is None:
             plugin = self._options.plugin_options(self._run(newest_protocol))
-            receiver = self._receiver = Receiver(self._options, plugin, self._schema, start)
+            options = self._run(lambda connection: with_catalog(connection, self._options))
+            receiver = self._receiver = Receiver(options, plugin, self._schema, start)
         return receiver
 
     def _offset(self, position: WalPosition) -> Offset:

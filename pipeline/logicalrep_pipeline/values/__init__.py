@@ -19,18 +19,20 @@ from __future__ import annotations
 
 from .arrays import BoundedArray
 from .arrow import arrow_array, arrow_array_or_text, arrow_value
+from .catalog import CatalogType, TypeCatalog, TypeName
 from .column import Column
 from .column_type import ColumnType
 from .errors import ColumnValueError
 from .geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
 from .ranges import Range
 from .records import parse_record
-from .resolve import TypeName, column_type
+from .resolve import column_type
 from .temporal import ExtendedDate, ExtendedTime, ExtendedTimestamp, Interval
 
 __all__ = [
     "BoundedArray",
     "Box",
+    "CatalogType",
     "Circle",
     "Column",
     "ColumnType",
@@ -45,6 +47,7 @@ __all__ = [
     "Point",
     "Polygon",
     "Range",
+    "TypeCatalog",
     "TypeName",
     "arrow_array",
     "arrow_array_or_text",

@@ -12,7 +12,7 @@ from .binary import Reader
 __all__ = ["BoundedArray"]
 
 # The server's own limit (MAXDIM).
-_MOST_DIMENSIONS = 6
+MOST_DIMENSIONS = 6
 
 
 class BoundedArray(list[Any]):
@@ -111,8 +111,8 @@ class ArrayText:
             position = found.end()
             brace, quoted, unquoted = found.groups()
             if brace:
-                if len(counts) == _MOST_DIMENSIONS:
-                    raise ValueError(f"more than {_MOST_DIMENSIONS} dimensions")
+                if len(counts) == MOST_DIMENSIONS:
+                    raise ValueError(f"more than {MOST_DIMENSIONS} dimensions")
                 if len(counts) == len(lengths):
                     if elements:
                         raise ValueError("braces at different depths")
@@ -193,7 +193,7 @@ def array_binary(
     def load_array(value: bytes, encoding: str) -> list[Any]:
         reader = Reader(value)
         dimensions, has_null, element_oid = reader.int32(), reader.int32(), reader.uint32()
-        if not 0 <= dimensions <= _MOST_DIMENSIONS:
+        if not 0 <= dimensions <= MOST_DIMENSIONS:
             raise ValueError(f"{dimensions} dimensions")
         if has_null not in (0, 1):
             raise ValueError(f"the flag for NULLs is {has_null}")

@@ -5,29 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from . import scalars
-from .arrays import only
+from .arrays import MOST_DIMENSIONS, ArrayText, array_binary, only
 from .binary import Reader
+from .catalog import CatalogType, TypeCatalog, TypeName
 from .column_type import ColumnType, string_type
 from .records import format_record
 from .table import EXTENSIONS, TABLE, Row, array_of
 
-__all__ = ["TypeName", "column_type"]
-
-
-class TypeName(Protocol):
-    """What a Type message says of a type: its schema (empty for pg_catalog) and its name.
-
-    For a domain these are the schema and the name of its base type.
-    """
-
-    @property
-    def namespace(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
+__all__ = ["column_type"]
 
 
 def column_type(
@@ -36,6 +24,7 @@ def column_type(
     types: Mapping[Any, TypeName] | None = None,
     *,
     lc_monetary: str | None = None,
+    catalog: TypeCatalog | None = None,
 ) -> ColumnType:
     """The type of a column, as a Relation message describes it.
 
@@ -47,10 +36,13 @@ def column_type(
         types: by OID, what the session's Type messages said so far. It is looked into again when a composite value
             or an array in binary format names a type, so pass the session's own mapping.
         lc_monetary: the server's setting, if it is known. The binary format of money can be read if it is C or POSIX.
+        catalog: what the server's catalog says of types, if it could be asked. Without it, a name that begins with _
+            may be an array's, of whatever delimiter, or not: the values of such types stay text.
 
     Never fails: the values of a type of which nothing is known stay text, and are refused in binary format.
     """
-    return _Resolver({} if types is None else types, lc_monetary).resolve(type_oid, type_modifier)
+    resolver = _Resolver({} if types is None else types, lc_monetary, catalog or TypeCatalog())
+    return resolver.resolve(type_oid, type_modifier)
 
 
 _BY_OID = {row.oid: row for row in TABLE}
@@ -70,9 +62,12 @@ _LONGER, _TIMES = 1 << 20, 64
 class _Resolver:
     """Finds types; `depth` counts the values around the one whose part's type is asked for."""
 
-    def __init__(self, types: Mapping[Any, TypeName], lc_monetary: str | None, depth: int = 0) -> None:
+    def __init__(
+        self, types: Mapping[Any, TypeName], lc_monetary: str | None, catalog: TypeCatalog, depth: int = 0
+    ) -> None:
         self.types = types
         self.lc_monetary = lc_monetary
+        self.catalog = catalog
         self.depth = depth
 
     def resolve(self, oid: int, modifier: int) -> ColumnType:
@@ -81,19 +76,35 @@ class _Resolver:
         if oid in _BY_ARRAY_OID:
             return self._array(_BY_ARRAY_OID[oid], modifier)
         announced = self.types.get(oid)
-        if announced is None:
+        known = self.catalog.find(oid, announced)
+        named = known or announced
+        if named is None:
             return string_type(f"type {oid}", _not_announced(oid))
-        namespace, name = announced.namespace, announced.name
+        namespace, name = named.namespace, named.name
         if namespace in ("", "pg_catalog"):
             if name in _BY_TYPNAME:
                 return self._scalar(_BY_TYPNAME[name], modifier)
             if name.startswith("_") and name[1:] in _BY_TYPNAME:
                 return self._array(_BY_TYPNAME[name[1:]], modifier)
+        if known is not None:
+            return self._of_catalog(known)
         if name in _EXTENSIONS:
             return _in_schema(_EXTENSIONS[name].type, namespace)
-        if name.startswith("_"):
-            return self._named_array(namespace, name[1:])
+        if name.startswith("_") and name[1:] in _EXTENSIONS:
+            return _array_of_extension(namespace, name[1:])
         return string_type(_qualified(namespace, name), self._named_binary)
+
+    def _of_catalog(self, known: CatalogType) -> ColumnType:
+        element = known.element
+        if element is None:
+            if known.is_base and known.name in _EXTENSIONS:
+                return _in_schema(_EXTENSIONS[known.name].type, known.namespace)
+            return string_type(_qualified(known.namespace, known.name), self._named_binary)
+        if element.is_base and element.name in _EXTENSIONS:
+            return _array_of_extension(element.namespace, element.name)
+        # Also where it is a domain: the elements of its arrays are not read as its base type is.
+        of_elements = string_type(_qualified(element.namespace, element.name), scalars.no_binary)
+        return array_of(of_elements, self._text_loader, known.delimiter)
 
     def _scalar(self, row: Row, modifier: int) -> ColumnType:
         column = row.modified(modifier)
@@ -104,14 +115,6 @@ class _Resolver:
     def _array(self, row: Row, modifier: int) -> ColumnType:
         element = self._scalar(row, modifier)
         return array_of(element, only(row.oid, element.from_binary), row.delimiter)
-
-    def _named_array(self, namespace: str, name: str) -> ColumnType:
-        """An array of a type that is known by its name only, or of a domain."""
-        if name in _EXTENSIONS:
-            element = _in_schema(_EXTENSIONS[name].type, namespace)
-            return array_of(element, lambda oid: element.from_binary)
-        element = string_type(_qualified(namespace, name), scalars.no_binary)
-        return array_of(element, self._text_loader)
 
     # --- text from binary --------------------------------------------------------------------------------------
 
@@ -126,7 +129,12 @@ class _Resolver:
         return load
 
     def _named_binary(self, value: bytes, encoding: str) -> str:
-        """A value of a type that is known by its name: a composite value, which says so, or an enum's label."""
+        """A value of a type that is known by its name: an array or a composite value, which say so, or a label."""
+        element_oid = _element_oid(value)
+        if element_oid is not None:
+            elements = array_binary(self._text_loader)(value, encoding)
+            form = ArrayText(scalars.text_text, scalars.text_text, self._delimiter(element_oid))
+            return form.format(elements)
         fields = _record_fields(value)
         if fields is not None:
             return self._record_text(fields, encoding)
@@ -134,6 +142,14 @@ class _Resolver:
         if len(text) > _LONGEST_LABEL or _NO_LABEL.search(text):
             raise ValueError("the binary format of this type is not known")
         return text
+
+    def _delimiter(self, element_oid: int) -> str:
+        """The delimiter of arrays of a type whose values can be read: of all that are not built in it is a comma."""
+        row = _BY_OID.get(element_oid)
+        announced = self.types.get(element_oid)
+        if row is None and announced is not None and announced.namespace in ("", "pg_catalog"):
+            row = _BY_TYPNAME.get(announced.name)
+        return "," if row is None else row.delimiter
 
     def _record_text(self, fields: list[tuple[int, bytes | None]], encoding: str) -> str:
         inner = self._inner()
@@ -152,7 +168,7 @@ class _Resolver:
         """For the types of the parts of a value of this resolver's types."""
         if self.depth == _DEEPEST:
             raise ValueError(f"values nested more than {_DEEPEST} deep")
-        return _Resolver(self.types, self.lc_monetary, self.depth + 1)
+        return _Resolver(self.types, self.lc_monetary, self.catalog, self.depth + 1)
 
 
 class _Allowance:
@@ -166,6 +182,25 @@ class _Allowance:
         if self._left < 0:
             raise ValueError("the text of the value is out of all proportion to its bytes")
         return text
+
+
+def _element_oid(value: bytes) -> int | None:
+    """The OID of the type of an array's elements; None if the bytes are no array.
+
+    Its second number says whether there are NULLs, where a composite value has the OID of a type, which is larger. A
+    label of an enum has no zero bytes.
+    """
+    reader = Reader(value)
+    try:
+        dimensions, has_null, element_oid = reader.uint32(), reader.uint32(), reader.uint32()
+    except ValueError:
+        return None
+    return element_oid if dimensions <= MOST_DIMENSIONS and has_null <= 1 else None
+
+
+def _array_of_extension(namespace: str, name: str) -> ColumnType:
+    element = _in_schema(_EXTENSIONS[name].type, namespace)
+    return array_of(element, lambda oid: element.from_binary)
 
 
 def _record_fields(value: bytes) -> list[tuple[int, bytes | None]] | None:
