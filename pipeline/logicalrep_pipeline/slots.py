@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from psycopg.rows import dict_row
 
 from logicalrep import LogicalRepError, Lsn, versions
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.retries import Retries
 from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -242,16 +242,13 @@ def when_free(action: Callable[[], _Result], connection: Connection, name: str, 
 
     Raises SlotError that names the process.
     """
-    deadline = time.monotonic() + patience
-    pause = 0.02
+    retries = Retries(patience)
     while True:
         try:
             return action()
         except psycopg.errors.ObjectInUse:
-            if time.monotonic() > deadline:
+            if not retries.wait():
                 raise SlotError(_in_use(connection, name), code="SLOT_IN_USE") from None
-            time.sleep(pause)
-            pause = min(pause * 2, 1)
 
 
 def _in_use(connection: Connection, name: str) -> str:
