@@ -240,7 +240,7 @@ def sent_up_to(connection: Connection, name: str) -> Lsn:
 def when_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
     """What an action on a slot returns, tried again for some seconds while another process holds the slot.
 
-    Raises SlotError that names the process.
+    Raises SlotError, which names the process; also where the slot was dropped since it was looked at.
     """
     retries = Retries(patience)
     while True:
@@ -249,6 +249,10 @@ def when_free(action: Callable[[], _Result], connection: Connection, name: str, 
         except psycopg.errors.ObjectInUse:
             if not retries.wait():
                 raise SlotError(_in_use(connection, name), code="SLOT_IN_USE") from None
+        except psycopg.errors.UndefinedObject:
+            # The slot, or a publication that it would send.
+            the_slot(connection, name)
+            raise
 
 
 def _in_use(connection: Connection, name: str) -> str:
