@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.pq import Conninfo
+from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
 
 from logicalrep import LogicalRepError
@@ -49,6 +50,25 @@ class ConnectionSettingsError(LogicalRepError, ValueError):
     """Parameters that libpq does not take; the message has nothing of a password in it."""
 
     code = "CONNECTION_SETTINGS"
+
+
+class ConnectError(LogicalRepError, psycopg.OperationalError):
+    """No connection was made: nobody answered, or the server refused it, in whose words the text says why."""
+
+    code = "SERVER_AWAY"
+    patience = math.inf
+    """For how many seconds it may be tried again at most."""
+
+    def after(self, seconds: float) -> Self:
+        """Return the same error, which says for how long it was tried."""
+        return type(self)(f"{self.description}; tried for {seconds:.1f} s", code=self.code) if self.patience else self
+
+
+_PATIENCE = 10.0
+"""For how many seconds a server is asked again that answers and refuses a first connection."""
+
+# The parameters with which a connection was made in this process, so that they can be right.
+_right: set[str] = set()
 
 
 class ConnectionSettings:
@@ -95,7 +115,7 @@ class ConnectionSettings:
     def connect(self, *, replication: bool = False) -> psycopg.Connection[tuple[Any, ...]]:
         """A new connection in autocommit; with `replication` one that takes the commands of a walsender too.
 
-        Raises psycopg.OperationalError, without the password.
+        Raises ConnectError, without the password.
         """
         parameters = dict(self._parameters)
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
@@ -103,12 +123,12 @@ class ConnectionSettings:
         parameters["options"] = f"{_NO_PATH} {given} {settings}"
         if replication:
             parameters["replication"] = "database"
+        conninfo = make_conninfo("", **parameters)
         try:
-            connection = psycopg.connect(
-                make_conninfo("", **parameters), autocommit=True, cursor_factory=psycopg.ClientCursor
-            )
+            connection = psycopg.connect(conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor)
         except psycopg.OperationalError as error:
-            raise psycopg.OperationalError(self.without_password(str(error))) from None
+            raise self._not_connected(error, conninfo) from None
+        _right.add(make_conninfo("", **self._parameters))
         try:
             connection.execute(_NEWER_TIMEOUTS)
         except BaseException:
@@ -116,12 +136,48 @@ class ConnectionSettings:
             raise
         return connection
 
+    def _not_connected(self, error: psycopg.OperationalError, conninfo: str) -> ConnectError:
+        """Return the error, which says for how long to try again: by what libpq knows, as words are in any language."""
+        words = " ".join(self.without_password(str(error)).split())
+        pgconn = error.pgconn
+        if pgconn is not None and pgconn.needs_password:
+            found = ConnectError(
+                "the server wants a password and there is none: set the option `password`, or have it in ~/.pgpass or "
+                f"the file that PGPASSFILE names, for Spark's executors as well as for its driver ({words})",
+                code="PASSWORD_MISSING",
+            )
+            found.patience = 0
+        elif pgconn is not None and pgconn.used_password:
+            # Most likely a wrong one, and not to be sent again and again.
+            found = ConnectError(words, code="CONNECTION_REFUSED")
+            found.patience = math.inf if self._chooses_servers else 0
+        elif isinstance(error, psycopg.errors.ConnectionTimeout) or not _answers(conninfo):
+            found = ConnectError(words)
+        else:
+            found = ConnectError(words, code="CONNECTION_REFUSED")
+            found.patience = math.inf if self._chooses_servers else _PATIENCE
+        if make_conninfo("", **self._parameters) in _right:
+            found.patience = math.inf
+        return found
+
+    @property
+    def _chooses_servers(self) -> bool:
+        """Whether libpq leaves out servers of another kind, so that one is waited for that is to take over."""
+        chosen = self._parameters.get("target_session_attrs", os.environ.get("PGTARGETSESSIONATTRS", "any"))
+        return bool(chosen != "any")
+
     def without_password(self, text: str) -> str:
         """A text in which the password, if it has one, is replaced by stars."""
         for name, value in self._parameters.items():
             if _is_hidden(name) and value:
                 text = text.replace(str(value), "***")
         return text
+
+
+def _answers(conninfo: str) -> bool:
+    """Whether a server is there, and neither starts nor stops."""
+    # No longer than needed, as libpq keeps the interpreter for itself meanwhile.
+    return PGconn.ping(make_conninfo(conninfo, connect_timeout=2).encode()) == Ping.OK
 
 
 def error_of(result: PGresult) -> psycopg.Error:

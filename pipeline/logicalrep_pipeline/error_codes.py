@@ -29,6 +29,10 @@ CODES: dict[str, tuple[str, str]] = {
         "A value does not parse as its column's type, or the target type cannot hold it.",
         "Read the column as text with the option `text_columns`; leave out `binary` if the value came so.",
     ),
+    "CONNECTION_REFUSED": (
+        "The server answers, and refuses the connection.",
+        "The text has the server's words: correct the database, the role, the password, or the server's pg_hba.conf.",
+    ),
     "CONNECTION_SETTINGS": (
         "The connection string, or a parameter beside it, is none of libpq's.",
         "Correct `dsn`, or the parameter that is named.",
@@ -81,6 +85,11 @@ CODES: dict[str, tuple[str, str]] = {
         "An option is unknown, is missing, has a value that it does not take, or does nothing beside the others.",
         "Correct the option that is named.",
     ),
+    "PASSWORD_MISSING": (
+        "The server wants a password, and there is none.",
+        "Set the option `password`, or have it in `~/.pgpass` or the file that `PGPASSFILE` names, for Spark's "
+        "executors as well as for its driver.",
+    ),
     "POSITION_PASSED": (
         "The slot is past the reader's position: somebody else has acknowledged what lies between.",
         "Give each reader a slot of its own, copy the tables anew, and start with a new checkpoint.",
@@ -116,6 +125,10 @@ CODES: dict[str, tuple[str, str]] = {
     "SEGMENT_GONE": (
         "A file of the spool is gone, as Spark has committed its rows.",
         "Read the rows from where the query wrote them.",
+    ),
+    "SERVER_AWAY": (
+        "Nobody answers where the server is to be, or it starts or stops.",
+        "Start it, or correct `host` and `port`; the option `retry_timeout` says for how long it is tried.",
     ),
     "SERVER_LACKS_OPTION": (
         "An option needs a newer PostgreSQL.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from logicalrep import Lsn
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.intake import Intake
 from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.retries import TRANSIENT, Retries
 from logicalrep_pipeline.timelines import Timeline, WalPosition
 from logicalrep_pipeline.transactions import Event
 from logicalrep_pipeline.walsender import Walsender
@@ -34,7 +34,6 @@ class Replication:
         *,
         messages: int = 10_000,
         retry_timeout: float = 60,
-        is_transient: Callable[[psycopg.Error], bool] = lambda error: True,
     ) -> None:
         """For a slot; `messages` is how many the intake is given at a time at most, `retry_timeout` in seconds."""
         self._settings = settings
@@ -43,7 +42,6 @@ class Replication:
         self._intake = intake
         self._messages = messages
         self._retry_timeout = retry_timeout
-        self._is_transient = is_transient
         self._session: Walsender | None = None
         self._acknowledged = Lsn(0)
         self._received = Lsn(0)
@@ -99,20 +97,14 @@ class Replication:
 
         Raises psycopg.Error when the server stays away for too long, and SlotError when the slot cannot serve.
         """
-        deadline: float | None = None
-        wait = 0.05
+        retries = Retries(self._retry_timeout)
         while not stop():
             try:
                 received = self._connected().receive(pause, self._messages)
-                deadline, wait = None, 0.05
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                retries.done()
+            except TRANSIENT as error:
                 self.close()
-                now = time.monotonic()
-                deadline = deadline or now + self._retry_timeout
-                if now > deadline or not self._is_transient(error):
-                    raise
-                time.sleep(wait)
-                wait = min(wait * 2, 2)
+                retries.failed(error)
                 yield None
                 continue
             yield from self._intake.take(received.messages)

@@ -78,7 +78,8 @@ def _copy(settings: ConnectionSettings, slot: str) -> SlotCopy | None:
     with ExitStack() as unless_copied:
         unless_copied.callback(connection.close)
         name = f"logicalrep_{connection.info.backend_pid}"
-        with suppress(psycopg.errors.ConfigurationLimitExceeded):
+        # Who reads the slot itself finds out as well that it is gone.
+        with suppress(psycopg.errors.ConfigurationLimitExceeded, psycopg.errors.UndefinedObject):
             if connection.execute(_COPY, (slot, name)).fetchone() is not None:
                 unless_copied.pop_all()
                 return SlotCopy(connection, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from psycopg.rows import dict_row
 
 from logicalrep import LogicalRepError, Lsn, versions
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.retries import Retries
 from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -240,18 +240,19 @@ def sent_up_to(connection: Connection, name: str) -> Lsn:
 def when_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
     """What an action on a slot returns, tried again for some seconds while another process holds the slot.
 
-    Raises SlotError that names the process.
+    Raises SlotError, which names the process; also where the slot was dropped since it was looked at.
     """
-    deadline = time.monotonic() + patience
-    pause = 0.02
+    retries = Retries(patience)
     while True:
         try:
             return action()
         except psycopg.errors.ObjectInUse:
-            if time.monotonic() > deadline:
+            if not retries.wait():
                 raise SlotError(_in_use(connection, name), code="SLOT_IN_USE") from None
-            time.sleep(pause)
-            pause = min(pause * 2, 1)
+        except psycopg.errors.UndefinedObject:
+            # The slot, or a publication that it would send.
+            the_slot(connection, name)
+            raise
 
 
 def _in_use(connection: Connection, name: str) -> str:

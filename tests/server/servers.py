@@ -11,12 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.server import Installation, LocalServer, installations
-from logicalrep_pipeline.slots import Connection, when_free
+from logicalrep_pipeline.slots import Connection, SlotError, when_free
 
 _NUMBERS = itertools.count(1)
 _SERVERS: dict[int, LocalServer] = {}
@@ -166,7 +165,7 @@ def database(major: int) -> Iterator[Database]:
                 "SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)
             ).fetchall():
                 # A temporary one is gone by itself once its session has ended.
-                with contextlib.suppress(psycopg.errors.UndefinedObject):
+                with contextlib.suppress(SlotError):
                     drop = functools.partial(admin.execute, "SELECT pg_drop_replication_slot(%s)", (slot,))
                     when_free(drop, admin, slot, patience=10)
             admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from logicalrep import Lsn
 from logicalrep_pipeline.change_feed import change_rows
 from logicalrep_pipeline.peek import peek, peek_blocks, peek_blocks_from
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.publication_watch import PublicationError
-from logicalrep_pipeline.slots import advance_slot, create_slot, newest_protocol, the_slot, wal_head
+from logicalrep_pipeline.slot_copies import copies_of
+from logicalrep_pipeline.slots import SlotError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from tests.server.servers import Database
 
 pytestmark = pytest.mark.postgres
@@ -50,6 +54,22 @@ def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) ->
         advance_slot(db.connection, the_slot(connection, "s"), end)
         db.execute("INSERT INTO t VALUES (4)")
         assert [row["after"]["id"] for row in change_rows(peek(connection, "s", options), options.decoder())] == ["4"]
+
+
+def test_a_slot_that_is_dropped_after_it_was_looked_at(db: Database, options: PluginOptions) -> None:
+    slot = the_slot(db.connection, "s")
+    db.rows("SELECT pg_drop_replication_slot('s')")
+    attempts: list[Callable[[], object]] = [
+        lambda: list(peek(db.connection, "s", options)),
+        lambda: list(peek_blocks(db.connection, "s", options)),
+        lambda: advance_slot(db.connection, slot, Lsn(slot.confirmed.lsn + 1)),
+    ]
+    for attempt in attempts:
+        with pytest.raises(SlotError, match=r"^\[SLOT_MISSING\] replication slot 's' does not exist"):
+            attempt()
+    # Who reads the slot itself says it.
+    with copies_of(db.settings, "s", 1) as copies:
+        assert copies == []
 
 
 def test_nothing_to_peek(db: Database, options: PluginOptions) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain, count
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 
-from logicalrep_pipeline.slots import the_slot
+from logicalrep import Lsn
+from logicalrep_pipeline.slots import LostPositionError, advance_slot, the_slot
 from logicalrep_pipeline.spark import feed_schema, slot_range
+from logicalrep_pipeline.spark.feed import parts
 from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.slot_range import read_slot
 from logicalrep_pipeline.spark.typed import table_schema
@@ -54,6 +59,78 @@ def test_a_session_that_breaks(db18: Database) -> None:
         assert rows == expected
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"messages": "true", "relations": "true"}, {"messages": "true"}, {"table": "public.t", "new_columns": "null"}],
+)
+def test_a_connection_that_breaks_after_every_row(
+    db18: Database, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    """What shares a position is the same again too, whichever number of sessions decodes it."""
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE leaf PARTITION OF root DEFAULT",
+        "CREATE PUBLICATION p FOR ALL TABLES WITH (publish_via_partition_root)",
+    )
+    db18.rows("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
+    with db18.connection.transaction():
+        db18.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')", "INSERT INTO root VALUES (1)")
+        db18.execute("SELECT pg_logical_emit_message(true, 'within', '')", "UPDATE t SET v = v || 'x'")
+        db18.execute("SELECT pg_logical_emit_message(false, 'outside', '')", "ALTER TABLE t ADD w int")
+        db18.execute("UPDATE t SET id = -id", "TRUNCATE t, other", "INSERT INTO t VALUES (3)")
+    # So that there is something for each session.
+    db18.execute("SELECT pg_switch_wal()")
+    db18.execute("SELECT pg_logical_emit_message(false, 'outside', n::text) FROM generate_series(1, 3) AS n")
+    db18.execute("SELECT pg_switch_wal()", "INSERT INTO t VALUES (4)", "DELETE FROM t")
+    # Each time something new was read, so that nothing is tried for so long.
+    options = options | {"retry_timeout": "0.1"}
+    expected = _rows(db18, **options)
+    assert len(expected) > 10
+    decoded, attempts = slot_range._decoded, count(1)
+
+    def breaking(*arguments: Any) -> Iterator[Any]:
+        attempt = next(attempts)
+        monkeypatch.setattr(slot_range, "_sessions", lambda *_: 1 if "relations" in options else attempt % 3 + 1)
+        for number, row in enumerate(chain.from_iterable(parts([batch], 1) for batch in decoded(*arguments))):
+            if number == attempt:
+                raise psycopg.OperationalError("the connection broke")
+            yield row
+
+    monkeypatch.setattr(slot_range, "_decoded", breaking)
+    assert _rows(db18, **options) == expected
+    assert next(attempts) == len(expected) + 1
+
+
+def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `spark.read` of a slot meets it that a stream reads as well."""
+    prepare(db18, "s")
+    for number in range(4):
+        db18.execute(f"INSERT INTO plain SELECT i FROM generate_series({number * 10 + 1}, {number * 10 + 10}) AS i")
+    expected = _rows(db18, decoding_sessions="1")
+    decoded, broken = slot_range._decoded, []
+
+    def breaking(*arguments: Any) -> Iterator[Any]:
+        for row in chain.from_iterable(parts([batch], 1) for batch in decoded(*arguments)):
+            yield row
+            if not broken and row["commit_lsn"][0].as_py() == expected[15]["commit_lsn"]:
+                broken.append(True)
+                slot = the_slot(db18.connection, "s")
+                advance_slot(db18.connection, slot, Lsn(moved_to))
+                raise psycopg.OperationalError("the connection broke")
+
+    monkeypatch.setattr(slot_range, "_decoded", breaking)
+    moved_to = expected[15]["commit_lsn"]
+    assert _rows(db18, is_stream=False, decoding_sessions="1") == expected
+    # Past the rows that were given, some of those that follow may be gone.
+    broken.clear()
+    moved_to = expected[25]["commit_lsn"]
+    with pytest.raises(LostPositionError, match="acknowledged by somebody else"):
+        _rows(db18, is_stream=False, decoding_sessions="1")
+
+
 def test_what_is_left_early_leaves_no_slot(db18: Database) -> None:
     prepare(db18, "s")
     db18.execute("INSERT INTO plain SELECT i, repeat('x', 1000) FROM generate_series(1, 30000) AS i")
@@ -64,17 +141,17 @@ def test_what_is_left_early_leaves_no_slot(db18: Database) -> None:
     eventually(lambda: _copies(db18) == 0, seconds=10)
 
 
-def _read(db: Database, **given: str) -> Any:
+def _read(db: Database, *, is_stream: bool = True, **given: str) -> Any:
     options = read_options({"dsn": db.dsn, "slot": "s", "publication": "p", "rows_per_record_batch": "1000", **given})
     slot = the_slot(db.connection, "s")
     schema = feed_schema(options.values)
     if options.table is not None:
         schema = table_schema(db.connection, options.table, options.publications)
-    return read_slot(options, schema, slot.confirmed, slot.reached)
+    return read_slot(options, schema, slot.confirmed if is_stream else None, slot.reached)
 
 
-def _rows(db: Database, **given: str) -> list[dict[str, Any]]:
-    return pa.Table.from_batches(list(_read(db, **given))).to_pylist()
+def _rows(db: Database, *, is_stream: bool = True, **given: str) -> list[dict[str, Any]]:
+    return pa.Table.from_batches(list(_read(db, is_stream=is_stream, **given))).to_pylist()
 
 
 def _copies(db: Database) -> int:

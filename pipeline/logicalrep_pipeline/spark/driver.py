@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
-import psycopg
-
 from logicalrep_pipeline.preflight import check
+from logicalrep_pipeline.retries import TRANSIENT, Retries
 from logicalrep_pipeline.slots import Connection, create_slot, find_slot
 from logicalrep_pipeline.spark.options import SourceOptions
 
 _Result = TypeVar("_Result")
 
 log = logging.getLogger("logicalrep")
-
-# What a server says, and what libpq says, while it is starting, stopping or gone; other errors are final.
-_TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError)
-
-
-_FINAL = re.compile(
-    r"password|authentication|does not exist|pg_hba|invalid [\w ]*value|permission denied|not permitted"
-)
 
 
 class Driver:
@@ -38,7 +27,13 @@ class Driver:
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """What an action on a connection returns; it is tried again while the server cannot be reached."""
-        return persistently(lambda: action(self._connected()), self._options.retry_timeout, self.close)
+        retries = Retries(self._options.retry_timeout)
+        while True:
+            try:
+                return action(self._connected())
+            except TRANSIENT as error:
+                self.close()
+                retries.failed(error)
 
     def close(self) -> None:
         """Close the connection; the next action makes a new one."""
@@ -60,31 +55,6 @@ def ensure_slot(connection: Connection, options: SourceOptions) -> None:
     """Make the slot where there is none, if it is to be made."""
     if find_slot(connection, options.the_slot) is None and options.create_slot:
         create_slot(connection, options.the_slot, two_phase=options.two_phase, failover=options.failover)
-
-
-def persistently(action: Callable[[], _Result], timeout: float, reset: Callable[[], None]) -> _Result:
-    """What an action returns, tried again for some seconds while the server is away; `reset` runs before each try."""
-    deadline = time.monotonic() + timeout
-    pause = 0.05
-    while True:
-        try:
-            return action()
-        except _TRANSIENT as error:
-            reset()
-            if not is_transient(error) or time.monotonic() > deadline:
-                raise
-            log.warning("the server cannot be reached, trying again: %s", str(error).strip())
-            time.sleep(pause)
-            pause = min(pause * 2, 2)
-
-
-def is_transient(error: psycopg.Error) -> bool:
-    """Whether the error may pass: a connection that broke, a server that restarts; not a wrong password."""
-    state = error.sqlstate
-    if state is None:
-        text = str(error)
-        return _FINAL.search(text) is None
-    return state[:2] in ("08", "57") or state in ("53300", "55006")
 
 
 def log_to_standard_error() -> None:

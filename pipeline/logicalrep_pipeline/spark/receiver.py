@@ -19,7 +19,7 @@ from logicalrep_pipeline.replication import Replication
 from logicalrep_pipeline.slots import SlotError
 from logicalrep_pipeline.spark.admission import Limits
 from logicalrep_pipeline.spark.committed import Committed, Committing
-from logicalrep_pipeline.spark.driver import is_transient, log
+from logicalrep_pipeline.spark.driver import log
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.spool import Segment, Spool
@@ -46,7 +46,6 @@ class Receiver:
             self._committing.intake,
             messages=options.rows_per_record_batch,
             retry_timeout=options.retry_timeout,
-            is_transient=is_transient,
         )
         self._changed = threading.Condition()
         self._stopping = False

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import psycopg
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep import Lsn
 from logicalrep_pipeline.peek import peek_blocks
+from logicalrep_pipeline.retries import TRANSIENT, Retries
 from logicalrep_pipeline.slot_copies import can_be_copied, copies_of
 from logicalrep_pipeline.slots import (
     Connection,
@@ -23,7 +23,8 @@ from logicalrep_pipeline.slots import (
     newest_protocol,
     the_slot,
 )
-from logicalrep_pipeline.spark.driver import is_transient, log
+from logicalrep_pipeline.spark.driver import log
+from logicalrep_pipeline.spark.given import Given
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.statistics import Statistics
@@ -57,42 +58,37 @@ def check_readable(connection: Connection, options: SourceOptions, start: WalPos
 def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | None, end: WalPosition) -> Iterator[Any]:
     """The record batches of what committed at or after `start` and before `end`; `start` None is the slot's position.
 
-    When the connection breaks the slot is read again, and what was given already is left out.
+    When the connection breaks the slot is read again, from after the last row that was given.
     """
     began = time.monotonic()
-    given = 0
-    deadline = began + options.retry_timeout
-    pause = 0.1
+    given = Given()
+    retries = Retries(options.retry_timeout)
     first = None if start is None else start.lsn
     statistics = Statistics(options.the_slot, first, end.lsn)
     while True:
-        seen = 0
         statistics.clear()
         try:
             with options.connection.connect() as connection:
                 if start is None:
                     slot = the_slot(connection, options.the_slot)
+                    if given.lsn is not None:
+                        check_not_passed(slot.name, slot.confirmed.lsn, given.lsn)
                 else:
                     slot = check_readable(connection, options, start, end)
                 options = with_catalog(connection, options)
                 for batch in _decoded(connection, options, schema, slot, first, end.lsn, statistics):
-                    seen += batch.num_rows
                     statistics.see(batch)
-                    if seen > given:
-                        new = seen - given
-                        given = seen
-                        yield batch.slice(batch.num_rows - new)
+                    rest = given.rest(batch)
+                    if rest.num_rows:
+                        retries.done()
+                        yield rest
                 if start is not None:
                     # Nobody can have moved the slot while it was read; after that this tells.
                     check_readable(connection, options, start, end)
                 statistics.report(connection, time.monotonic() - began)
             return
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if not is_transient(error) or time.monotonic() > deadline:
-                raise
-            log.warning("the connection broke, reading again: %s", str(error).strip())
-            time.sleep(pause)
-            pause = min(pause * 2, 2)
+        except TRANSIENT as error:
+            retries.failed(error)
 
 
 def _decoded(

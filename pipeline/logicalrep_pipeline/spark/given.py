@@ -1,0 +1,68 @@
+"""How far a reader came whose range is read again, so that it goes on after the last row that it gave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from logicalrep import Lsn
+from logicalrep.scalars import lsn_of
+
+
+class Given:
+    """The position of the last row that was given, and which rows of that position were.
+
+    A position is where a transaction commits and the number of a change in it, or where a message that belongs to no
+    transaction ends. An update's two images share one, and so do a table's descriptions and the change after them.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[int, int] | None = None
+        self._rows: set[tuple[object, ...]] = set()
+
+    @property
+    def lsn(self) -> Lsn | None:
+        """Where the last row's transaction commits, or its message ends; None where no row was given."""
+        return None if self._last is None else lsn_of(self._last[0])
+
+    def rest(self, batch: Any) -> Any:
+        """The rows of a record batch that were not given before. Now they are."""
+        lsns, ordinals = _positions(batch)
+        if self._last is not None:
+            lsn, ordinal = self._last
+            is_new = (lsns > lsn) | ((lsns == lsn) & (ordinals > ordinal))
+            same = np.flatnonzero((lsns == lsn) & (ordinals == ordinal))
+            is_new[same] = [row not in self._rows for row in _rows(batch, same)]
+            if not is_new.all():
+                batch, lsns, ordinals = batch.filter(pa.array(is_new)), lsns[is_new], ordinals[is_new]
+        if batch.num_rows:
+            last = int(lsns[-1]), int(ordinals[-1])
+            if last != self._last:
+                self._last = last
+                self._rows.clear()
+            self._rows.update(_rows(batch, np.flatnonzero((lsns == lsns[-1]) & (ordinals == ordinals[-1]))))
+        return batch
+
+
+def _positions(batch: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """For each row the LSN and the ordinal; -1 for a message outside of transactions, which ends before they commit."""
+    if _is_typed(batch):
+        lsns, ordinals = batch["_commit_version"], batch["_ordinal"]
+    else:
+        lsns, ordinals = pc.coalesce(batch["commit_lsn"], batch["lsn"]), batch["ordinal"].fill_null(-1)
+    return lsns.to_numpy().view(np.uint64), ordinals.to_numpy()
+
+
+def _rows(batch: Any, places: NDArray[np.int64]) -> list[tuple[object, ...]]:
+    """Which rows of their position these are."""
+    names = ["_change_type"] if _is_typed(batch) else ["op", "relation_id"]
+    return list(zip(*(batch[name].take(places).to_pylist() for name in names), strict=True))
+
+
+def _is_typed(batch: Any) -> bool:
+    # A typed table may have columns with the feed's names, but none with these.
+    return "_commit_version" in batch.schema.names

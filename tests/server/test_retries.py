@@ -1,0 +1,110 @@
+"""Which failures to connect are tried again, and for how long, whatever the language that they are told in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from logicalrep_pipeline import connection
+from logicalrep_pipeline.connection import ConnectError, ConnectionSettings
+from logicalrep_pipeline.retries import TRANSIENT, Retries
+from tests.server.stand_in import StandIn, stand_in
+
+_WRONG_PASSWORD = "28P01", "Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen"
+_NO_DATABASE = "3D000", "Datenbank »d« existiert nicht"
+_STARTING = "57P03", "das Datenbanksystem startet"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """A stand-in whose refusals are tried again for half a second; nothing is known of it."""
+    monkeypatch.setattr(connection, "_PATIENCE", 0.5)
+    monkeypatch.setenv("PGPASSFILE", "/nowhere")
+    with stand_in() as made:
+        yield made
+
+
+def connect(dsn: str, seconds: float, before: Callable[[float], None] = lambda lasted: None) -> None:
+    """Connect as all loops do that try again; `before` is called before each try."""
+    retries = Retries(seconds)
+    while True:
+        before(retries.lasted)
+        try:
+            ConnectionSettings(dsn).connect().close()
+            return
+        except TRANSIENT as error:
+            retries.failed(error)
+
+
+def failure(dsn: str, seconds: float) -> tuple[str, float]:
+    """The text with which it ends to connect, and after how long."""
+    began = time.monotonic()
+    with pytest.raises(ConnectError) as caught:
+        connect(dsn, seconds)
+    return str(caught.value), time.monotonic() - began
+
+
+def test_a_wrong_password_is_sent_once(server: StandIn) -> None:
+    server.want_password()
+    server.refuse(*_WRONG_PASSWORD)
+    text, _ = failure(f"{server.dsn} password=geheim", 60)
+    assert text.startswith("[CONNECTION_REFUSED] ")
+    assert text.endswith("Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen")
+    assert server.passwords == ["geheim"]
+
+
+def test_a_password_that_is_missing_is_told_in_one_sentence(server: StandIn) -> None:
+    server.want_password()
+    text, seconds = failure(server.dsn, 60)
+    assert text.startswith("[PASSWORD_MISSING] the server wants a password and there is none: ")
+    assert all(word in text for word in ("option `password`", ".pgpass", "PGPASSFILE", "executors"))
+    assert "\n" not in text
+    assert seconds < 10
+
+
+def test_what_the_server_refuses_is_tried_for_some_seconds(server: StandIn) -> None:
+    server.refuse(*_NO_DATABASE)
+    text, seconds = failure(server.dsn, 60)
+    assert text.startswith("[CONNECTION_REFUSED] ")
+    assert "Datenbank »d« existiert nicht; tried for " in text
+    assert 0.5 < seconds < 30
+
+
+@pytest.mark.parametrize("chosen", ["", " target_session_attrs=primary", " target_session_attrs=primary password=x"])
+def test_a_server_that_starts_or_takes_over_is_waited_for(server: StandIn, chosen: str) -> None:
+    if "password" in chosen:
+        server.want_password()
+    if chosen:
+        server.follow()
+    else:
+        server.refuse(*_STARTING)
+
+    def go_on(lasted: float) -> None:
+        if lasted > 1:
+            server.let_in()
+
+    connect(server.dsn + chosen, 60, go_on)
+
+
+def test_nobody_answers(server: StandIn) -> None:
+    with stand_in() as gone:
+        pass
+    text, seconds = failure(gone.dsn, 1)
+    assert text.startswith("[SERVER_AWAY] ")
+    assert "refused" in text
+    assert "; tried for " in text
+    assert seconds > 1
+
+
+def test_parameters_that_were_right_once_are_tried_again(server: StandIn) -> None:
+    """The server may be restored, or be told another password for a while."""
+    dsn = f"{server.dsn} password=geheim"
+    ConnectionSettings(dsn).connect().close()
+    server.want_password()
+    server.refuse(*_WRONG_PASSWORD)
+    text, seconds = failure(dsn, 1)
+    assert seconds > 1
+    assert len(server.passwords) > 2
+    assert text.startswith("[CONNECTION_REFUSED] ")
