@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 
 from logicalrep import LogicalRepError, Lsn, versions
 from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of
+from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of, with_beginning
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -156,7 +156,7 @@ def the_slot(connection: Connection, name: str) -> Slot:
             "the tables anew and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
             code="SLOT_LOST",
         )
-    return slot
+    return slot if slot.timeline is None else replace(slot, timeline=with_beginning(connection, slot.timeline))
 
 
 def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:
