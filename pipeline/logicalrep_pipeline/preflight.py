@@ -213,6 +213,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             f"Replication slot {name} is in use by process {slot.active_pid}, which is waited for a while: each reader "
             "needs a slot of its own."
         )
+    if slot.standbys_warning is not None:
+        findings.warnings.append(slot.standbys_warning)
     if needs.two_phase and not slot.two_phase:
         findings.warnings.append(
             f"Replication slot {name} had no two_phase: it has it from now on, and mode = peek cannot read it then."
