@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from logicalrep_pipeline.preflight_tables import check_tables
 from logicalrep_pipeline.slots import Connection, SlotError, find_slot, newest_protocol, server_major
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
-_OF_PUBLISHED = (
-    "FROM pg_publication_tables AS published "
-    "JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname "
-    "JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename"
-)
 _MAKE_ANOTHER = (
     "name another slot, and give a stream the option create_slot = true, or run "
     "SELECT pg_create_logical_replication_slot('...', 'pgoutput')."
@@ -232,68 +228,25 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
 
 
 def _check_publications(connection: Connection, needs: Needs, findings: Findings) -> None:
-    tables: set[str] = set()
+    rows = connection.execute(
+        "SELECT pubname, count(tablename) FROM pg_publication "
+        "LEFT JOIN pg_publication_tables USING (pubname) WHERE pubname = ANY(%s) GROUP BY pubname",
+        (list(needs.publications),),
+    ).fetchall()
+    tables: dict[str, int] = dict(rows)
     for name in needs.publications:
-        published = connection.execute(
-            "SELECT format('%%s.%%s', schemaname, tablename) FROM pg_publication_tables WHERE pubname = %s", (name,)
-        ).fetchall()
-        tables |= {row[0] for row in published}
-        if not _scalar(connection, "SELECT count(*) FROM pg_publication WHERE pubname = %s", name):
+        if name not in tables:
             quoted = _scalar(connection, "SELECT quote_ident(%s)", name)
             findings.error(
                 "PUBLICATION_MISSING",
                 f"Publication {name!r} does not exist in this database: run CREATE PUBLICATION {quoted} FOR TABLE ...",
             )
-        elif not published:
+        elif not tables[name]:
             findings.warnings.append(
                 f"Publication {name!r} has no tables: run ALTER PUBLICATION ... ADD TABLE ... to see changes."
             )
     if not findings.errors:
-        for table in needs.tables:
-            if table not in tables:
-                findings.error(
-                    "TABLE_NOT_PUBLISHED",
-                    f"Table {table} is not published by {', '.join(needs.publications)}: write it as schema.table, as "
-                    "it is and without quotes, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is "
-                    "published as its partitions, unless the publication has publish_via_partition_root.",
-                )
-        _check_identities(connection, needs, findings)
-        if needs.snapshot:
-            _check_rights(connection, needs, findings)
-
-
-def _check_rights(connection: Connection, needs: Needs, findings: Findings) -> None:
-    rows = connection.execute(
-        "SELECT DISTINCT format('%%I.%%I', schemaname, tablename), quote_ident(current_user) "
-        f"{_OF_PUBLISHED} WHERE published.pubname = ANY(%s) "
-        "AND (%s OR format('%%s.%%s', schemaname, tablename) = ANY(%s)) "
-        "AND NOT has_table_privilege(class.oid, 'SELECT') ORDER BY 1",
-        (list(needs.publications), not needs.tables, list(needs.tables)),
-    ).fetchall()
-    if rows:
-        tables, role = ", ".join(row[0] for row in rows), rows[0][1]
-        findings.error(
-            "TABLE_NOT_READABLE", f"Role {role} may not read {tables}: run GRANT SELECT ON {tables} TO {role}."
-        )
-
-
-def _check_identities(connection: Connection, needs: Needs, findings: Findings) -> None:
-    """Without a replica identity the server refuses the updates and deletes of a published table."""
-    rows = connection.execute(
-        f"SELECT DISTINCT format('%%I.%%I', namespace.nspname, class.relname) {_OF_PUBLISHED} "
-        "JOIN pg_publication AS publication ON publication.pubname = published.pubname "
-        "WHERE published.pubname = ANY(%s) AND (publication.pubupdate OR publication.pubdelete) "
-        "AND (class.relreplident = 'n' OR class.relreplident = 'd' AND NOT EXISTS "
-        "(SELECT 1 FROM pg_index WHERE indrelid = class.oid AND indisprimary)) ORDER BY 1 LIMIT 4",
-        (list(needs.publications),),
-    ).fetchall()
-    names = [row[0] for row in rows]
-    if names:
-        more = " and others" if len(names) > 3 else ""
-        findings.warnings.append(
-            f"The server refuses UPDATE and DELETE on {', '.join(names[:3])}{more}, which have no replica identity: "
-            f"add a primary key, or run ALTER TABLE {names[0]} REPLICA IDENTITY FULL."
-        )
+        check_tables(connection, needs, findings)
 
 
 def _scalar(connection: Connection, query: str, *parameters: object) -> object:
