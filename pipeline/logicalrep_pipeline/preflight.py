@@ -95,9 +95,19 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         findings.error("SERVER_TOO_OLD", f"The server is PostgreSQL {major}; pgoutput exists since 10.")
         return
     wal_level = _scalar(connection, "SELECT current_setting('wal_level')")
-    if wal_level != "logical":
+    # From 19 on a server that has a logical slot writes what that needs, where it writes what a standby needs.
+    enough = ("replica", "logical") if major >= 19 else ("logical",)
+    if wal_level not in enough:
         findings.error(
-            "WAL_LEVEL", f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = logical and restart the server."
+            "WAL_LEVEL",
+            f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = {enough[0]} and restart the server.",
+        )
+    timeout = _scalar(connection, "SELECT current_setting('idle_replication_slot_timeout')") if major >= 18 else "0"
+    if timeout != "0":
+        findings.warnings.append(
+            f"idle_replication_slot_timeout is {timeout}: a slot that nobody reads for so long is lost, and mode = "
+            "peek reads it only when there is something new. Read it more often, or run ALTER SYSTEM SET "
+            "idle_replication_slot_timeout = 0 and reload the configuration."
         )
     newest = newest_protocol(connection)
     if needs.protocol_version is not None and needs.protocol_version > newest:
@@ -180,6 +190,13 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             connection,
             "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots",
         )
+        if server_major(connection) >= 19:
+            level = _scalar(connection, "SELECT current_setting('effective_wal_level')")
+            if level != "logical":
+                findings.warnings.append(
+                    f"To make the first logical slot raises effective_wal_level from {level} to logical, which waits "
+                    "for a checkpoint."
+                )
         if isinstance(free, int) and free <= 0:
             findings.error(
                 "NO_FREE_SLOT", "No replication slot is free: raise max_replication_slots, or drop an unused slot."

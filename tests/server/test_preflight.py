@@ -17,9 +17,10 @@ from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs, PreflightError, check
 from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.server import LocalServer, find_installation
-from logicalrep_pipeline.slots import create_slot, the_slot
+from logicalrep_pipeline.slots import Connection, create_slot, the_slot
 from logicalrep_pipeline.walsender import Walsender
 from tests.server.servers import Database, database, writer
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 
@@ -329,13 +330,59 @@ def test_a_role_that_may_not_replicate(db18: Database) -> None:
         db18.execute("DROP ROLE reader")
 
 
-def test_a_server_that_is_not_set_up_for_it() -> None:
+def test_a_server_that_is_not_set_up_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         LocalServer(find_installation(18), wal_level="replica") as server,
         writer(server.dsn) as connection,
-        pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"),
     ):
-        check(connection, Needs(slot="s", publications=("p",)))
+        connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
+        connection.execute("CREATE PUBLICATION p FOR TABLE t")
+        needs = Needs(slot="s", publications=("p",), create_slot=True)
+        with pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"):
+            check(connection, needs)
+        # There is no server of PostgreSQL 19 yet: this one says that it is one, and what that says of its WAL.
+        monkeypatch.setattr(preflight, "server_major", lambda connection: 19)
+        (warning,) = check(_answering(connection, effective_wal_level="replica"), needs)
+        assert warning == (
+            "To make the first logical slot raises effective_wal_level from replica to logical, which waits for a "
+            "checkpoint."
+        )
+        assert check(_answering(connection, effective_wal_level="logical"), needs) == []
+        minimal = _answering(connection, wal_level="minimal", effective_wal_level="minimal")
+        with pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = replica and restart"):
+            check(minimal, needs)
+
+
+class _Answering:
+    """A server's connection, but for some settings."""
+
+    def __init__(self, connection: Connection, **settings: str) -> None:
+        self._connection = connection
+        self._answers = {f"SELECT current_setting('{name}')": value for name, value in settings.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, query: Any, parameters: Any = None) -> Any:
+        if query in self._answers:
+            query, parameters = "SELECT %s", (self._answers[query],)
+        return self._connection.execute(query, parameters)
+
+
+def _answering(connection: Connection, **settings: str) -> Any:
+    return _Answering(connection, **settings)
+
+
+def test_slots_that_are_lost_when_nobody_reads_them(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    needs = Needs(slot="s", publications=("p",), create_slot=True)
+    db18.execute("ALTER SYSTEM SET idle_replication_slot_timeout = '2d'", "SELECT pg_reload_conf()")
+    try:
+        eventually(lambda: findings(db18, needs) != [])
+        (warning,) = findings(db18, needs)
+        assert warning.startswith("idle_replication_slot_timeout is 2d: a slot that nobody reads for so long is lost")
+    finally:
+        db18.execute("ALTER SYSTEM RESET idle_replication_slot_timeout", "SELECT pg_reload_conf()")
 
 
 def test_a_server_without_walsenders() -> None:
