@@ -27,7 +27,8 @@ from logicalrep_pipeline.slots import (
     the_slot,
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log, log_to_standard_error
+from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
+from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.planning import Planner
@@ -146,11 +147,9 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         advance_slot(connection, slot, position.lsn)
 
     def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
-        before, seen = self._seen, the_slot(connection, self._slot)
-        self._seen = seen
-        if seen.standbys_warning is not None and before is not None and before.standbys_warning is None:
-            # What was so at the start was said then.
-            log.warning("%s", seen.standbys_warning)
+        seen = self._seen = the_slot(connection, self._slot)
+        if seen.standbys_warning is not None:
+            warn([seen.standbys_warning])
         head = seen.sent_up_to
         if self._target is not None:
             head = min(head, self._target)
