@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from logicalrep_pipeline.published import PublishedTable, listed_tables
@@ -28,6 +28,7 @@ WITH files AS (
         )
     END AS identity
     FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE class.oid IN (SELECT root FROM files UNION SELECT oid FROM files)
 )
 """
 
@@ -69,7 +70,7 @@ def _check_identities(connection: Connection, tables: list[PublishedTable], find
         "FROM files JOIN identities AS file ON file.oid = files.oid JOIN identities AS root ON root.oid = files.root "
         "ORDER BY 1",
     )
-    refused = [name for name, identity, _, _ in rows if identity is None]
+    refused = list(dict.fromkeys(name for name, identity, _, _ in rows if identity is None))
     if refused:
         findings.warnings.append(
             f"The server refuses UPDATE and DELETE on {_some(refused)}, which have no replica identity: add a primary "
@@ -89,8 +90,7 @@ def _check_rights(connection: Connection, tables: list[PublishedTable], findings
         connection,
         tables,
         "SELECT DISTINCT name, quote_ident(current_user) FROM identities "
-        "WHERE oid IN (SELECT root FROM files UNION SELECT oid FROM files) "
-        "AND NOT has_table_privilege(oid, 'SELECT') ORDER BY 1",
+        "WHERE NOT has_table_privilege(oid, 'SELECT') ORDER BY 1",
     )
     if rows:
         names, role = ", ".join(row[0] for row in rows), rows[0][1]
@@ -109,7 +109,7 @@ def _check_generated(connection: Connection, tables: list[PublishedTable], findi
         "WHERE attrelid = ANY (%s::oid[]) AND attgenerated <> '' AND NOT attisdropped ORDER BY attrelid, attnum",
         ([table.oid for table in tables],),
     ).fetchall()
-    missing = _columns(tables, (row for row in rows if major < 18 or not _has(tables, *row)))
+    missing = _columns(tables, rows, lambda table, column: major < 18 or not _has(table, column))
     if missing:
         way = (
             "" if major < 18 else ", unless its publication has publish_generated_columns = stored and they are stored"
@@ -132,7 +132,7 @@ def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTab
         "AND age(attribute.xmin) <= age(slot.catalog_xmin) ORDER BY 1, 2",
         slot,
     )
-    added = _columns(tables, (row for row in rows if _has(tables, *row)))
+    added = _columns(tables, rows, _has)
     if added:
         findings.warnings.append(
             f"{_some(added)} came with ADD COLUMN ... DEFAULT: rows from before have the default on the server, which "
@@ -151,15 +151,17 @@ def _of_files(
     return connection.execute((files + query).encode(), ([table.oid for table in tables], *parameters)).fetchall()
 
 
-def _has(tables: list[PublishedTable], oid: int, column: str) -> bool:
+def _has(table: PublishedTable, column: str) -> bool:
     """Whether a column is published, as far as the publications name columns."""
-    (table,) = (table for table in tables if table.oid == oid)
     return table.columns is None or column in table.columns
 
 
-def _columns(tables: list[PublishedTable], rows: Iterable[tuple[int, str]]) -> list[str]:
-    names = {table.oid: table.quoted for table in tables}
-    return [f"{names[oid]}.{column}" for oid, column in rows]
+def _columns(
+    tables: list[PublishedTable], rows: Iterable[tuple[Any, ...]], is_meant: Callable[[PublishedTable, str], bool]
+) -> list[str]:
+    """The names of columns, each given by its table's OID and its own name, that are meant."""
+    of_oid = {table.oid: table for table in tables}
+    return [f"{of_oid[oid].quoted}.{column}" for oid, column in rows if is_meant(of_oid[oid], column)]
 
 
 def _some(names: list[str]) -> str:

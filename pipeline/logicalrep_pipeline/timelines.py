@@ -8,6 +8,7 @@ TIMELINE_HISTORY in "Streaming Replication Protocol".
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -84,7 +85,8 @@ def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, L
 def with_beginning(connection: psycopg.Connection[Any], timeline: Timeline) -> Timeline:
     """The timeline of a connection's server, with where it began.
 
-    That is asked once for each start of a server. It takes a walsender: while none is free it is unknown.
+    That is asked once for each start of a server. It takes a walsender: while none is free it is unknown, and so it is
+    where the server has no history of the timeline any more.
     """
     if timeline.id == 1:
         return timeline
@@ -94,18 +96,21 @@ def with_beginning(connection: psycopg.Connection[Any], timeline: Timeline) -> T
     ).fetchone()
     assert row is not None
     started, is_walsender_free = row
+    is_walsender = "replication" in connection.info.get_parameters()
     if (timeline, started) not in _BEGINNINGS:
-        if "replication" in connection.info.get_parameters():
-            points = _history(connection, timeline.id)
-        elif is_walsender_free:
-            points = switch_points(settings_of(connection), timeline.id)
-        else:
+        if not is_walsender and not is_walsender_free:
             return timeline
-        _BEGINNINGS[timeline, started] = max(points.values())
+        points: dict[int, Lsn] = {}
+        with suppress(psycopg.errors.UndefinedFile):
+            if is_walsender:
+                points = _history(connection, timeline.id)
+            else:
+                points = switch_points(settings_of(connection), timeline.id)
+        _BEGINNINGS[timeline, started] = _last_before(points, timeline.id)
     return replace(timeline, began=_BEGINNINGS[timeline, started])
 
 
-_BEGINNINGS: dict[tuple[Timeline, str], Lsn] = {}
+_BEGINNINGS: dict[tuple[Timeline, str], Lsn | None] = {}
 """Where a timeline began on the server that was started at a moment: another one may have one of the same number."""
 
 

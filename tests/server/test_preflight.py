@@ -254,6 +254,10 @@ def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> N
     create_slot(db.connection, "s")
     needs = Needs(slot="s", publications=("leaves", "roots"), tables=("public.leaf",))
     assert findings(db, replace(needs, publications=("leaves",))) == []
+    db.execute("ALTER TABLE leaf REPLICA IDENTITY NOTHING")
+    (warning,) = findings(db, replace(needs, tables=()))
+    assert warning.startswith("The server refuses UPDATE and DELETE on public.leaf, which")
+    db.execute("ALTER TABLE leaf REPLICA IDENTITY DEFAULT")
     (finding,) = findings(db, needs)
     assert "has its changes as those of public.root: read that table, or leave that publication out." in finding
     assert findings(db, replace(needs, tables=("public.root",))) == []

@@ -110,10 +110,16 @@ def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Pat
     with pytest.raises(LostPositionError, match=reason):
         check_within_wal(settings, third, read)
     check_within_wal(settings, third, slot.reached)
-    # Only a walsender tells where a timeline began: without one it is unknown.
+    # Only a walsender tells where a timeline began, as long as the history is there: else it is unknown.
     with writer(server.dsn) as connection:
         connection.execute("ALTER SYSTEM SET max_wal_senders = 0")
     server.stop()
+    server.start()
+    assert _slot(settings).timeline == replace(third.timeline, began=None)
+    with writer(server.dsn) as connection:
+        connection.execute("ALTER SYSTEM RESET max_wal_senders")
+    server.stop()
+    (server.data / "pg_wal" / "00000003.history").unlink()
     server.start()
     assert _slot(settings).timeline == replace(third.timeline, began=None)
 
