@@ -192,5 +192,14 @@ def settings_from(options: Mapping[str, str]) -> ConnectionSettings:
     return ConnectionSettings(options.get("dsn", ""), **parameters)
 
 
+def settings_of(connection: psycopg.Connection[Any]) -> ConnectionSettings:
+    """How to reach the server of a connection again: of several hosts, the one that it is to."""
+    info = connection.info
+    parameters = info.get_parameters() | {"host": info.host, "port": str(info.port), "password": info.password}
+    if "hostaddr" in parameters:
+        parameters["hostaddr"] = info.hostaddr
+    return ConnectionSettings(**{name: value for name, value in parameters.items() if value})
+
+
 def _is_hidden(name: str) -> bool:
     return _LIBPQ.get(name, b"*") == b"*"

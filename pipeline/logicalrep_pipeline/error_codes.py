@@ -219,7 +219,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "WAL_LEVEL": (
         "The server's WAL has not what logical decoding needs.",
-        "Run `ALTER SYSTEM SET wal_level = logical` and restart the server.",
+        "Run `ALTER SYSTEM SET wal_level = logical` and restart the server; from PostgreSQL 19 on `replica` is enough.",
     ),
 }
 """Of each code what happened, and what to do."""

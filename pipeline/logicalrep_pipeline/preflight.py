@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from logicalrep_pipeline.preflight_tables import check_tables
 from logicalrep_pipeline.slots import Connection, SlotError, find_slot, newest_protocol, server_major
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
-_OF_PUBLISHED = (
-    "FROM pg_publication_tables AS published "
-    "JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname "
-    "JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename"
-)
 _MAKE_ANOTHER = (
     "name another slot, and give a stream the option create_slot = true, or run "
     "SELECT pg_create_logical_replication_slot('...', 'pgoutput')."
@@ -99,9 +95,19 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         findings.error("SERVER_TOO_OLD", f"The server is PostgreSQL {major}; pgoutput exists since 10.")
         return
     wal_level = _scalar(connection, "SELECT current_setting('wal_level')")
-    if wal_level != "logical":
+    # From 19 on a server that has a logical slot writes what that needs, where it writes what a standby needs.
+    enough = ("replica", "logical") if major >= 19 else ("logical",)
+    if wal_level not in enough:
         findings.error(
-            "WAL_LEVEL", f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = logical and restart the server."
+            "WAL_LEVEL",
+            f"wal_level is {wal_level}: run ALTER SYSTEM SET wal_level = {enough[0]} and restart the server.",
+        )
+    timeout = _scalar(connection, "SELECT current_setting('idle_replication_slot_timeout')") if major >= 18 else "0"
+    if timeout != "0":
+        findings.warnings.append(
+            f"idle_replication_slot_timeout is {timeout}: a slot that nobody reads for so long is lost, and mode = "
+            "peek reads it only when there is something new. Read it more often, or run ALTER SYSTEM SET "
+            "idle_replication_slot_timeout = 0 and reload the configuration."
         )
     newest = newest_protocol(connection)
     if needs.protocol_version is not None and needs.protocol_version > newest:
@@ -184,6 +190,13 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             connection,
             "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots",
         )
+        if server_major(connection) >= 19:
+            level = _scalar(connection, "SELECT current_setting('effective_wal_level')")
+            if level != "logical":
+                findings.warnings.append(
+                    f"To make the first logical slot raises effective_wal_level from {level} to logical, which waits "
+                    "for a checkpoint."
+                )
         if isinstance(free, int) and free <= 0:
             findings.error(
                 "NO_FREE_SLOT", "No replication slot is free: raise max_replication_slots, or drop an unused slot."
@@ -213,6 +226,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             f"Replication slot {name} is in use by process {slot.active_pid}, which is waited for a while: each reader "
             "needs a slot of its own."
         )
+    if slot.standbys_warning is not None:
+        findings.warnings.append(slot.standbys_warning)
     if needs.two_phase and not slot.two_phase:
         findings.warnings.append(
             f"Replication slot {name} had no two_phase: it has it from now on, and mode = peek cannot read it then."
@@ -230,68 +245,25 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
 
 
 def _check_publications(connection: Connection, needs: Needs, findings: Findings) -> None:
-    tables: set[str] = set()
+    rows = connection.execute(
+        "SELECT pubname, count(tablename) FROM pg_publication "
+        "LEFT JOIN pg_publication_tables USING (pubname) WHERE pubname = ANY(%s) GROUP BY pubname",
+        (list(needs.publications),),
+    ).fetchall()
+    tables: dict[str, int] = dict(rows)
     for name in needs.publications:
-        published = connection.execute(
-            "SELECT format('%%s.%%s', schemaname, tablename) FROM pg_publication_tables WHERE pubname = %s", (name,)
-        ).fetchall()
-        tables |= {row[0] for row in published}
-        if not _scalar(connection, "SELECT count(*) FROM pg_publication WHERE pubname = %s", name):
+        if name not in tables:
             quoted = _scalar(connection, "SELECT quote_ident(%s)", name)
             findings.error(
                 "PUBLICATION_MISSING",
                 f"Publication {name!r} does not exist in this database: run CREATE PUBLICATION {quoted} FOR TABLE ...",
             )
-        elif not published:
+        elif not tables[name]:
             findings.warnings.append(
                 f"Publication {name!r} has no tables: run ALTER PUBLICATION ... ADD TABLE ... to see changes."
             )
     if not findings.errors:
-        for table in needs.tables:
-            if table not in tables:
-                findings.error(
-                    "TABLE_NOT_PUBLISHED",
-                    f"Table {table} is not published by {', '.join(needs.publications)}: write it as schema.table, as "
-                    "it is and without quotes, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is "
-                    "published as its partitions, unless the publication has publish_via_partition_root.",
-                )
-        _check_identities(connection, needs, findings)
-        if needs.snapshot:
-            _check_rights(connection, needs, findings)
-
-
-def _check_rights(connection: Connection, needs: Needs, findings: Findings) -> None:
-    rows = connection.execute(
-        "SELECT DISTINCT format('%%I.%%I', schemaname, tablename), quote_ident(current_user) "
-        f"{_OF_PUBLISHED} WHERE published.pubname = ANY(%s) "
-        "AND (%s OR format('%%s.%%s', schemaname, tablename) = ANY(%s)) "
-        "AND NOT has_table_privilege(class.oid, 'SELECT') ORDER BY 1",
-        (list(needs.publications), not needs.tables, list(needs.tables)),
-    ).fetchall()
-    if rows:
-        tables, role = ", ".join(row[0] for row in rows), rows[0][1]
-        findings.error(
-            "TABLE_NOT_READABLE", f"Role {role} may not read {tables}: run GRANT SELECT ON {tables} TO {role}."
-        )
-
-
-def _check_identities(connection: Connection, needs: Needs, findings: Findings) -> None:
-    """Without a replica identity the server refuses the updates and deletes of a published table."""
-    rows = connection.execute(
-        f"SELECT DISTINCT format('%%I.%%I', namespace.nspname, class.relname) {_OF_PUBLISHED} "
-        "JOIN pg_publication AS publication ON publication.pubname = published.pubname "
-        "WHERE published.pubname = ANY(%s) AND (publication.pubupdate OR publication.pubdelete) "
-        "AND (class.relreplident = 'n' OR class.relreplident = 'd' AND NOT EXISTS "
-        "(SELECT 1 FROM pg_index WHERE indrelid = class.oid AND indisprimary)) ORDER BY 1 LIMIT 4",
-        (list(needs.publications),),
-    ).fetchall()
-    names = [row[0] for row in rows]
-    if names:
-        more = " and others" if len(names) > 3 else ""
-        findings.warnings.append(
-            f"The server refuses UPDATE and DELETE on {', '.join(names[:3])}{more}, which have no replica identity: "
-            f"add a primary key, or run ALTER TABLE {names[0]} REPLICA IDENTITY FULL."
-        )
+        check_tables(connection, needs, findings)
 
 
 def _scalar(connection: Connection, query: str, *parameters: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from logicalrep import Oid, v1
@@ -88,10 +89,64 @@ def _sent(schema: str) -> str:
     return "" if schema == "pg_catalog" else schema
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """A table that a publication lists."""
+
+    oid: int
+    schema: str
+    name: str
+    quoted: str
+    """Both, as SQL has them."""
+    sends_old: bool
+    """Whether its updates or deletes are published."""
+    columns: tuple[str, ...] | None
+    """The published ones; None before PostgreSQL 15, where all are."""
+    under: str | None
+    """The table above a partition as whose its changes come; None where they come as its own."""
+
+
+# Changes of a partition come as those of the topmost table that is listed, by whichever publication: a table that has
+# partitions is listed only with publish_via_partition_root, which PostgreSQL 13 brought.
+_LISTED = """
+WITH listed AS (
+    SELECT class.oid, namespace.nspname, class.relname,
+        bool_or(publication.pubupdate OR publication.pubdelete) AS sends_old, {} AS columns
+    FROM pg_publication_tables AS published
+    JOIN pg_publication AS publication ON publication.pubname = published.pubname
+    JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname
+    JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename
+    WHERE published.pubname = ANY(%s)
+    GROUP BY class.oid, namespace.nspname, class.relname
+)
+SELECT oid, nspname, relname, format('%%I.%%I', nspname, relname), sends_old, columns, {}
+FROM listed ORDER BY nspname, relname
+"""
+_UNDER = """(
+    SELECT format('%%I.%%I', above.nspname, above.relname)
+    FROM pg_partition_ancestors(listed.oid) WITH ORDINALITY AS ancestor(oid, height)
+    JOIN listed AS above ON above.oid = ancestor.oid AND above.oid <> listed.oid
+    ORDER BY height DESC LIMIT 1
+)"""
+
+
+def listed_tables(connection: Connection, publications: tuple[str, ...]) -> list[PublishedTable]:
+    """The tables that the publications list, by schema and name."""
+    major = server_major(connection)
+    query = _LISTED.format(
+        "max(published.attnames::text[])" if major >= 15 else "NULL", _UNDER if major >= 13 else "NULL"
+    )
+    rows = connection.execute(query.encode(), (list(publications),)).fetchall()
+    return [
+        PublishedTable(oid, schema, name, quoted, sends_old, None if columns is None else tuple(columns), under)
+        for oid, schema, name, quoted, sends_old, columns, under in rows
+    ]
+
+
 def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[tuple[str, str]]:
     """The published tables by schema and name: those that changes are of."""
-    query = "SELECT DISTINCT schemaname, tablename FROM pg_publication_tables WHERE pubname = ANY(%s) ORDER BY 1, 2"
-    return [(schema, name) for schema, name in connection.execute(query, (list(publications),)).fetchall()]
+    listed = listed_tables(connection, publications)
+    return [(table.schema, table.name) for table in listed if table.under is None]
 
 
 def definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:

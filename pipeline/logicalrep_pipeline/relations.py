@@ -56,6 +56,16 @@ class SchemaChange:
     """The description of the changes that follow."""
 
 
+def added_columns(old: Relation, new: Relation) -> list[str]:
+    """Return a warning of the columns that a table has got, if any: the server does not send older rows again."""
+    added = [name for name in new.names if name not in old.names]
+    return [f"{new} has got {', '.join(added)}: {OLDER_ROWS}"] if added else []
+
+
+OLDER_ROWS = "where it came with a DEFAULT, older rows have that on the server, which does not send it"
+"""What is to be said of a new column."""
+
+
 class DeliveredRelations:
     """The tables as they were last described in what was handed on."""
 

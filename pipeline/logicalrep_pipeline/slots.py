@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import psycopg
@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from logicalrep import LogicalRepError, Lsn, versions
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.retries import Retries
-from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of
+from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of, with_beginning
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -27,10 +27,17 @@ _TIMELINE = """
 CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) END AS timeline
 """
 _HEAD = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END"
-# What the standbys have that are to have it first, each by its physical slot.
+# The server sends of a failover slot no further than all of the standbys are that it is told to wait for, each by its
+# physical slot. Where one of those is not there, was never used, or is lost, it sends nothing.
 _ON_STANDBYS = """
-CASE WHEN failover THEN (SELECT min(standby.restart_lsn) FROM pg_replication_slots AS standby WHERE standby.slot_name
-= ANY (string_to_array(replace(current_setting('synchronized_standby_slots'), ' ', ''), ','))) END
+FROM pg_replication_slots AS slot LEFT JOIN LATERAL (
+    SELECT min(standby.restart_lsn) AS reached, array_agg(name) FILTER (
+        WHERE standby.restart_lsn IS NULL OR standby.invalidation_reason IS NOT NULL OR standby.slot_type <> 'physical'
+    ) AS useless
+    FROM regexp_split_to_table(replace(current_setting('synchronized_standby_slots'), '"', ''), '[\\s,]+') AS name
+    LEFT JOIN pg_replication_slots AS standby ON standby.slot_name = name
+    WHERE name <> ''
+) AS standbys ON slot.failover AND NOT pg_is_in_recovery()
 """
 
 
@@ -70,6 +77,8 @@ class Slot:
     """How far the server has written its WAL."""
     sent_up_to: Lsn
     """How far the server sends it: of a failover slot no further than the standbys have it that it is to wait for."""
+    useless_standbys: tuple[str, ...]
+    """The slots in synchronized_standby_slots that no standby uses: nothing is sent before one does."""
     timeline: Timeline | None
     """The timeline that it writes; None for a standby, which writes none."""
 
@@ -88,6 +97,17 @@ class Slot:
     def waits_for_standbys(self) -> bool:
         """Whether the standbys have yet to get something; a walsender that connects sends nothing before they have."""
         return self.sent_up_to < self.head
+
+    @property
+    def standbys_warning(self) -> str | None:
+        """Why the server sends nothing, however long a reader waits; None where it does, or waits for standbys."""
+        if not self.useless_standbys:
+            return None
+        names = ", ".join(map(repr, self.useless_standbys))
+        return (
+            f"The server sends nothing new of replication slot {self.name!r}: synchronized_standby_slots names "
+            f"{names}, which no standby uses. Start a standby with that slot, or take it out of the setting."
+        )
 
     @property
     def retained_bytes(self) -> int:
@@ -114,14 +134,15 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     columns.append("wal_status" if major >= 13 else "NULL AS wal_status")
     columns.append("invalidation_reason" if major >= 17 else "NULL AS invalidation_reason")
     columns.append("failover" if major >= 17 else "false AS failover")
-    columns.append(f"{_ON_STANDBYS if major >= 17 else 'NULL'} AS on_standbys")
+    columns += ["standbys.reached", "standbys.useless"] if major >= 17 else ["NULL AS reached", "NULL AS useless"]
     columns += [f"{_HEAD} AS head", _TIMELINE]
-    query = f"SELECT {', '.join(columns)} FROM pg_replication_slots WHERE slot_name = %s"
+    tables = _ON_STANDBYS if major >= 17 else "FROM pg_replication_slots"
+    query = f"SELECT {', '.join(columns)} {tables} WHERE slot_name = %s"
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(query, (name,)).fetchone()
     if row is None:
         return None
-    head = Lsn(row["head"])
+    head, confirmed = Lsn(row["head"]), _lsn(row["confirmed_flush_lsn"])
     lost = row["invalidation_reason"]
     if lost is None and row["wal_status"] == "lost":
         lost = "the WAL it needs has been removed"
@@ -131,12 +152,13 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
         database=row["database"],
         active_pid=row["active_pid"],
         restart_lsn=_lsn(row["restart_lsn"]),
-        confirmed_flush_lsn=_lsn(row["confirmed_flush_lsn"]),
+        confirmed_flush_lsn=confirmed,
         two_phase=row["two_phase"],
         failover=row["failover"],
         lost=lost,
         head=head,
-        sent_up_to=min(head, _lsn(row["on_standbys"]) or head),
+        sent_up_to=min(head, (row["useless"] and confirmed) or _lsn(row["reached"]) or head),
+        useless_standbys=tuple(row["useless"] or ()),
         timeline=row["timeline"] and Timeline(row["system_identifier"], int(row["timeline"], 16)),
     )
 
@@ -156,7 +178,7 @@ def the_slot(connection: Connection, name: str) -> Slot:
             "the tables anew and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
             code="SLOT_LOST",
         )
-    return slot
+    return slot if slot.timeline is None else replace(slot, timeline=with_beginning(connection, slot.timeline))
 
 
 def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:

@@ -8,12 +8,15 @@ TIMELINE_HISTORY in "Streaming Replication Protocol".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
 
+import psycopg
 from psycopg import pq
 
 from logicalrep import Lsn
-from logicalrep_pipeline.connection import ConnectionSettings, error_of
+from logicalrep_pipeline.connection import ConnectionSettings, error_of, settings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,11 @@ class Timeline:
     """The cluster's, which its copies share."""
     id: int
     """1, and one more for each server that took over, or was recovered to a point in time."""
+    began: Lsn | None = None
+    """Where it left the one before; None for the first one, and where it is unknown.
+
+    Two servers that were promoted from one backup have timelines of the same number, which began at different LSNs.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,15 @@ def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Ti
             f"this reader is at {position.lsn} of system {then.system_identifier}, but the server is system "
             f"{now.system_identifier}: it is another one, or was upgraded"
         )
-    left = switch_points(settings, now.id).get(then.id)
+    is_same = then.id == now.id
+    points = {} if is_same else switch_points(settings, now.id)
+    began = now.began if is_same else _last_before(points, then.id)
+    if then.began is not None and began is not None and then.began != began and position.lsn > min(then.began, began):
+        return (
+            f"this reader is at {position.lsn} of a timeline {then.id} that began at {then.began}, but the server's "
+            f"timeline {then.id} began at {began}: both servers come from one backup and went on without each other"
+        )
+    left = position.lsn if is_same else points.get(then.id)
     if left is not None and left >= position.lsn:
         return None
     where = "does not come from that" if left is None else f"left that at {left}"
@@ -63,9 +79,50 @@ def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, L
     if timeline_id == 1:
         return {}
     with settings.connect(replication=True) as connection:
-        result = connection.pgconn.exec_(f"TIMELINE_HISTORY {timeline_id}".encode())
-        if result.status != pq.ExecStatus.TUPLES_OK:
-            raise error_of(result)
-        content = result.get_value(0, 1) or b""
+        return _history(connection, timeline_id)
+
+
+def with_beginning(connection: psycopg.Connection[Any], timeline: Timeline) -> Timeline:
+    """The timeline of a connection's server, with where it began.
+
+    That is asked once for each start of a server. It takes a walsender: while none is free it is unknown, and so it is
+    where the server has no history of the timeline any more.
+    """
+    if timeline.id == 1:
+        return timeline
+    row = connection.execute(
+        "SELECT pg_postmaster_start_time()::text, "
+        "current_setting('max_wal_senders')::int > (SELECT count(*) FROM pg_stat_get_wal_senders())"
+    ).fetchone()
+    assert row is not None
+    started, is_walsender_free = row
+    is_walsender = "replication" in connection.info.get_parameters()
+    if (timeline, started) not in _BEGINNINGS:
+        if not is_walsender and not is_walsender_free:
+            return timeline
+        points: dict[int, Lsn] = {}
+        with suppress(psycopg.errors.UndefinedFile):
+            if is_walsender:
+                points = _history(connection, timeline.id)
+            else:
+                points = switch_points(settings_of(connection), timeline.id)
+        _BEGINNINGS[timeline, started] = _last_before(points, timeline.id)
+    return replace(timeline, began=_BEGINNINGS[timeline, started])
+
+
+_BEGINNINGS: dict[tuple[Timeline, str], Lsn | None] = {}
+"""Where a timeline began on the server that was started at a moment: another one may have one of the same number."""
+
+
+def _history(connection: psycopg.Connection[Any], timeline_id: int) -> dict[int, Lsn]:
+    result = connection.pgconn.exec_(f"TIMELINE_HISTORY {timeline_id}".encode())
+    if result.status != pq.ExecStatus.TUPLES_OK:
+        raise error_of(result)
+    content = result.get_value(0, 1) or b""
     lines = (line.split() for line in content.decode(errors="replace").splitlines())
     return {int(fields[0]): Lsn(fields[1]) for fields in lines if fields and not fields[0].startswith("#")}
+
+
+def _last_before(points: dict[int, Lsn], timeline_id: int) -> Lsn | None:
+    """Where a timeline of a history began: where the one before was left."""
+    return max((lsn for earlier, lsn in points.items() if earlier < timeline_id), default=None)

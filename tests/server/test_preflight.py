@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 
+from logicalrep import v1
 from logicalrep_pipeline import preflight
 from logicalrep_pipeline.connection import ConnectionSettings
+from logicalrep_pipeline.peek import peek
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs, PreflightError, check
+from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.server import LocalServer, find_installation
-from logicalrep_pipeline.slots import create_slot, the_slot
+from logicalrep_pipeline.slots import Connection, create_slot, the_slot
 from logicalrep_pipeline.walsender import Walsender
 from tests.server.servers import Database, database, writer
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 
@@ -106,7 +112,8 @@ def test_what_a_snapshot_reads(db: Database) -> None:
             with pytest.raises(PreflightError) as raised:
                 check(connection, needs)
             assert str(raised.value) == (
-                'Role copier may not read "S"."T", public.t: run GRANT SELECT ON "S"."T", public.t TO copier.'
+                '[TABLE_NOT_READABLE] Role copier may not read "S"."T", public.t: run GRANT SELECT ON "S"."T", public.t '
+                "TO copier."
             )
             with pytest.raises(PreflightError, match=r"may not read public\.t: "):
                 check(connection, replace(needs, tables=("public.t", "public.readable")))
@@ -182,6 +189,138 @@ def test_tables_and_identities(db: Database) -> None:
     assert "has no tables" in findings(db, Needs(slot="s", publications=("empty",)))[0]
 
 
+def test_identities_that_the_server_does_not_take(db: Database) -> None:
+    """A warning comes for what the server refuses, and for nothing else."""
+    db.execute(
+        "CREATE TABLE deferred (a int PRIMARY KEY DEFERRABLE)",
+        "CREATE TABLE dropped (a int NOT NULL CONSTRAINT dropped_a UNIQUE, b int PRIMARY KEY)",
+        "ALTER TABLE dropped REPLICA IDENTITY USING INDEX dropped_a",
+        "ALTER TABLE dropped DROP CONSTRAINT dropped_a",
+        "CREATE TABLE kept (a int NOT NULL CONSTRAINT kept_a UNIQUE)",
+        "ALTER TABLE kept REPLICA IDENTITY USING INDEX kept_a",
+        "CREATE TABLE complete (a int)",
+        "ALTER TABLE complete REPLICA IDENTITY FULL",
+        "CREATE TABLE root (a int PRIMARY KEY) PARTITION BY LIST (a)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES IN (1)",
+        "CREATE TABLE mute PARTITION OF root FOR VALUES IN (2)",
+        "ALTER TABLE root REPLICA IDENTITY NOTHING",
+        "ALTER TABLE leaf REPLICA IDENTITY NOTHING",
+        "ALTER TABLE mute REPLICA IDENTITY NOTHING",
+        "CREATE PUBLICATION p FOR TABLE deferred, dropped, kept, complete, root WITH (publish_via_partition_root)",
+    )
+    create_slot(db.connection, "s")
+    for table in ("deferred", "dropped", "leaf", "kept", "complete"):
+        refused = table in ("deferred", "dropped", "leaf")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState) if refused else nullcontext():
+            db.execute(f"DELETE FROM {table}")
+    (warning,) = findings(db, Needs(slot="s", publications=("p",)))
+    assert warning == (
+        "The server refuses UPDATE and DELETE on public.deferred, public.dropped, public.leaf and others, which have no "
+        "replica identity: add a primary key that is not deferrable, or run ALTER TABLE public.deferred REPLICA IDENTITY "
+        "FULL."
+    )
+    # Of the tables that are read alone.
+    assert findings(db, Needs(slot="s", publications=("p",), tables=("public.kept", "public.complete"))) == []
+    db.execute("ALTER PUBLICATION p SET (publish = 'insert')")
+    assert findings(db, Needs(slot="s", publications=("p",))) == []
+
+
+def test_a_partition_whose_identity_is_not_that_of_the_table_it_is_read_as(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE root (a int PRIMARY KEY, b int) PARTITION BY LIST (a)",
+        "CREATE TABLE same PARTITION OF root FOR VALUES IN (1)",
+        "CREATE TABLE other PARTITION OF root FOR VALUES IN (2)",
+        "ALTER TABLE other REPLICA IDENTITY FULL",
+        "CREATE PUBLICATION p FOR TABLE root WITH (publish_via_partition_root)",
+    )
+    create_slot(db.connection, "s")
+    (warning,) = findings(db, Needs(slot="s", publications=("p",)))
+    assert warning == (
+        "The replica identity of public.other (read as public.root) is not that of the table it is read as, whose key "
+        "columns are given as the key: old rows have other columns. Give both the same by ALTER TABLE ... REPLICA "
+        "IDENTITY."
+    )
+    db.execute("ALTER PUBLICATION p SET (publish_via_partition_root = false)")
+    assert findings(db, Needs(slot="s", publications=("p",))) == []
+
+
+def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE root (a int PRIMARY KEY) PARTITION BY LIST (a)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES IN (1)",
+        "CREATE PUBLICATION leaves FOR TABLE leaf",
+        "CREATE PUBLICATION roots FOR TABLE root WITH (publish_via_partition_root)",
+    )
+    create_slot(db.connection, "s")
+    needs = Needs(slot="s", publications=("leaves", "roots"), tables=("public.leaf",))
+    assert findings(db, replace(needs, publications=("leaves",))) == []
+    db.execute("ALTER TABLE leaf REPLICA IDENTITY NOTHING")
+    (warning,) = findings(db, replace(needs, tables=()))
+    assert warning.startswith("The server refuses UPDATE and DELETE on public.leaf, which")
+    db.execute("ALTER TABLE leaf REPLICA IDENTITY DEFAULT")
+    (finding,) = findings(db, needs)
+    assert "has its changes as those of public.root: read that table, or leave that publication out." in finding
+    assert findings(db, replace(needs, tables=("public.root",))) == []
+    assert published_tables(db.connection, needs.publications) == [("public", "root")]
+    # As the server sends them.
+    db.execute("INSERT INTO root VALUES (1)")
+    options = PluginOptions(publication_names=needs.publications, proto_version=1)
+    decoded = [v1.parse(data) for _, data in peek(db.connection, "s", options)]
+    assert "root" in [message.name for message in decoded if isinstance(message, v1.Relation)]
+    (insert,) = (message for message in decoded if isinstance(message, v1.Insert))
+    assert insert.relation_id == db.value("SELECT 'root'::regclass::oid::int")
+
+
+def test_a_snapshot_reads_partitions(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE root (a int PRIMARY KEY) PARTITION BY LIST (a)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES IN (1)",
+        "CREATE PUBLICATION p FOR TABLE root WITH (publish_via_partition_root)",
+        "CREATE ROLE copier LOGIN REPLICATION",
+        "GRANT SELECT ON root TO copier",
+    )
+    needs = Needs(slot="s", publications=("p",), create_slot=True, snapshot=True)
+    try:
+        with ConnectionSettings(db.dsn, user="copier").connect() as connection:
+            with pytest.raises(PreflightError, match=r"may not read public\.leaf: run GRANT SELECT ON public\.leaf"):
+                check(connection, needs)
+            db.execute("GRANT SELECT ON leaf TO copier")
+            assert check(connection, needs) == []
+    finally:
+        db.execute("DROP OWNED BY copier", "DROP ROLE copier")
+
+
+def test_columns_that_the_server_does_not_send(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE t (a int PRIMARY KEY, twice int GENERATED ALWAYS AS (a * 2) STORED)",
+        "CREATE TABLE root (a int PRIMARY KEY) PARTITION BY LIST (a)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES IN (1)",
+        "CREATE PUBLICATION p FOR TABLE t, root WITH (publish_via_partition_root)",
+    )
+    needs = Needs(slot="s", publications=("p",), create_slot=True)
+    (warning,) = findings(db, needs)
+    way = ", unless its publication has publish_generated_columns = stored and they are stored"
+    assert warning == (
+        f"The server does not send generated columns{way if db.major >= 18 else ''}: a copy goes without public.t.twice."
+    )
+    assert findings(db, replace(needs, tables=("public.root",))) == []
+    if db.major >= 18:
+        db.execute("ALTER PUBLICATION p SET (publish_generated_columns = stored)")
+        assert findings(db, needs) == []
+        db.execute("ALTER PUBLICATION p SET (publish_generated_columns = none)")
+    # A column with a default is news as long as a reader has not passed it.
+    needs = replace(needs, tables=("public.root",))
+    db.execute("INSERT INTO root VALUES (1)", "ALTER TABLE root ADD COLUMN before int DEFAULT 1")
+    create_slot(db.connection, "s")
+    assert findings(db, needs) == []
+    db.execute("ALTER TABLE root ADD COLUMN after int DEFAULT 1")
+    (warning,) = findings(db, needs)
+    assert warning == (
+        "public.root.after came with ADD COLUMN ... DEFAULT: rows from before have the default on the server, which is "
+        "not sent, and NULL in a copy. Fill them in there, or UPDATE them on the server."
+    )
+
+
 def test_a_role_that_may_not_replicate(db18: Database) -> None:
     db18.execute("CREATE ROLE reader LOGIN", "CREATE PUBLICATION p")
     create_slot(db18.connection, "s")
@@ -195,13 +334,59 @@ def test_a_role_that_may_not_replicate(db18: Database) -> None:
         db18.execute("DROP ROLE reader")
 
 
-def test_a_server_that_is_not_set_up_for_it() -> None:
+def test_a_server_that_is_not_set_up_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         LocalServer(find_installation(18), wal_level="replica") as server,
         writer(server.dsn) as connection,
-        pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"),
     ):
-        check(connection, Needs(slot="s", publications=("p",)))
+        connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
+        connection.execute("CREATE PUBLICATION p FOR TABLE t")
+        needs = Needs(slot="s", publications=("p",), create_slot=True)
+        with pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"):
+            check(connection, needs)
+        # There is no server of PostgreSQL 19 yet: this one says that it is one, and what that says of its WAL.
+        monkeypatch.setattr(preflight, "server_major", lambda connection: 19)
+        (warning,) = check(_answering(connection, effective_wal_level="replica"), needs)
+        assert warning == (
+            "To make the first logical slot raises effective_wal_level from replica to logical, which waits for a "
+            "checkpoint."
+        )
+        assert check(_answering(connection, effective_wal_level="logical"), needs) == []
+        minimal = _answering(connection, wal_level="minimal", effective_wal_level="minimal")
+        with pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = replica and restart"):
+            check(minimal, needs)
+
+
+class _Answering:
+    """A server's connection, but for some settings."""
+
+    def __init__(self, connection: Connection, **settings: str) -> None:
+        self._connection = connection
+        self._answers = {f"SELECT current_setting('{name}')": value for name, value in settings.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def execute(self, query: Any, parameters: Any = None) -> Any:
+        if query in self._answers:
+            query, parameters = "SELECT %s", (self._answers[query],)
+        return self._connection.execute(query, parameters)
+
+
+def _answering(connection: Connection, **settings: str) -> Any:
+    return _Answering(connection, **settings)
+
+
+def test_slots_that_are_lost_when_nobody_reads_them(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    needs = Needs(slot="s", publications=("p",), create_slot=True)
+    db18.execute("ALTER SYSTEM SET idle_replication_slot_timeout = '2d'", "SELECT pg_reload_conf()")
+    try:
+        eventually(lambda: findings(db18, needs) != [])
+        (warning,) = findings(db18, needs)
+        assert warning.startswith("idle_replication_slot_timeout is 2d: a slot that nobody reads for so long is lost")
+    finally:
+        db18.execute("ALTER SYSTEM RESET idle_replication_slot_timeout", "SELECT pg_reload_conf()")
 
 
 def test_a_server_without_walsenders() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from logicalrep import Lsn
 from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.preflight import Needs, check
 from logicalrep_pipeline.slots import (
     SlotError,
     advance_slot,
@@ -17,6 +20,7 @@ from logicalrep_pipeline.slots import (
 )
 from logicalrep_pipeline.walsender import Walsender
 from tests.server.servers import Database
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
 
@@ -74,3 +78,40 @@ def test_a_slot_in_use_names_the_process(db18: Database) -> None:
             advance_slot(db18.connection, slot, wal_head(db18.connection), patience=0.2)
         with pytest.raises(SlotError, match="in use by process"):
             Walsender(db18.settings, "busy", options, patience=0.2)
+
+
+def test_standbys_that_are_not_there(db18: Database) -> None:
+    """The server sends nothing of a failover slot then, so a query for more than what was acknowledged would hang."""
+    create_slot(db18.connection, "s", failover=True)
+    create_slot(db18.connection, "other")
+    db18.execute(
+        "SELECT pg_create_physical_replication_slot('gone', true)",
+        "SELECT pg_create_physical_replication_slot('unused')",
+        "SELECT pg_create_physical_replication_slot('used', true)",
+    )
+    try:
+        for names, useless in (("used", ()), ('used, "gone"', ("gone",)), ("unused,used,gone", ("gone", "unused"))):
+            if useless == ("gone",):
+                db18.execute("SELECT pg_drop_replication_slot('gone')")
+            db18.execute(f"ALTER SYSTEM SET synchronized_standby_slots = '{names}'", "SELECT pg_reload_conf()")
+            eventually(_setting_is(db18, names))
+            db18.execute("SELECT pg_logical_emit_message(false, '', '', flush => true)")
+            slot = the_slot(db18.connection, "s")
+            assert sorted(slot.useless_standbys) == sorted(useless)
+            assert slot.waits_for_standbys
+            assert (slot.sent_up_to == slot.confirmed_flush_lsn) == bool(useless)
+            assert (slot.standbys_warning is None) == (not useless)
+            assert not the_slot(db18.connection, "other").waits_for_standbys
+        (warning,) = check(db18.connection, Needs(slot="s", publications=()))
+        assert warning == slot.standbys_warning
+        assert "names 'unused', 'gone', which no standby uses" in warning
+    finally:
+        db18.execute(
+            "ALTER SYSTEM RESET synchronized_standby_slots",
+            "SELECT pg_reload_conf()",
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_type = 'physical'",
+        )
+
+
+def _setting_is(db: Database, names: str) -> Callable[[], bool]:
+    return lambda: db.value("SHOW synchronized_standby_slots") == names

@@ -48,8 +48,8 @@ def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServ
     then = _slot(settings).reached
     take_over(server, tmp_path / "backup")
     slot = _slot(settings)
-    assert slot.timeline == replace(first.timeline, id=2)
     (left,) = switch_points(settings, 2).values()
+    assert slot.timeline == replace(first.timeline, id=2, began=left)
     assert then.lsn <= left <= slot.head
 
     def check(lsn: int, timeline: Timeline | None = first.timeline) -> None:
@@ -73,6 +73,55 @@ def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServ
         check(slot.head + 1, slot.timeline)
     with pytest.raises(psycopg.Error, match=r"0000000A\.history"):
         switch_points(settings, 10)
+
+
+@pytest.mark.parametrize("server", [18], indirect=True)
+def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Path) -> None:
+    """Each goes on with a timeline 2: only where that began tells them apart."""
+    settings = ConnectionSettings(server.dsn_as("reader"))
+    for name in ("first", "second"):
+        back_up(server, tmp_path / name)
+        with writer(server.dsn) as connection:
+            connection.execute("INSERT INTO t SELECT coalesce(max(id), 0) + 1 FROM t")
+    take_over(server, tmp_path / "second")
+    of_second = _slot(settings).timeline
+    assert of_second is not None
+    assert of_second.began is not None
+    take_over(server, tmp_path / "first")
+    with writer(server.dsn) as connection:
+        connection.execute("INSERT INTO t SELECT generate_series(10, 1000)")
+    slot = _slot(settings)
+    assert slot.timeline is not None
+    assert slot.timeline.began is not None
+    assert slot.timeline == replace(of_second, began=slot.timeline.began)
+    assert slot.timeline.began < of_second.began < slot.head
+    read = WalPosition(Lsn(of_second.began + 1), of_second)
+    reason = f"a timeline 2 that began at {of_second.began}, but the server's timeline 2 began at {slot.timeline.began}"
+    with pytest.raises(LostPositionError, match=reason):
+        check_within_wal(settings, slot, read)
+    # Offsets of earlier versions do not say it; and what both have had is not lost.
+    check_within_wal(settings, slot, replace(read, timeline=replace(of_second, began=None)))
+    check_within_wal(settings, slot, replace(read, lsn=slot.timeline.began))
+    back_up(server, tmp_path / "third")
+    take_over(server, tmp_path / "third")
+    third = _slot(settings)
+    assert third.timeline is not None
+    assert third.timeline.id == 3
+    with pytest.raises(LostPositionError, match=reason):
+        check_within_wal(settings, third, read)
+    check_within_wal(settings, third, slot.reached)
+    # Only a walsender tells where a timeline began, as long as the history is there: else it is unknown.
+    with writer(server.dsn) as connection:
+        connection.execute("ALTER SYSTEM SET max_wal_senders = 0")
+    server.stop()
+    server.start()
+    assert _slot(settings).timeline == replace(third.timeline, began=None)
+    with writer(server.dsn) as connection:
+        connection.execute("ALTER SYSTEM RESET max_wal_senders")
+    server.stop()
+    (server.data / "pg_wal" / "00000003.history").unlink()
+    server.start()
+    assert _slot(settings).timeline == replace(third.timeline, began=None)
 
 
 def test_a_standby_has_no_timeline_of_its_own(server: LocalServer) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 
 from logicalrep_pipeline.publication_watch import PublicationError
 from logicalrep_pipeline.slots import LostPositionError, advance_slot, the_slot, wal_head
-from logicalrep_pipeline.spark import feed_schema, walsender_stream
+from logicalrep_pipeline.spark import feed_schema, logs, walsender_stream
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from logicalrep_pipeline.spark.offsets import position_of
 from logicalrep_pipeline.spark.options import read_options
@@ -310,4 +310,51 @@ def test_an_idle_walsender_asks_for_nothing_at_each_look(
     for _ in range(3):
         assert query.reader.latestOffset(query.start, None) == query.start
     assert asked == []
+    query.restart(again=False)
+
+
+@pytest.mark.parametrize("options", [{"relations": "true"}, {"table": "public.t", "new_columns": "null"}])
+def test_a_new_column_is_warned_of_once(
+    db: Database,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, str],
+) -> None:
+    """At the start, as long as the slot has not come by it, and where the first row that has it is read."""
+    monkeypatch.setattr(logs, "_said", set())
+    db.execute("INSERT INTO t VALUES (1)", "ALTER TABLE t ADD c int DEFAULT 7", "INSERT INTO t VALUES (2)")
+    schema = table_schema(db.connection, "public.t", ("p",)) if "table" in options else None
+    query = Query(db, tmp_path, schema, mode="peek", **options)
+    assert len(query.plan()) > 1
+    query.restart()
+    query.rows()
+    query.restart()
+    said = [record.getMessage().split(":")[0] for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["public.t.c came with ADD COLUMN ... DEFAULT", "public.t has got c"]
+
+
+def test_a_slot_of_a_standby_that_is_dropped_ends_no_query(
+    db18: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing comes, with a warning, until the setting does not name it any more."""
+    monkeypatch.setattr(logs, "_said", set())
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        "SELECT pg_create_physical_replication_slot('standby', true)",
+        "ALTER SYSTEM SET synchronized_standby_slots = 'standby'",
+        "SELECT pg_reload_conf()",
+    )
+    try:
+        eventually(lambda: db18.value("SHOW synchronized_standby_slots") == "standby")
+        query = Query(db18, tmp_path, mode="peek", create_slot="true", failover="true", poll_interval="0")
+        db18.execute("SELECT pg_drop_replication_slot('standby')", "INSERT INTO t VALUES (1)")
+        for _ in range(3):
+            assert query.reader.latestOffset(query.start, None) == query.start
+        (warning,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+        assert warning.startswith("The server sends nothing new of replication slot 's': synchronized_standby_slots")
+    finally:
+        db18.execute("ALTER SYSTEM RESET synchronized_standby_slots", "SELECT pg_reload_conf()")
+    assert new_values(query.plan()) == ["1"]
     query.restart(again=False)

@@ -144,6 +144,7 @@ def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Pa
         stream = Stream(spark, database, tmp_path, mode=mode)
         _insert(database, 1)
         stream.run()
+        back_up(server, tmp_path / "behind")
         _insert(database, 2)
         back_up(server, tmp_path / "ahead")
         take_over(server, tmp_path / "ahead")
@@ -155,6 +156,12 @@ def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Pa
         assert ids == ["1", "2", "3", "4", "5"]
         offsets = tmp_path / "checkpoint" / "offsets"
         assert '"timeline": 2' in (offsets / _batches(offsets)[-1]).read_text()
+        # Another server from the same backup has a timeline of the same number.
+        take_over(server, tmp_path / "behind")
+        database.reconnect()
+        _insert(database, *range(100, 1000))
+        with pytest.raises(Exception, match=r"of a timeline 2 that began at .* server's timeline 2 began at"):
+            stream.run()
 
 
 def _prepared(server: LocalServer) -> Database:

@@ -14,7 +14,8 @@ from pyspark.sql.types import StructType
 from logicalrep_pipeline.captures import Capture, Session
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.slots import the_slot
-from logicalrep_pipeline.spark.driver import log, log_to_standard_error
+from logicalrep_pipeline.spark.driver import log_to_standard_error
+from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.schemas import arrow_schema
@@ -52,8 +53,7 @@ class BatchReader(PromptReader, DataSourceReader):
         log_to_standard_error()
         needs = replace(self._look.needs, create_slot=False, moves_slot=False)
         with self._options.connection.connect() as connection:
-            for warning in check(connection, needs):
-                log.warning("%s", warning)
+            warn(check(connection, needs))
             slot = the_slot(connection, self._options.the_slot)
         return [SlotRange(slot.confirmed, slot.reached)]
 

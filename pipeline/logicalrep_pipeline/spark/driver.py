@@ -10,6 +10,7 @@ from typing import TypeVar
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.retries import TRANSIENT, Retries
 from logicalrep_pipeline.slots import Connection, create_slot, find_slot
+from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.options import SourceOptions
 
 _Result = TypeVar("_Result")
@@ -45,8 +46,7 @@ class Driver:
         if self._connection is None or self._connection.closed:
             self._connection = self._options.connection.connect()
         if not self._checked:
-            for warning in check(self._connection, self._options.needs):
-                log.warning("%s", warning)
+            warn(check(self._connection, self._options.needs))
             self._checked = True
         return self._connection
 

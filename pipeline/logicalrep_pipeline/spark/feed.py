@@ -13,8 +13,9 @@ from logicalrep import LogicalRepError
 from logicalrep.v1 import TupleData
 from logicalrep.versions import Delete, Insert, Message, Update
 from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
-from logicalrep_pipeline.relations import Relation, SchemaChange
+from logicalrep_pipeline.relations import Relation, SchemaChange, added_columns
 from logicalrep_pipeline.spark.arrays import Lists, Maps, Variants
+from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, PreparedTransaction, Transaction
 from logicalrep_pipeline.values import Column, TypeCatalog, column_type
 
@@ -170,6 +171,8 @@ class FeedBuilder:
     def add_schema_change(self, change: SchemaChange, transaction: Transaction | PreparedTransaction) -> None:
         if not self._relations or not self._is_wanted(change.new):
             return
+        if change.old is not None:
+            warn(added_columns(change.old, change.new))
         for rows, relation in ((self._before, change.old), (self._after, change.new)):
             if relation is None:
                 rows.append_null()

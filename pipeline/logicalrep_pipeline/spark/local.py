@@ -18,8 +18,9 @@ from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.slots import advance_slot, the_slot
 from logicalrep_pipeline.snapshots import slot_with_snapshot
-from logicalrep_pipeline.spark.driver import log, log_to_standard_error
+from logicalrep_pipeline.spark.driver import log_to_standard_error
 from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
+from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
@@ -121,8 +122,7 @@ def snapshot(**options: str) -> Iterator[str]:
         raise OptionError("options 'path' and 'snapshot' are for spark.read")
     log_to_standard_error()
     with read.connection.connect() as connection:
-        for warning in check(connection, replace(read.needs, create_slot=True, snapshot=True)):
-            log.warning("%s", warning)
+        warn(check(connection, replace(read.needs, create_slot=True, snapshot=True)))
         tables = [name for name in published_tables(connection, read.publications) if read.reads(*name)]
     made_with = {"two_phase": read.two_phase, "failover": read.failover}
     with slot_with_snapshot(read.connection, read.the_slot, tables, **made_with) as made:

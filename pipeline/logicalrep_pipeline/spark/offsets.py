@@ -13,7 +13,7 @@ Offset = dict[str, str | int]
 
 
 def offset_of(position: WalPosition, first_xid: int | None = None) -> Offset:
-    """A position as an offset: `lsn`, and `system_identifier` and `timeline` where they are known.
+    """A position as an offset: `lsn`; `system_identifier`, `timeline` and `timeline_began` where they are known.
 
     `first_xid`: the first transaction, by its 64-bit id, of which all comes to the query; only with two_phase.
     """
@@ -23,6 +23,8 @@ def offset_of(position: WalPosition, first_xid: int | None = None) -> Offset:
     if position.timeline is not None:
         timeline = position.timeline
         offset |= {"system_identifier": str(timeline.system_identifier), "timeline": timeline.id}
+        if timeline.began is not None:
+            offset["timeline_began"] = str(timeline.began)
     return offset
 
 
@@ -40,4 +42,8 @@ def position_of(offset: Mapping[str, Any]) -> WalPosition:
             f"the checkpoint's offset {dict(offset)!r} is none of this source: start with a new one",
             code="CHECKPOINT_FOREIGN",
         )
-    return WalPosition(Lsn(lsn), None if system is None or timeline is None else Timeline(int(system), int(timeline)))
+    if system is None or timeline is None:
+        return WalPosition(Lsn(lsn), None)
+    # Offsets of earlier versions do not have it.
+    began = offset.get("timeline_began")
+    return WalPosition(Lsn(lsn), Timeline(int(system), int(timeline), None if began is None else Lsn(began)))

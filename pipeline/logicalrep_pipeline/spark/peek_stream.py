@@ -28,6 +28,7 @@ from logicalrep_pipeline.slots import (
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
 from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
+from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.planning import Planner
@@ -147,6 +148,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
         seen = self._seen = the_slot(connection, self._slot)
+        if seen.standbys_warning is not None:
+            warn([seen.standbys_warning])
         head = seen.sent_up_to
         if self._target is not None:
             head = min(head, self._target)

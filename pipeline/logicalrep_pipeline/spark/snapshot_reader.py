@@ -22,7 +22,7 @@ from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.resending import inserted
 from logicalrep_pipeline.slots import Connection, server_major
 from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
-from logicalrep_pipeline.spark.driver import log, log_to_standard_error
+from logicalrep_pipeline.spark.driver import log_to_standard_error
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions
 from logicalrep_pipeline.spark.reading import record_batches
 from logicalrep_pipeline.spark.typed import with_catalog
@@ -70,8 +70,8 @@ class SnapshotReader(PromptReader, DataSourceReader):
                 session.execute(sql.SQL("SET lock_timeout = {}").format(_PATIENCE))
             self._hold(connection)
             try:
-                for warning in check(now, options.needs):
-                    log.warning("%s", warning)
+                # Who made the snapshot has said its warnings.
+                check(now, options.needs)
                 relation = self._relation(connection)
                 queries = self._queries(connection, relation)
             except psycopg.errors.LockNotAvailable as error:

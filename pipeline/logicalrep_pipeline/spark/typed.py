@@ -16,9 +16,10 @@ from logicalrep.versions import Delete, Insert, Truncate, Update
 from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_relation, type_catalog
-from logicalrep_pipeline.relations import Relation, SchemaChange
+from logicalrep_pipeline.relations import OLDER_ROWS, Relation, SchemaChange, added_columns
 from logicalrep_pipeline.slots import Connection
 from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
+from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
 from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
@@ -140,8 +141,8 @@ class ColumnCheck:
             if column.name not in self._types:
                 raise SchemaMismatchError(
                     f"{relation} has the column {column.name} ({column.type.name}) at {at}, which the stream's schema "
-                    "has not: restart the query with the option new_columns = null to read it, NULL in older rows; if "
-                    "it was dropped since, give the stream's columns and it by .schema(...) as well"
+                    "has not: restart the query with the option new_columns = null to read it, NULL in older rows "
+                    f"({OLDER_ROWS}); if it was dropped since, give the stream's columns and it by .schema(...) as well"
                 )
             expected = self._types[column.name]
             if _spark_type(column.type) != expected:
@@ -156,6 +157,8 @@ class ColumnCheck:
                 f"{relation} has no column {', '.join(missing)} at {at}, as the stream's schema has: set the option "
                 "new_columns = null to read NULL there"
             )
+        if self._checked is not None:
+            warn(added_columns(self._checked, relation))
         self._checked = relation
         return columns
 

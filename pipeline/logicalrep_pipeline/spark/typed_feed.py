@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from logicalrep import Lsn
 from logicalrep_pipeline.changes import NULL, TEXT
-from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.relations import OLDER_ROWS, Relation
 from logicalrep_pipeline.spark.feed import Texts
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.typed import SchemaMismatchError, relation_schema
@@ -131,8 +131,8 @@ class FeedTable:
             place = int(np.flatnonzero(places.is_null().to_numpy(zero_copy_only=False))[0])
             raise SchemaMismatchError(
                 f"{self.relation} has the column {names[place]} at {_at(batch, int(of_rows[place]))}, which the "
-                "stream's schema has not: restart the query with new_columns = null to read it, NULL in older rows; if "
-                "it was dropped since, read the row in the change feed"
+                "stream's schema has not: restart the query with new_columns = null to read it, NULL in older rows "
+                f"({OLDER_ROWS}); if it was dropped since, read the row in the change feed"
             )
         return places.to_numpy()
 

@@ -1,0 +1,169 @@
+"""What is checked of the tables that a reader is to see: that they are published, and what will not come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from logicalrep_pipeline.published import PublishedTable, listed_tables
+from logicalrep_pipeline.slots import Connection, server_major
+
+if TYPE_CHECKING:
+    from logicalrep_pipeline.preflight import Findings, Needs
+
+# The tables of given OIDs with what holds their rows: their partitions, or themselves. Of each the columns of its
+# replica identity, where an index gives one that the server takes.
+_FILES = """
+WITH files AS (
+    SELECT root.oid AS root, {} AS oid FROM unnest(%s::oid[]) AS root(oid) {}
+), identities AS (
+    SELECT class.oid, format('%%I.%%I', namespace.nspname, class.relname) AS name, CASE
+        WHEN class.relreplident = 'f' THEN ARRAY[NULL]
+        ELSE (
+            SELECT array_agg(attribute.attname::text ORDER BY attribute.attname)
+            FROM pg_index AS index
+            JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum = ANY (index.indkey)
+            WHERE index.indrelid = class.oid AND index.indisvalid AND index.indimmediate
+            AND CASE class.relreplident WHEN 'd' THEN index.indisprimary WHEN 'i' THEN index.indisreplident END
+        )
+    END AS identity
+    FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE class.oid IN (SELECT root FROM files UNION SELECT oid FROM files)
+)
+"""
+
+
+def check_tables(connection: Connection, needs: Needs, findings: Findings) -> None:
+    """Add what is found of the publications' tables, all of which are there."""
+    listed = listed_tables(connection, needs.publications)
+    published = {f"{table.schema}.{table.name}": table for table in listed}
+    for name in needs.tables:
+        table = published.get(name)
+        if table is None:
+            findings.error(
+                "TABLE_NOT_PUBLISHED",
+                f"Table {name} is not published by {', '.join(needs.publications)}: write it as schema.table, as "
+                "it is and without quotes, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is "
+                "published as its partitions, unless the publication has publish_via_partition_root.",
+            )
+        elif table.under is not None:
+            findings.error(
+                "TABLE_NOT_PUBLISHED",
+                f"Table {name} is not published by its own name: a publication with publish_via_partition_root has its "
+                f"changes as those of {table.under}: read that table, or leave that publication out.",
+            )
+    read = [table for name, table in published.items() if not needs.tables or name in needs.tables]
+    _check_identities(connection, [table for table in read if table.sends_old], findings)
+    read = [table for table in read if table.under is None]
+    if needs.snapshot:
+        _check_rights(connection, read, findings)
+    _check_generated(connection, read, findings)
+    _check_defaults(connection, needs.slot, read, findings)
+
+
+def _check_identities(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
+    """Without a replica identity the server refuses updates and deletes, of a partition by what that one has."""
+    rows = _of_files(
+        connection,
+        tables,
+        "SELECT DISTINCT file.name, file.identity, root.name, file.identity IS DISTINCT FROM root.identity "
+        "FROM files JOIN identities AS file ON file.oid = files.oid JOIN identities AS root ON root.oid = files.root "
+        "ORDER BY 1",
+    )
+    refused = list(dict.fromkeys(name for name, identity, _, _ in rows if identity is None))
+    if refused:
+        findings.warnings.append(
+            f"The server refuses UPDATE and DELETE on {_some(refused)}, which have no replica identity: add a primary "
+            f"key that is not deferrable, or run ALTER TABLE {refused[0]} REPLICA IDENTITY FULL."
+        )
+    others = [f"{name} (read as {root})" for name, identity, root, differs in rows if identity is not None and differs]
+    if others:
+        findings.warnings.append(
+            f"The replica identity of {_some(others)} is not that of the table it is read as, whose key columns are "
+            "given as the key: old rows have other columns. Give both the same by ALTER TABLE ... REPLICA IDENTITY."
+        )
+
+
+def _check_rights(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
+    """A snapshot reads the partitions one by one."""
+    rows = _of_files(
+        connection,
+        tables,
+        "SELECT DISTINCT name, quote_ident(current_user) FROM identities "
+        "WHERE NOT has_table_privilege(oid, 'SELECT') ORDER BY 1",
+    )
+    if rows:
+        names, role = ", ".join(row[0] for row in rows), rows[0][1]
+        findings.error(
+            "TABLE_NOT_READABLE", f"Role {role} may not read {names}: run GRANT SELECT ON {names} TO {role}."
+        )
+
+
+def _check_generated(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
+    """Generated columns exist since PostgreSQL 12, and can be published since 18."""
+    major = server_major(connection)
+    if major < 12:
+        return
+    rows = connection.execute(
+        "SELECT attrelid, attname FROM pg_attribute "
+        "WHERE attrelid = ANY (%s::oid[]) AND attgenerated <> '' AND NOT attisdropped ORDER BY attrelid, attnum",
+        ([table.oid for table in tables],),
+    ).fetchall()
+    missing = _columns(tables, rows, lambda table, column: major < 18 or not _has(table, column))
+    if missing:
+        way = (
+            "" if major < 18 else ", unless its publication has publish_generated_columns = stored and they are stored"
+        )
+        findings.warnings.append(
+            f"The server does not send generated columns{way}: a copy goes without {_some(missing)}."
+        )
+
+
+def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTable], findings: Findings) -> None:
+    """A column that was added after what the slot has passed: the server fills it in older rows and sends nothing."""
+    if server_major(connection) < 11:
+        return
+    rows = _of_files(
+        connection,
+        tables,
+        "SELECT DISTINCT files.root, attribute.attname FROM files "
+        "JOIN pg_attribute AS attribute ON attribute.attrelid = files.oid AND attribute.atthasmissing "
+        "JOIN pg_replication_slots AS slot ON slot.slot_name = %s "
+        "AND age(attribute.xmin) <= age(slot.catalog_xmin) ORDER BY 1, 2",
+        slot,
+    )
+    added = _columns(tables, rows, _has)
+    if added:
+        findings.warnings.append(
+            f"{_some(added)} came with ADD COLUMN ... DEFAULT: rows from before have the default on the server, which "
+            "is not sent, and NULL in a copy. Fill them in there, or UPDATE them on the server."
+        )
+
+
+def _of_files(
+    connection: Connection, tables: list[PublishedTable], query: str, *parameters: object
+) -> list[tuple[Any, ...]]:
+    """The rows of a query over the tables' files and identities."""
+    # Before PostgreSQL 13 a table with partitions is published as those.
+    tree = "LEFT JOIN LATERAL pg_partition_tree(root.oid) AS part ON part.isleaf"
+    has_trees = server_major(connection) >= 13
+    files = _FILES.format("coalesce(part.relid, root.oid)", tree) if has_trees else _FILES.format("root.oid", "")
+    return connection.execute((files + query).encode(), ([table.oid for table in tables], *parameters)).fetchall()
+
+
+def _has(table: PublishedTable, column: str) -> bool:
+    """Whether a column is published, as far as the publications name columns."""
+    return table.columns is None or column in table.columns
+
+
+def _columns(
+    tables: list[PublishedTable], rows: Iterable[tuple[Any, ...]], is_meant: Callable[[PublishedTable, str], bool]
+) -> list[str]:
+    """The names of columns, each given by its table's OID and its own name, that are meant."""
+    of_oid = {table.oid: table for table in tables}
+    return [f"{of_oid[oid].quoted}.{column}" for oid, column in rows if is_meant(of_oid[oid], column)]
+
+
+def _some(names: list[str]) -> str:
+    """The first of some names."""
+    return ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
