@@ -106,6 +106,10 @@ CODES: dict[str, tuple[str, str]] = {
         "A query is acknowledged while it runs, or after it has failed.",
         "Stop it or wait for its end; restart one that failed.",
     ),
+    "QUERY_NOT_OF_SLOT": (
+        "A query is acknowledged for a slot that none of its sources reads, or several of them.",
+        "Give the options of the source whose slot is to move.",
+    ),
     "RECEIVER_ENDED": (
         "The thread that receives from the server has ended without an error of its own.",
         "Start the query again, and report it with the log.",

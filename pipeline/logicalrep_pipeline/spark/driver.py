@@ -9,9 +9,17 @@ from typing import TypeVar
 
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.retries import TRANSIENT, Retries
-from logicalrep_pipeline.slots import Connection, create_slot, find_slot
+from logicalrep_pipeline.slots import (
+    Connection,
+    advance_slot,
+    check_within_wal,
+    create_slot,
+    find_slot,
+    the_slot,
+)
 from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.options import SourceOptions
+from logicalrep_pipeline.timelines import WalPosition
 
 _Result = TypeVar("_Result")
 
@@ -55,6 +63,14 @@ def ensure_slot(connection: Connection, options: SourceOptions) -> None:
     """Make the slot where there is none, if it is to be made."""
     if find_slot(connection, options.the_slot) is None and options.create_slot:
         create_slot(connection, options.the_slot, two_phase=options.two_phase, failover=options.failover)
+
+
+def acknowledge_position(connection: Connection, options: SourceOptions, position: WalPosition) -> None:
+    """Move the slot to a position that Spark has committed; LostPositionError where the server's WAL has it not."""
+    slot = the_slot(connection, options.the_slot)
+    # Another server would take the position for one of its own, and skip what it has before that.
+    check_within_wal(options.connection, slot, position)
+    advance_slot(connection, slot, position.lsn)
 
 
 def log_to_standard_error() -> None:

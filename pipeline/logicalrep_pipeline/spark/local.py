@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +12,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from logicalrep import LogicalRepError, Lsn
+from logicalrep import LogicalRepError
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_tables
-from logicalrep_pipeline.slots import advance_slot, the_slot
 from logicalrep_pipeline.snapshots import slot_with_snapshot
-from logicalrep_pipeline.spark.driver import log_to_standard_error
+from logicalrep_pipeline.spark.driver import acknowledge_position, log_to_standard_error
 from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep_pipeline.spark.logs import warn
+from logicalrep_pipeline.spark.offsets import offset_in_progress, position_of
 from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
@@ -80,7 +79,7 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
 
 
 class QueryError(LogicalRepError, RuntimeError):
-    """A query whose position cannot be acknowledged: it runs, or has failed."""
+    """A query whose position cannot be acknowledged: it runs, has failed, or does not say where it is."""
 
     code = "QUERY_NOT_FINISHED"
 
@@ -88,25 +87,33 @@ class QueryError(LogicalRepError, RuntimeError):
 def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     """Move the slot to where a query that has ended got, as Spark 4.0 and 4.1 do not say so of the last batch.
 
-    `options` are those of the stream. Returns the position, None where the query had no batch. Call it after the query
-    has ended without an error: what it read is then committed in its checkpoint.
+    `options` are those of the stream; of a query with several sources, those of the one whose slot is to move. Returns
+    the position, None where the query had no batch. Call it after the query has ended without an error: what it read is
+    then committed in its checkpoint. Raises QueryError where the query has not ended so, or not exactly one of
+    its sources reads the slot; LostPositionError where the server's WAL did not come by the position.
     """
     if query.isActive:
         raise QueryError("the query still runs: stop it, or wait for its end")
     if query.exception() is not None:
         raise QueryError("the query ended with an error: restart it instead")
-    progress = query.lastProgress
-    if not progress or not progress["sources"]:
-        return None
-    # The offset as JSON, or as what is left of it in Spark's versions; it has one LSN.
-    found = re.search(r"[0-9A-F]+/[0-9A-F]+", str(progress["sources"][0]["endOffset"]))
-    if found is None:
-        return None
-    lsn = Lsn(found[0])
     read = read_options(options)
+    progress = query.lastProgress
+    offsets = [offset_in_progress(source["endOffset"]) for source in progress["sources"]] if progress else []
+    if all(offset is None for offset in offsets):
+        return None
+    with_slots = [offset for offset in offsets if isinstance(offset, dict) and "slot" in offset]
+    of_slot = [offset for offset in with_slots if offset["slot"] == read.the_slot]
+    if len(of_slot) != 1:
+        found = ", ".join(repr(offset["slot"]) for offset in with_slots) or "not named"
+        raise QueryError(
+            f"{len(of_slot)} of the query's sources read replication slot {read.the_slot!r}, and it takes exactly one: "
+            f"the slots of its sources are {found}; a query of an earlier version names its slot after another run",
+            code="QUERY_NOT_OF_SLOT",
+        )
+    position = position_of(of_slot[0])
     with read.connection.connect() as connection:
-        advance_slot(connection, the_slot(connection, read.the_slot), lsn)
-    return str(lsn)
+        acknowledge_position(connection, read, position)
+    return str(position.lsn)
 
 
 @contextmanager

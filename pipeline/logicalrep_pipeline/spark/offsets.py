@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from logicalrep import Lsn
@@ -12,14 +15,14 @@ from logicalrep_pipeline.timelines import Timeline, WalPosition
 Offset = dict[str, str | int]
 
 
-def offset_of(position: WalPosition, first_xid: int | None = None) -> Offset:
+def offset_of(position: WalPosition, **others: str | int | None) -> Offset:
     """A position as an offset: `lsn`; `system_identifier`, `timeline` and `timeline_began` where they are known.
 
-    `first_xid`: the first transaction, by its 64-bit id, of which all comes to the query; only with two_phase.
+    `others` are in it where they are not None: `slot`, of which it is a position; and `first_xid`, the first
+    transaction, by its 64-bit id, of which all comes to the query (only with two_phase).
     """
     offset: Offset = {"lsn": str(position.lsn)}
-    if first_xid is not None:
-        offset["first_xid"] = first_xid
+    offset |= {name: value for name, value in others.items() if value is not None}
     if position.timeline is not None:
         timeline = position.timeline
         offset |= {"system_identifier": str(timeline.system_identifier), "timeline": timeline.id}
@@ -47,3 +50,14 @@ def position_of(offset: Mapping[str, Any]) -> WalPosition:
     # Offsets of earlier versions do not have it.
     began = offset.get("timeline_began")
     return WalPosition(Lsn(lsn), Timeline(int(system), int(timeline), None if began is None else Lsn(began)))
+
+
+def offset_in_progress(text: str | None) -> Any:
+    """An offset as Spark's progress report has it, which may be one of another source; None where there is none."""
+    if text is None:
+        return None
+    # With Spark Connect, Spark 4.0 and 4.1 have made a dict of it, and a text of that.
+    for load in (json.loads, ast.literal_eval):
+        with suppress(ValueError, SyntaxError):
+            return load(text)
+    return text

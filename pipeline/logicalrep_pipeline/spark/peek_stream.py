@@ -19,7 +19,6 @@ from logicalrep import Lsn
 from logicalrep_pipeline.slots import (
     Connection,
     Slot,
-    advance_slot,
     check_not_passed,
     check_within_wal,
     newest_protocol,
@@ -27,7 +26,7 @@ from logicalrep_pipeline.slots import (
     the_slot,
 )
 from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log_to_standard_error
+from logicalrep_pipeline.spark.driver import Driver, acknowledge_position, ensure_slot, log_to_standard_error
 from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
 from logicalrep_pipeline.spark.options import SourceOptions
@@ -61,7 +60,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """The slot's position; the slot is made here if it is to be made."""
-        return offset_of(self._run(self._initial))
+        return self._offset(self._run(self._initial))
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
@@ -79,7 +78,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             # Not for long, so that a query can be stopped.
             time.sleep(min(pause, 1))
             if pause > 1 and self._position is not None:
-                return offset_of(self._position)
+                return self._offset(self._position)
         limits = limits_of(limit, self._options)
         began = time.monotonic()
         end = self._run(lambda connection: self._next_end(connection, limits))
@@ -88,7 +87,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
         self._position = end
-        return offset_of(end)
+        return self._offset(end)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """What the options max_changes_per_batch and max_bytes_per_batch allow."""
@@ -130,6 +129,9 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._driver = Driver(self._options)
         return self._driver.run(action)
 
+    def _offset(self, position: WalPosition) -> Offset:
+        return offset_of(position, slot=self._slot)
+
     def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options)
         self._position = the_slot(connection, self._slot).confirmed
@@ -137,14 +139,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def _acknowledge(self, position: WalPosition) -> None:
         if position.lsn > self._acknowledged:
-            self._run(lambda connection: self._advance(connection, position))
+            self._run(lambda connection: acknowledge_position(connection, self._options, position))
             self._acknowledged = position.lsn
-
-    def _advance(self, connection: Connection, position: WalPosition) -> None:
-        slot = the_slot(connection, self._slot)
-        # Another server would take the position for one of its own, and skip what it has before that.
-        check_within_wal(self._options.connection, slot, position)
-        advance_slot(connection, slot, position.lsn)
 
     def _next_end(self, connection: Connection, limits: Limits) -> WalPosition:
         seen = self._seen = the_slot(connection, self._slot)

@@ -183,7 +183,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return receiver
 
     def _offset(self, position: WalPosition) -> Offset:
-        return offset_of(position, self._first_xid)
+        return offset_of(position, slot=self._options.the_slot, first_xid=self._first_xid)
 
     def _go_on_from(self, offset: Mapping[str, object]) -> None:
         """Know which transaction was the first one: a later one is safe, where an offset does not say."""
