@@ -32,6 +32,7 @@ from logicalrep_pipeline.assembler import Assembler
 from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
 from logicalrep_pipeline.json_values import json_value
 from logicalrep_pipeline.relations import Relation
+from logicalrep_pipeline.table_names import name_parts
 from logicalrep_pipeline.transactions import (
     Decision,
     Event,
@@ -67,15 +68,16 @@ def change_rows(
 ) -> Iterator[dict[str, Any]]:
     """The committed changes of a session's messages as rows of the change feed, ready for json.dumps.
 
-    `table`: only this one, as `schema.table` or `table`, without quotes; then no logical messages either.
+    `table`: only this one, as `schema.table` or `table`, written as in SQL; then no logical messages either.
     `on_decision`: called where a prepared transaction is decided whose changes are not at hand. Without it, the commit
     of one whose changes came before the reading began is a TransactionError, as rows would be missing.
     """
+    wanted = None if table is None else name_parts(table)
     for event in events(messages, decoder, assembler):
         if isinstance(event, Transaction | PreparedTransaction):
             with event:
                 for change in event.changes:
-                    if table is None or (change.relation is not None and is_named(change.relation, table)):
+                    if wanted is None or (change.relation is not None and is_named(change.relation, wanted)):
                         yield change_row(change, event, encoding=decoder.encoding)
         elif isinstance(event, NonTransactionalMessage):
             if table is None:
@@ -86,9 +88,9 @@ def change_rows(
             raise event.error
 
 
-def is_named(relation: Relation, table: str) -> bool:
-    """Whether a table's name is this, with its schema or without."""
-    return table in (relation.name, str(relation))
+def is_named(relation: Relation, parts: tuple[str, ...]) -> bool:
+    """Whether a table's name is this, behind its schema's or without."""
+    return parts == relation.table[-len(parts) :]
 
 
 def change_row(change: Change, transaction: Transaction | PreparedTransaction, *, encoding: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from logicalrep_pipeline.errors import TransactionError
 from logicalrep_pipeline.inspection import inspect
 from logicalrep_pipeline.message_json import message_json
 from logicalrep_pipeline.summary import Summary
+from logicalrep_pipeline.table_names import TableNameError, name_parts
 from logicalrep_pipeline.terminal import Progress, Style
 
 _NEWEST = max(versions.PARSE)
@@ -203,12 +204,22 @@ def _add_changes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         epilog="FILE is as for decode.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
-    parser.add_argument("--table", metavar="NAME", help="the changes of this table only: schema.table, or table")
+    parser.add_argument(
+        "--table", metavar="NAME", type=_table, help="the changes of this table only: schema.table, or table, as in SQL"
+    )
     parser.add_argument(
         "--format", choices=["json", "table"], default="json", help="table is for people (default: json)"
     )
     _add_session(parser, of_file=True)
     parser.set_defaults(run=_changes)
+
+
+def _table(text: str) -> str:
+    try:
+        name_parts(text)
+    except TableNameError as error:
+        raise argparse.ArgumentTypeError(error.description) from None
+    return text
 
 
 def _changes(options: argparse.Namespace) -> int:

@@ -188,6 +188,10 @@ CODES: dict[str, tuple[str, str]] = {
         "A table does not exist in this database, or none of its columns is published.",
         "Correct its name, or add it to the publication.",
     ),
+    "TABLE_NAME": (
+        "A table's name is not written as in SQL.",
+        'Write `schema.table`, and what is not in small letters in double quotes: `public."Orders"`.',
+    ),
     "TABLE_NOT_PUBLISHED": (
         "A table is not in the publications that are read.",
         "Write it as `schema.table`, or run `ALTER PUBLICATION … ADD TABLE`.",

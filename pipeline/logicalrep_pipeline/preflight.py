@@ -9,6 +9,7 @@ from typing import Literal
 
 from logicalrep_pipeline.preflight_tables import check_tables
 from logicalrep_pipeline.slots import Connection, SlotError, find_slot, newest_protocol, server_major
+from logicalrep_pipeline.table_names import TableName
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (
@@ -59,8 +60,8 @@ class Needs:
     binary: bool = False
     moves_slot: bool = True
     """Whether the slot follows what was read."""
-    tables: tuple[str, ...] = ()
-    """The tables that are read, as `schema.table`; none for all."""
+    tables: tuple[TableName, ...] = ()
+    """The tables that are read; none for all."""
     snapshot: bool = False
     """Whether the slot is made with a snapshot, from which the tables themselves are read."""
 

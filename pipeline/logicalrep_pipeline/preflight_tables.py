@@ -36,15 +36,15 @@ WITH files AS (
 def check_tables(connection: Connection, needs: Needs, findings: Findings) -> None:
     """Add what is found of the publications' tables, all of which are there."""
     listed = listed_tables(connection, needs.publications)
-    published = {f"{table.schema}.{table.name}": table for table in listed}
+    published = {table.name: table for table in listed}
     for name in needs.tables:
         table = published.get(name)
         if table is None:
             findings.error(
                 "TABLE_NOT_PUBLISHED",
-                f"Table {name} is not published by {', '.join(needs.publications)}: write it as schema.table, as "
-                "it is and without quotes, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is "
-                "published as its partitions, unless the publication has publish_via_partition_root.",
+                f"Table {name} is not published by {', '.join(needs.publications)}: write it as SQL does, "
+                "schema.table, or add it with ALTER PUBLICATION ... ADD TABLE; a partitioned table is published as "
+                "its partitions, unless the publication has publish_via_partition_root.",
             )
         elif table.under is not None:
             findings.error(
@@ -161,7 +161,7 @@ def _columns(
 ) -> list[str]:
     """The names of columns, each given by its table's OID and its own name, that are meant."""
     of_oid = {table.oid: table for table in tables}
-    return [f"{of_oid[oid].quoted}.{column}" for oid, column in rows if is_meant(of_oid[oid], column)]
+    return [f"{of_oid[oid].name}.{column}" for oid, column in rows if is_meant(of_oid[oid], column)]
 
 
 def _some(names: list[str]) -> str:

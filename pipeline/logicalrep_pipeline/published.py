@@ -9,6 +9,7 @@ from logicalrep import Oid, v1
 from logicalrep.v1 import ReplicaIdentity
 from logicalrep_pipeline.relations import Relation
 from logicalrep_pipeline.slots import Connection, server_major
+from logicalrep_pipeline.table_names import TableName
 from logicalrep_pipeline.values import CatalogType, TypeCatalog
 
 _FIRST_NAMED_TYPE = 10_000
@@ -43,15 +44,14 @@ SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b'
 """
 
 
-def published_relation(connection: Connection, table: str, publications: tuple[str, ...]) -> Relation | None:
-    """A table, named as `schema.table`, with its published columns; None if there is no such table.
+def published_relation(connection: Connection, table: TableName, publications: tuple[str, ...]) -> Relation | None:
+    """A table with its published columns; None if there is no such table.
 
     No column is flagged as one of the key.
     """
-    schema, _, name = table.partition(".")
     # Generated columns exist since 12, and can be published since 18.
     is_sent = "AND attribute.attgenerated = ''" if 12 <= server_major(connection) < 18 else ""
-    rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", (schema, name)).fetchall()
+    rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", table).fetchall()
     if not rows:
         return None
     published = {column for (names,) in _entries(connection, "attnames", table, publications) for column in names}
@@ -64,19 +64,18 @@ def published_relation(connection: Connection, table: str, publications: tuple[s
             types.append(type_ if type_id >= _FIRST_NAMED_TYPE else None)
     return Relation(
         relation_id=Oid(rows[0][0]),
-        schema=schema,
-        name=name,
+        schema=table.schema,
+        name=table.name,
         replica_identity=ReplicaIdentity(rows[0][1]),
         columns=tuple(columns),
         types=tuple(types),
     )
 
 
-def type_catalog(connection: Connection, table: str) -> TypeCatalog:
-    """What the catalog says of the types of a table, named as `schema.table`, that have names in Type messages."""
-    schema, _, name = table.partition(".")
+def type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
+    """What the catalog says of the types of a table that have names in Type messages."""
     types = {}
-    for type_id, of_type, type_name, is_base, delimiter, *element in connection.execute(_TYPES, (schema, name)):
+    for type_id, of_type, type_name, is_base, delimiter, *element in connection.execute(_TYPES, table):
         of_elements = None
         if element[0] is not None:
             of_elements = CatalogType(_sent(element[0]), element[1], element[2], delimiter)
@@ -94,10 +93,7 @@ class PublishedTable:
     """A table that a publication lists."""
 
     oid: int
-    schema: str
-    name: str
-    quoted: str
-    """Both, as SQL has them."""
+    name: TableName
     sends_old: bool
     """Whether its updates or deletes are published."""
     columns: tuple[str, ...] | None
@@ -119,7 +115,7 @@ WITH listed AS (
     WHERE published.pubname = ANY(%s)
     GROUP BY class.oid, namespace.nspname, class.relname
 )
-SELECT oid, nspname, relname, format('%%I.%%I', nspname, relname), sends_old, columns, {}
+SELECT oid, nspname, relname, sends_old, columns, {}
 FROM listed ORDER BY nspname, relname
 """
 _UNDER = """(
@@ -138,15 +134,15 @@ def listed_tables(connection: Connection, publications: tuple[str, ...]) -> list
     )
     rows = connection.execute(query.encode(), (list(publications),)).fetchall()
     return [
-        PublishedTable(oid, schema, name, quoted, sends_old, None if columns is None else tuple(columns), under)
-        for oid, schema, name, quoted, sends_old, columns, under in rows
+        PublishedTable(oid, TableName(schema, name), sends_old, None if columns is None else tuple(columns), under)
+        for oid, schema, name, sends_old, columns, under in rows
     ]
 
 
-def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[tuple[str, str]]:
-    """The published tables by schema and name: those that changes are of."""
+def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:
+    """The published tables: those that changes are of."""
     listed = listed_tables(connection, publications)
-    return [(table.schema, table.name) for table in listed if table.under is None]
+    return [table.name for table in listed if table.under is None]
 
 
 def definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:
@@ -160,7 +156,7 @@ def definitions(connection: Connection, publications: tuple[str, ...]) -> set[st
     return {row[0] for row in connection.execute(union.encode(), {"names": list(publications)}).fetchall()}
 
 
-def row_filter(connection: Connection, table: str, publications: tuple[str, ...]) -> str | None:
+def row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
     """Which rows of a table are published, as an expression in SQL; None for all."""
     filters = [row[0] for row in _entries(connection, "rowfilter", table, publications)]
     # What one of the publications has is published.
@@ -170,13 +166,12 @@ def row_filter(connection: Connection, table: str, publications: tuple[str, ...]
 
 
 def _entries(
-    connection: Connection, column: LiteralString, table: str, publications: tuple[str, ...]
+    connection: Connection, column: LiteralString, table: TableName, publications: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
     """What the publications say of a table, each a row; nothing before PostgreSQL 15, where all of it is published."""
     if server_major(connection) < 15:
         return []
-    schema, _, name = table.partition(".")
     return connection.execute(
         f"SELECT {column} FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
-        (schema, name, list(publications)),
+        (*table, list(publications)),
     ).fetchall()

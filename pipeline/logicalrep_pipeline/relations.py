@@ -13,6 +13,7 @@ from logicalrep import Oid, v1
 from logicalrep.v1 import Column, ReplicaIdentity
 from logicalrep.versions import Relation as RelationMessage
 from logicalrep.versions import Type as TypeMessage
+from logicalrep_pipeline.table_names import TableName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,11 @@ class Relation:
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.name}"
+
+    @property
+    def table(self) -> TableName:
+        """The table's schema and name."""
+        return TableName(self.schema, self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ The server exports the snapshot to other sessions as long as the one that made t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
@@ -17,6 +17,7 @@ from psycopg.rows import dict_row
 from logicalrep import Lsn, TimestampTz
 from logicalrep_pipeline.connection import ConnectionSettings
 from logicalrep_pipeline.slots import Connection, SlotError, find_slot, when_free
+from logicalrep_pipeline.table_names import TableName
 
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
@@ -58,14 +59,14 @@ class Snapshot:
 def slot_with_snapshot(
     settings: ConnectionSettings,
     slot: str,
-    tables: list[tuple[str, str]],
+    tables: Sequence[TableName],
     *,
     two_phase: bool = False,
     failover: bool = False,
 ) -> Iterator[Snapshot]:
     """Make a slot, and hold a snapshot of its position while the context lasts; an exception in it drops the slot.
 
-    The tables, given by schema and name, can be neither truncated nor altered meanwhile. Where one was, between the
+    The tables can be neither truncated nor altered meanwhile. Where one was, between the
     moment of the snapshot and that from which on it cannot be, or after the server has ended the session that holds
     them, that is a SnapshotError.
     """
@@ -136,17 +137,17 @@ def _drop(settings: ConnectionSettings, slot: str) -> None:
         when_free(lambda: connection.execute(drop), connection, slot, patience=30)
 
 
-def hold_tables(connection: Connection, tables: list[tuple[str, str]], *, wait: bool = True) -> None:
+def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bool = True) -> None:
     """Keep tables from being truncated, rewritten or altered, none of which a snapshot knows of.
 
-    They are given by schema and name; SnapshotError where that was done since the snapshot. `connection` holds it. Not
-    before the slot is made: that waits for transactions, and these might wait for the locks. Later `wait` is to be
-    false: who waits to do it waits for the one that holds the tables, and who reads would wait behind him.
+    SnapshotError where that was done since the snapshot. `connection` holds it. Not before the slot is made: that waits
+    for transactions, and these might wait for the locks. Later `wait` is to be false: who waits to do it waits for the
+    one that holds the tables, and who reads would wait behind him.
     """
     if not tables:
         return
     names = sql.SQL(", ").join(sql.Identifier(*table) for table in tables)
-    shown = ", ".join(".".join(table) for table in tables)
+    shown = ", ".join(map(str, tables))
     try:
         command = sql.SQL("LOCK TABLE {} IN ACCESS SHARE MODE{}")
         connection.execute(command.format(names, sql.SQL("" if wait else " NOWAIT")))

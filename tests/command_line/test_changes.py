@@ -98,6 +98,12 @@ def test_one_table_only(capsys: pytest.CaptureFixture[str], capture: str, table:
     assert len(capsys.readouterr().out.splitlines()) == count
 
 
+def test_a_table_that_is_not_written_as_in_sql(capsys: pytest.CaptureFixture[str], capture: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["changes", "--table", "public.Orders", capture])
+    assert 'write public."Orders"' in capsys.readouterr().err
+
+
 def test_a_table_for_people(capsys: pytest.CaptureFixture[str], capture: str) -> None:
     assert main(["changes", "--format", "table", capture]) == 0
     assert capsys.readouterr().out == (

@@ -74,7 +74,7 @@ def test_functions_of_others_are_not_called(db: Database) -> None:
         "CREATE TABLE t (id int PRIMARY KEY)",
         "CREATE PUBLICATION p FOR TABLE t",
     )
-    needs = Needs(slot="s", publications=("p",), create_slot=True, tables=("public.t",))
+    needs = Needs(slot="s", publications=("p",), create_slot=True, tables=(TableName("public", "t"),))
     with db.settings.connect() as connection:
         assert check(connection, needs) == []
     with db.writer() as connection, pytest.raises(psycopg.Error, match="called"):

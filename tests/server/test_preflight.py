@@ -18,6 +18,7 @@ from logicalrep_pipeline.preflight import Needs, PreflightError, check
 from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.server import LocalServer, find_installation
 from logicalrep_pipeline.slots import Connection, create_slot, the_slot
+from logicalrep_pipeline.table_names import TableName
 from logicalrep_pipeline.walsender import Walsender
 from tests.server.servers import Database, database, writer
 from tests.waiting import eventually
@@ -35,7 +36,7 @@ def findings(db: Database, needs: Needs) -> list[str]:
 def test_all_is_well(db: Database) -> None:
     db.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db.connection, "s")
-    assert findings(db, Needs(slot="s", publications=("p",), tables=("public.t",))) == []
+    assert findings(db, Needs(slot="s", publications=("p",), tables=(TableName("public", "t"),))) == []
 
 
 def test_all_that_is_missing_is_said_at_once(db: Database) -> None:
@@ -116,8 +117,8 @@ def test_what_a_snapshot_reads(db: Database) -> None:
                 "TO copier."
             )
             with pytest.raises(PreflightError, match=r"may not read public\.t: "):
-                check(connection, replace(needs, tables=("public.t", "public.readable")))
-            assert check(connection, replace(needs, tables=("public.readable",))) == []
+                check(connection, replace(needs, tables=(TableName("public", "t"), TableName("public", "readable"))))
+            assert check(connection, replace(needs, tables=(TableName("public", "readable"),))) == []
             assert check(connection, replace(needs, snapshot=False)) == []
     finally:
         db.execute("DROP OWNED BY copier", "DROP ROLE copier")
@@ -184,7 +185,7 @@ def test_tables_and_identities(db: Database) -> None:
     assert warning.endswith("run ALTER TABLE public.bare REPLICA IDENTITY FULL.")
     assert (
         "public.other is not published by p"
-        in findings(db, Needs(slot="s", publications=("p",), tables=("public.other",)))[0]
+        in findings(db, Needs(slot="s", publications=("p",), tables=(TableName("public", "other"),)))[0]
     )
     assert "has no tables" in findings(db, Needs(slot="s", publications=("empty",)))[0]
 
@@ -220,7 +221,7 @@ def test_identities_that_the_server_does_not_take(db: Database) -> None:
         "FULL."
     )
     # Of the tables that are read alone.
-    assert findings(db, Needs(slot="s", publications=("p",), tables=("public.kept", "public.complete"))) == []
+    assert findings(db, Needs(slot="s", publications=("p",), tables=(TableName("public", "kept"), TableName("public", "complete")))) == []
     db.execute("ALTER PUBLICATION p SET (publish = 'insert')")
     assert findings(db, Needs(slot="s", publications=("p",))) == []
 
@@ -252,7 +253,7 @@ def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> N
         "CREATE PUBLICATION roots FOR TABLE root WITH (publish_via_partition_root)",
     )
     create_slot(db.connection, "s")
-    needs = Needs(slot="s", publications=("leaves", "roots"), tables=("public.leaf",))
+    needs = Needs(slot="s", publications=("leaves", "roots"), tables=(TableName("public", "leaf"),))
     assert findings(db, replace(needs, publications=("leaves",))) == []
     db.execute("ALTER TABLE leaf REPLICA IDENTITY NOTHING")
     (warning,) = findings(db, replace(needs, tables=()))
@@ -260,7 +261,7 @@ def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> N
     db.execute("ALTER TABLE leaf REPLICA IDENTITY DEFAULT")
     (finding,) = findings(db, needs)
     assert "has its changes as those of public.root: read that table, or leave that publication out." in finding
-    assert findings(db, replace(needs, tables=("public.root",))) == []
+    assert findings(db, replace(needs, tables=(TableName("public", "root"),))) == []
     assert published_tables(db.connection, needs.publications) == [("public", "root")]
     # As the server sends them.
     db.execute("INSERT INTO root VALUES (1)")
@@ -303,13 +304,13 @@ def test_columns_that_the_server_does_not_send(db: Database) -> None:
     assert warning == (
         f"The server does not send generated columns{way if db.major >= 18 else ''}: a copy goes without public.t.twice."
     )
-    assert findings(db, replace(needs, tables=("public.root",))) == []
+    assert findings(db, replace(needs, tables=(TableName("public", "root"),))) == []
     if db.major >= 18:
         db.execute("ALTER PUBLICATION p SET (publish_generated_columns = stored)")
         assert findings(db, needs) == []
         db.execute("ALTER PUBLICATION p SET (publish_generated_columns = none)")
     # A column with a default is news as long as a reader has not passed it.
-    needs = replace(needs, tables=("public.root",))
+    needs = replace(needs, tables=(TableName("public", "root"),))
     db.execute("INSERT INTO root VALUES (1)", "ALTER TABLE root ADD COLUMN before int DEFAULT 1")
     create_slot(db.connection, "s")
     assert findings(db, needs) == []

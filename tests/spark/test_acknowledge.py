@@ -70,7 +70,9 @@ def test_a_query_of_which_no_one_source_reads_the_slot(db: Database) -> None:
         ended(without_slot),
         ended(7, {"topic": {"0": 1}}),
     ):
-        with pytest.raises(QueryError, match=r"\[QUERY_NOT_OF_SLOT\] \d of the query's sources read replication slot 'b', and it takes"):
+        with pytest.raises(
+            QueryError, match=r"\[QUERY_NOT_OF_SLOT\] \d of the query's sources read replication slot 'b', and it takes"
+        ):
             acknowledge(query, **options(db, "b"))
     assert the_slot(db.connection, "b").confirmed == before
     assert acknowledge(ended(None), **options(db, "b")) is None

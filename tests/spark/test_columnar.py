@@ -47,7 +47,7 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
 
 def typed_rows(path: Path, read: Any, size: int, table: Relation, texts: tuple[str, ...] = ()) -> list[str] | str:
     """As `rows`, of a table in the types of its columns; those of Python do not have all values of these."""
-    given = {"rows_per_record_batch": str(size), "table": str(table), "text_columns": ",".join(texts)}
+    given = {"rows_per_record_batch": str(size), "table": str(table.table), "text_columns": ",".join(texts)}
     with Capture.open(path) as capture:
         messages = capture.blocks() if read is in_columns else capture
         schema = relation_schema(table, texts)
@@ -107,7 +107,7 @@ def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
 def typed_rows_of_the_feed(path: Path, size: int, table: Relation, texts: tuple[str, ...] = ()) -> list[str] | str:
     """As `typed_rows`, made of the rows of the feed."""
     reader = FeedTable(table, texts, allows_missing=False)
-    given = {"rows_per_record_batch": str(size), "tables": "" if "," in str(table) else str(table)}
+    given = {"rows_per_record_batch": str(size), "tables": str(table.table)}
     found = []
     with Capture.open(path) as capture:
         messages = in_columns(

@@ -161,7 +161,7 @@ def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.Mo
                 last |= {change.relation.relation_id: change.relation for change in event.changes if change.relation}
     found = 0
     for described in last.values():
-        options = {"schema": relation_schema(described), "table": str(described), "new_columns": "null"}
+        options = {"schema": relation_schema(described), "table": str(described.table), "new_columns": "null"}
         expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False, **options)
         for size in (13, 100_000):
             reached, reading = outcome(messages, session.decoder(), size, in_blocks=True, **options)

@@ -19,6 +19,7 @@ from logicalrep_pipeline.spark.options import read_options
 from logicalrep_pipeline.spark.peek_stream import PeekStreamReader
 from logicalrep_pipeline.spark.typed import SchemaMismatchError, table_schema
 from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader
+from logicalrep_pipeline.table_names import TableName
 from tests.server.servers import Database
 from tests.waiting import eventually
 
@@ -260,7 +261,7 @@ def test_a_transaction_that_takes_longer_than_the_server_may_be_away(db: Databas
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, mode: str) -> None:
     db.execute("CREATE TABLE u (id int PRIMARY KEY, commit_lsn bigint NOT NULL, commit_timestamp text)")
-    schema = table_schema(db.connection, "public.u", ("p",))
+    schema = table_schema(db.connection, TableName("public", "u"), ("p",))
     query = Query(db, tmp_path, schema, table="public.u", mode=mode)
     found = []
     for first in (0, 100):
@@ -274,10 +275,31 @@ def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, 
     query.restart(again=False)
 
 
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_a_dot_in_a_name(db: Database, tmp_path: Path, mode: str) -> None:
+    """Two tables whose names are the same once their schemas' names are before them with a dot."""
+    tables = {TableName("a", "b.c"): 1, TableName("a.b", "c"): 2}
+    for table, number in tables.items():
+        db.execute(f'CREATE SCHEMA "{table.schema}"', f"CREATE TABLE {table} (id int PRIMARY KEY, n{number} int)")
+    for table, number in tables.items():
+        schema = table_schema(db.connection, table, ("p",))
+        assert schema.names[:2] == ["id", f"n{number}"]
+        typed = Query(db, tmp_path, schema, table=str(table), mode=mode)
+        feed = Query(db, tmp_path, tables=f"public.t, {table}", mode="peek")
+        for written, value in tables.items():
+            db.execute(f"INSERT INTO {written} VALUES ({10 * number + value}, {value})")
+        db.execute(f"TRUNCATE {', '.join(map(str, tables))}")
+        assert [row["id"] for row in typed.plan()] == [10 * number + number, None]
+        assert [row["relation_id"] for row in feed.plan()] == [db.value(f"SELECT '{table}'::regclass::oid")] * 2
+        for query in (typed, feed):
+            query.commit()
+            query.restart(again=False)
+
+
 def test_a_table_with_a_column_of_a_typed_table_s_names(db: Database) -> None:
     db.execute("CREATE TABLE u (id int PRIMARY KEY, _ordinal bigint)")
     with pytest.raises(SchemaMismatchError, match=r"public\.u has a column _ordinal, a name"):
-        table_schema(db.connection, "public.u", ("p",))
+        table_schema(db.connection, TableName("public", "u"), ("p",))
 
 
 def test_a_slot_that_was_moved_is_an_error_while_nothing_is_written(db: Database, tmp_path: Path) -> None:
@@ -324,7 +346,7 @@ def test_a_new_column_is_warned_of_once(
     """At the start, as long as the slot has not come by it, and where the first row that has it is read."""
     monkeypatch.setattr(logs, "_said", set())
     db.execute("INSERT INTO t VALUES (1)", "ALTER TABLE t ADD c int DEFAULT 7", "INSERT INTO t VALUES (2)")
-    schema = table_schema(db.connection, "public.t", ("p",)) if "table" in options else None
+    schema = table_schema(db.connection, TableName("public", "t"), ("p",)) if "table" in options else None
     query = Query(db, tmp_path, schema, mode="peek", **options)
     assert len(query.plan()) > 1
     query.restart()

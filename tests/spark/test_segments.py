@@ -17,6 +17,7 @@ from logicalrep_pipeline.spark.batch import BatchReader
 from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS, arrow_schema
 from logicalrep_pipeline.spark.spool import SegmentError, Spool
+from logicalrep_pipeline.table_names import TableName
 from tests.server.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
@@ -105,7 +106,7 @@ def test_what_is_none(segments: list[Path], tmp_path: Path) -> None:
 
 def test_another_table(tmp_path: Path) -> None:
     schema = StructType([StructField("id", LongType()), *TYPED_COLUMNS])
-    spool = Spool(tmp_path, "s", arrow_schema(schema), 1, "public.a")
+    spool = Spool(tmp_path, "s", arrow_schema(schema), 1, TableName("public", "a"))
     row = {
         "id": 7,
         "_change_type": "insert",

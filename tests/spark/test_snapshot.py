@@ -18,6 +18,7 @@ from logicalrep_pipeline.spark import snapshot, snapshot_reader
 from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
 from logicalrep_pipeline.spark.typed import table_schema
+from logicalrep_pipeline.table_names import TableName
 from tests.server.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import every_type
@@ -34,7 +35,7 @@ def given(db: Database, **more: str) -> dict[str, str]:
 
 def reader(db: Database, name: str, **more: str) -> SnapshotReader:
     options = read_options(given(db, **more) | {"snapshot": name})
-    schema = table_schema(db.connection, options.table or "", options.publications, options.text_columns)
+    schema = table_schema(db.connection, options.table or TableName("", ""), options.publications, options.text_columns)
     return SnapshotReader(options, Snapshot.parse(name), schema)
 
 

@@ -170,7 +170,7 @@ def test_typed_rows_out_of_the_feed(spark: Any, db18: Database) -> None:
     options = {"dsn": db18.dsn, "slot": "spark", "publication": "p"}
     read = spark.read.format("logicalrep").options(**options, messages="true", relations="true")
     feed = read.load().persist()
-    for table in ("plain", "whole", "by_index", "bare", "toasted", 'Odd "Näme'):
+    for table in ("plain", "whole", "by_index", "bare", "toasted", '"Odd ""Näme"'):
         frame = feed.transform(typed_table(f"public.{table}", **options, messages="true", relations="true"))
         typed = spark.read.format("logicalrep").options(**options, table=f"public.{table}").load()
         assert frame.schema == typed.schema

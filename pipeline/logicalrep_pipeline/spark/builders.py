@@ -16,6 +16,7 @@ from logicalrep_pipeline.spark.feed import Builder, FeedBuilder, parts
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.typed import ColumnCheck, TypedBuilder
+from logicalrep_pipeline.table_names import TableName
 
 if TYPE_CHECKING:
     from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
@@ -66,5 +67,5 @@ def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf
     return FeedBuilder(arrow_schema(schema), options.reads, relations=options.relations, encoding=encoding)
 
 
-def _check(options: SourceOptions, table: str, schema: StructType) -> ColumnCheck:
+def _check(options: SourceOptions, table: TableName, schema: StructType) -> ColumnCheck:
     return ColumnCheck(schema, table, options.new_columns, options.text_columns, options.catalog)

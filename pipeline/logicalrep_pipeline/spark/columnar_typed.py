@@ -70,7 +70,7 @@ class ColumnarTyped:
             position = at
 
     def _is_ours(self, relation: Relation) -> bool:
-        return str(relation) == self._check.table
+        return relation.table == self._check.table
 
     def _own(self) -> list[Any]:
         return [self._schema.field(name) for name in self._check.names]

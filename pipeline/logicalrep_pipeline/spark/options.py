@@ -14,6 +14,7 @@ from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, setti
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.preflight import Needs
 from logicalrep_pipeline.snapshots import Snapshot
+from logicalrep_pipeline.table_names import TableName, TableNameError, table_names
 from logicalrep_pipeline.values import TypeCatalog
 
 _NAMES = (
@@ -72,8 +73,8 @@ class SourceOptions:
     connection: ConnectionSettings
     slot: str | None
     publications: tuple[str, ...]
-    tables: tuple[str, ...]
-    table: str | None
+    tables: tuple[TableName, ...]
+    table: TableName | None
     mode: Literal["peek", "walsender"]
     protocol_version: int | None
     binary: bool
@@ -148,9 +149,8 @@ class SourceOptions:
 
     def reads(self, schema: str, name: str) -> bool:
         """Whether the changes of a table are wanted."""
-        if self.table is not None:
-            return f"{schema}.{name}" == self.table
-        return not self.tables or f"{schema}.{name}" in self.tables
+        wanted = self.tables if self.table is None else (self.table,)
+        return not wanted or (schema, name) in wanted
 
 
 def read_options(given: Mapping[str, str]) -> SourceOptions:
@@ -169,8 +169,8 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         connection=settings_from(options),
         slot=slot,
         publications=_list(options, "publication"),
-        tables=tuple(_qualified(name) for name in _list(options, "tables")),
-        table=_qualified(options["table"]) if "table" in options else None,
+        tables=_tables(options, "tables"),
+        table=_table(options),
         mode=cast(Literal["peek", "walsender"], _choice(options, "mode", ("peek", "walsender"))),
         protocol_version=_count(options, "protocol_version", None, 1, 4),
         binary=_flag(options, "binary"),
@@ -236,8 +236,20 @@ def _list(options: Mapping[str, str], name: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
 
 
-def _qualified(name: str) -> str:
-    return name if "." in name else f"public.{name}"
+def _tables(options: Mapping[str, str], name: str) -> tuple[TableName, ...]:
+    if not options.get(name, "").strip():
+        return ()
+    try:
+        return tuple(table_names(options[name]))
+    except TableNameError as error:
+        raise OptionError(f"option {name!r}: {error.description}") from None
+
+
+def _table(options: Mapping[str, str]) -> TableName | None:
+    tables = _tables(options, "table")
+    if "table" in options and len(tables) != 1:
+        raise OptionError(f"option 'table' is {options['table']!r}; expected one table, as schema.table")
+    return tables[0] if tables else None
 
 
 def _choice(options: Mapping[str, str], name: str, choices: tuple[str | None, ...]) -> str | None:

@@ -104,18 +104,17 @@ class SnapshotReader(PromptReader, DataSourceReader):
     def _hold(self, connection: Connection) -> None:
         """Have the snapshot, and the table as it was then."""
         hold(connection, self._snapshot)
-        schema, _, name = self._table.partition(".")
-        hold_tables(connection, [(schema, name)], wait=False)
+        hold_tables(connection, [self._table], wait=False)
 
     def _relation(self, connection: Connection) -> Relation:
         relation = published_relation(connection, self._table, self._options.publications)
         if relation is None:
-            raise OptionError(f"option 'table' is {self._table!r}, which was not there when the snapshot was made")
+            raise OptionError(f"option 'table' is {self._table}, which was not there when the snapshot was made")
         return relation
 
     def _queries(self, connection: Connection, relation: Relation) -> list[str]:
         """What gives the published rows of each part."""
-        published = row_filter(connection, str(relation), self._options.publications)
+        published = row_filter(connection, relation.table, self._options.publications)
         columns = sql.SQL(", ").join(map(sql.Identifier, relation.names)).as_string(connection)
         queries = []
         for name, pages, size, has_ranges in _files(connection, relation):

@@ -21,6 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep import LogicalRepError, Lsn
+from logicalrep_pipeline.table_names import TableName
 
 POSITION = "_position"
 """The name of the column of positions, which comes first in a segment and is not given to Spark."""
@@ -53,7 +54,9 @@ class Segment:
 class Spool:
     """Writes segments into a folder of its own, and removes them."""
 
-    def __init__(self, folder: Path, slot: str, schema: Any, segment_bytes: int, table: str | None = None) -> None:
+    def __init__(
+        self, folder: Path, slot: str, schema: Any, segment_bytes: int, table: TableName | None = None
+    ) -> None:
         """For rows with such a schema, of the change feed or of one table."""
         self._schema = _schema_of_segments(schema, table)
         self._segment_bytes = segment_bytes
@@ -129,7 +132,7 @@ def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[Any]:
                 yield _without_positions(batch.slice(first, last - first))
 
 
-def read_whole_segment(path: Path, schema: Any, table: str | None) -> Iterator[Any]:
+def read_whole_segment(path: Path, schema: Any, table: TableName | None) -> Iterator[Any]:
     """The record batches of a segment that may be anybody's: SegmentError unless it is one of such rows."""
     expected = _schema_of_segments(schema, table)
     try:
@@ -151,9 +154,9 @@ def read_whole_segment(path: Path, schema: Any, table: str | None) -> Iterator[A
         raise SegmentError(f"{path}: is no segment, or a damaged one: {error}") from None
 
 
-def _schema_of_segments(schema: Any, table: str | None) -> Any:
+def _schema_of_segments(schema: Any, table: TableName | None) -> Any:
     fields = [pa.field(POSITION, pa.int64()), *schema]
-    return pa.schema(fields, metadata=None if table is None else {_TABLE: table.encode()})
+    return pa.schema(fields, metadata=None if table is None else {_TABLE: str(table).encode()})
 
 
 def _without_positions(batch: Any) -> Any:

@@ -22,6 +22,7 @@ from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
 from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
+from logicalrep_pipeline.table_names import TableName
 from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
 from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, TypeCatalog, arrow_array
 
@@ -32,7 +33,7 @@ class SchemaMismatchError(LogicalRepError, ValueError):
     code = "SCHEMA_CHANGED"
 
 
-def table_relation(connection: Connection, table: str, publications: tuple[str, ...]) -> Relation:
+def table_relation(connection: Connection, table: TableName, publications: tuple[str, ...]) -> Relation:
     """A published table as the server has it; SchemaMismatchError if it has none of that name."""
     relation = published_relation(connection, table, publications)
     if relation is None or not relation.columns:
@@ -43,7 +44,7 @@ def table_relation(connection: Connection, table: str, publications: tuple[str, 
 
 
 def table_schema(
-    connection: Connection, table: str, publications: tuple[str, ...], text_columns: Container[str] = ()
+    connection: Connection, table: TableName, publications: tuple[str, ...], text_columns: Container[str] = ()
 ) -> StructType:
     """The Spark schema of a published table, read from the server."""
     relation = table_relation(connection, table, publications)
@@ -112,7 +113,7 @@ class ColumnCheck:
     def __init__(
         self,
         spark_schema: StructType,
-        table: str,
+        table: TableName,
         new_columns: str,
         text_columns: Container[str],
         catalog: TypeCatalog | None = None,
@@ -190,7 +191,7 @@ class TypedBuilder:
 
     def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
         relation = change.relation
-        if relation is None or str(relation) != self._table:
+        if relation is None or relation.table != self._table:
             return
         message = change.message
         if isinstance(message, Truncate):

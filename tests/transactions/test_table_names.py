@@ -1,0 +1,60 @@
+"""Tables' names as SQL has them: what is read, what is refused, and the same name however it is written."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from logicalrep_pipeline.table_names import TableName, TableNameError, name_parts, table_names
+
+part = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1)
+
+
+@given(st.lists(st.builds(TableName, part, part), min_size=1))
+def test_what_is_written_is_read(names: list[TableName]) -> None:
+    assert table_names(", ".join(map(str, names))) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("orders", [("public", "orders")]),
+        (' a . b,"c"\t', [("a", "b"), ("public", "c")]),
+        ('"a.b".c', [("a.b", "c")]),
+        ('"a"."b.c", "x,y"."say ""so"""', [("a", "b.c"), ("x,y", 'say "so"')]),
+        ("größe_1$.ÄÖ", [("größe_1$", "ÄÖ")]),
+    ],
+)
+def test_names_as_postgresql_reads_them(text: str, names: list[tuple[str, str]]) -> None:
+    assert table_names(text) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("public.Orders", 'write public."Orders"'),
+        ('"Shop".Orders', 'write "Shop"."Orders"'),
+        ("order-lines", 'write "order-lines"'),
+        ("1st", 'write "1st"'),
+        ("a.b.c", "a.b.c has 3 parts"),
+        ('Odd "Name', "no table as SQL has it"),
+        ('"open', "no table as SQL has it"),
+        ('""', "no table as SQL has it"),
+        ("a,", "no table as SQL has it"),
+        ("a.", "no table as SQL has it"),
+        ("", "no table as SQL has it"),
+    ],
+)
+def test_names_that_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(TableNameError, match=re.escape(reason)):
+        table_names(text)
+
+
+def test_the_name_of_one_table() -> None:
+    assert name_parts('"a.b"') == ("a.b",)
+    assert name_parts('a."b"') == ("a", "b")
+    with pytest.raises(TableNameError, match="are 2 tables"):
+        name_parts("a, b")
