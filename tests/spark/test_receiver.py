@@ -48,6 +48,11 @@ def test_a_batch_with_the_last_rows_ends_where_all_is_received(
     assert receiver.end_after(Lsn(start), Limits(changes, None)) == (end, has_rows)
 
 
+@pytest.mark.parametrize(("start", "wal", "end"), [(50, 49, 100), (50, 50, 100), (50, 249, 200), (50, 250, 350)])
+def test_a_batch_of_so_much_wal(receiver: Receiver, start: int, wal: int, end: int) -> None:
+    assert receiver.end_after(Lsn(start), Limits(wal=wal)) == (end, True)
+
+
 def test_a_transaction_of_which_the_position_is_yet_to_be_told(receiver: Receiver) -> None:
     receiver._position = Lsn(250)
     assert receiver.end_after(Lsn(50), Limits(None, None)) == (300, True)

@@ -39,6 +39,7 @@ _NAMES = (
     "text_columns",
     "max_changes_per_batch",
     "max_bytes_per_batch",
+    "max_wal_per_batch",
     "poll_interval",
     "idle_advance_bytes",
     "retry_timeout",
@@ -91,6 +92,7 @@ class SourceOptions:
     text_columns: tuple[str, ...]
     max_changes: int | None
     max_bytes: int | None
+    max_wal: int | None
     poll_interval: float
     idle_advance_bytes: int
     retry_timeout: float
@@ -190,6 +192,8 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
         text_columns=_list(options, "text_columns"),
         max_changes=_count(options, "max_changes_per_batch", None, 1),
         max_bytes=_count(options, "max_bytes_per_batch", None, 1),
+        # The end of a batch is at the start of a page, of which there are as large ones.
+        max_wal=_count(options, "max_wal_per_batch", None, 64 << 10),
         poll_interval=_seconds(options, "poll_interval", 0.1),
         idle_advance_bytes=_count(options, "idle_advance_bytes", 16 << 20, 1) or 0,
         retry_timeout=_seconds(options, "retry_timeout", 60),

@@ -90,7 +90,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self._offset(end)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """What the options max_changes_per_batch and max_bytes_per_batch allow."""
+        """What the options max_…_per_batch allow."""
         return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
@@ -157,7 +157,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 return position
         if self._planner is None:
             self._planner = Planner(self._slot, self._options.plugin_options(newest_protocol(connection)))
-        end = self._planner.end(connection, None if position is None else position.lsn, head, limits)
+        start = seen.confirmed if position is None else position
+        end = self._planner.end(connection, start.lsn, head, limits)
         if end is not None:
             return WalPosition(end, seen.timeline)
         self._nothing_up_to = head

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from struct import Struct
-from typing import Any
+from typing import TypeVar
 
 from psycopg import sql
 
@@ -13,6 +16,9 @@ from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.publication_watch import publications_there
 from logicalrep_pipeline.slots import Connection, when_free
 from logicalrep_pipeline.spark.admission import Limits
+from logicalrep_pipeline.spark.slot_range import page_after, page_at
+
+_Result = TypeVar("_Result")
 
 # Of each transaction the Commit, of each message outside of them the first bytes, and what all up to there have:
 # messages, changes, bytes. A Truncate counts for each of its tables. And each Stream Abort, which PostgreSQL 18 sends
@@ -29,70 +35,134 @@ SELECT messages, changes, bytes, substring(data FOR {}) FROM (
 WHERE get_byte(data, 0) IN (ascii('C'), ascii('A')) OR get_byte(data, 0) = ascii('M') AND get_byte(data, 1) & 1 = 0
 """)
 
-_STREAM_ABORT = ord("A")
+_BEGIN = Struct(">xQ")
 _COMMIT = Struct(">xBQQ")
 _MESSAGE = Struct(">xBQ")
 
+_MARGIN = 1.25
+"""So much more is asked for than a batch is expected to have: another look decodes all of it again."""
+_MOST_MESSAGES = (1 << 31) - 1
+"""The server takes no larger number."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """What a look at the next so many messages has found."""
+
+    end: Lsn | None = None
+    """The last end that the limits allow, at least the first one after the start."""
+    is_last: bool = False
+    """Whether no later one can be that."""
+    counted: tuple[int, int, int] = 0, 0, 0
+    """The messages, changes and bytes up to the last message that it saw."""
+    is_at_end: bool = False
+    """Whether nothing follows `end` in what it saw."""
+
 
 class Planner:
-    """Finds the ends of batches, always at the end of a transaction, or of a message outside of them."""
+    """Finds the ends of batches, at the end of a transaction, or of a message outside of them, where they have limits.
+
+    With one on the WAL alone a batch may end anywhere: the next one has the transactions that commit later.
+    """
 
     def __init__(self, slot: str, options: PluginOptions) -> None:
         self._slot = slot
         self._options = options
-        # The limit counts changes, the server messages: of small transactions there are three to a change.
-        self._messages_per_change = 2.0
+        # Limits count changes or bytes, the server messages: of small transactions there are three to a change.
+        self._messages_per_change, self._messages_per_byte = 2.0, 0.01
 
-    def end(self, connection: Connection, start: Lsn | None, head: Lsn, limits: Limits) -> Lsn | None:
+    def end(self, connection: Connection, start: Lsn, head: Lsn, limits: Limits) -> Lsn | None:
         """The end of the batch that begins at `start`, not after `head`; None if there is nothing."""
-        if not limits:
-            return head if self._has_any(connection, head) else None
-        wanted = 100_000 if limits.changes is None else round(limits.changes * self._messages_per_change) + 1
-        while True:
-            call = peek_call(self._slot, self._options, head, wanted)
-            rows = self._rows(connection, _ENDS.format(_COMMIT.size, call))
-            is_all = not rows or rows[-1][0] < wanted
-            rows = [row for row in rows if row[3][:1] != b"A"]
-            end = self._last_within(rows, start or Lsn(0), limits)
-            if end is not None:
-                messages, changes = rows[-1][0], rows[-1][1]
-                if changes:
-                    self._messages_per_change = min(max(messages / changes, 1.0), 4.0)
-                return head if is_all and end == _end(rows[-1][3]) else end
-            if is_all:
-                return None
-            wanted *= 2
+        bound = head
+        if limits.wal is not None and head - start > limits.wal:
+            bound = page_at(start + limits.wal)
+        if limits.changes is None and limits.bytes is None:
+            first = self._first(connection, head)
+            # What commits first may be larger than that, and is a batch alone.
+            return None if first is None else min(max(bound, page_after(first)), head)
+        end = self._end(connection, start, bound, limits)
+        if end is None and bound < head:
+            end = self._end(connection, start, head, Limits(changes=1))
+        return end
 
-    def _has_any(self, connection: Connection, head: Lsn) -> bool:
-        """Whether there is anything but Stream Aborts."""
+    def _end(self, connection: Connection, start: Lsn, head: Lsn, limits: Limits) -> Lsn | None:
+        wanted = self._expected(limits)
+        while True:
+            look = self._look(connection, start, peek_call(self._slot, self._options, head, wanted), limits)
+            self._learn(*look.counted)
+            is_all = not look.is_last and look.counted[0] < wanted
+            if look.is_last or is_all:
+                return head if is_all and look.is_at_end else look.end
+            wanted = min(max(2 * wanted, self._expected(limits)), _MOST_MESSAGES)
+
+    def _expected(self, limits: Limits) -> int:
+        """How many messages a batch has, and some more."""
+        expected = [_MOST_MESSAGES / _MARGIN]
+        if limits.changes is not None:
+            expected.append(limits.changes * self._messages_per_change)
+        if limits.bytes is not None:
+            expected.append(limits.bytes * self._messages_per_byte)
+        return min(int(min(expected) * _MARGIN) + 1, _MOST_MESSAGES)
+
+    def _learn(self, messages: int, changes: int, size: int) -> None:
+        if changes:
+            self._messages_per_change = min(max(messages / changes, 1.0), 4.0)
+        if size:
+            self._messages_per_byte = messages / size
+
+    def _first(self, connection: Connection, head: Lsn) -> Lsn | None:
+        """Where the first transaction commits, or the first message outside of them ends; Stream Aborts are nothing."""
         wanted = 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
-            tags = self._rows(connection, sql.SQL("SELECT get_byte(data, 0) FROM {} LIMIT {}").format(call, wanted))
-            if any(tag != _STREAM_ABORT for (tag,) in tags):
-                return True
-            if len(tags) < wanted:
-                return False
+            query = sql.SQL("SELECT substring(data FOR {}) FROM {} LIMIT {}").format(_COMMIT.size, call, wanted)
+            rows = self._when_free(connection, partial(_all, connection, query))
+            for (data,) in rows:
+                if data[:1] != b"A":
+                    return Lsn((_BEGIN if data[:1] == b"B" else _MESSAGE).unpack_from(data)[-1])
+            if len(rows) < wanted:
+                return None
             wanted *= 2
 
-    def _rows(self, connection: Connection, query: sql.Composed) -> list[Any]:
-        with publications_there(connection):
-            return when_free(lambda: connection.execute(query).fetchall(), connection, self._slot, patience=30)
+    def _look(self, connection: Connection, start: Lsn, call: sql.Composed, limits: Limits) -> _Look:
+        def action() -> _Look:
+            with connection.cursor() as cursor:
+                # One by one, as there may be millions.
+                return _last_within(cursor.stream(_ENDS.format(_COMMIT.size, call)), start, limits)
 
-    def _last_within(self, rows: list[tuple[int, int, int, bytes]], start: Lsn, limits: Limits) -> Lsn | None:
-        """The last end that the limits allow, at least the first one after `start`."""
-        changes_before = bytes_before = 0
-        last: Lsn | None = None
-        for _, changes, size, data in rows:
-            if _is_before(data, start):
-                changes_before, bytes_before = changes, size
-                continue
-            too_many = limits.changes is not None and changes - changes_before > limits.changes
-            too_large = limits.bytes is not None and size - bytes_before > limits.bytes
-            if last is not None and (too_many or too_large):
-                return last
-            last = _end(data)
-        return last
+        return self._when_free(connection, action)
+
+    def _when_free(self, connection: Connection, action: Callable[[], _Result]) -> _Result:
+        with publications_there(connection):
+            return when_free(action, connection, self._slot, patience=30)
+
+
+def _all(connection: Connection, query: sql.Composed) -> list[tuple[bytes]]:
+    return connection.execute(query).fetchall()
+
+
+def _last_within(rows: Iterable[tuple[int, int, int, bytes]], start: Lsn, limits: Limits) -> _Look:
+    look = _Look()
+    changes_before = bytes_before = 0
+    for messages, changes, size, data in rows:
+        look.counted = messages, changes, int(size)
+        if data[:1] == b"A":
+            continue
+        if _is_before(data, start):
+            changes_before, bytes_before = changes, size
+            continue
+        over = [
+            found - limit
+            for found, limit in ((changes - changes_before, limits.changes), (size - bytes_before, limits.bytes))
+            if limit is not None
+        ]
+        look.is_last = max(over) >= 0
+        look.is_at_end = look.end is None or max(over) <= 0
+        if look.is_at_end:
+            look.end = _end(data)
+        if look.is_last:
+            break
+    return look
 
 
 def _end(data: bytes) -> Lsn:

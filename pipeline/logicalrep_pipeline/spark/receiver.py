@@ -104,6 +104,8 @@ class Receiver:
                 last = min(last, bisect_left(self._rows, rows_before + limits.changes + 1) - 1)
             if limits.bytes is not None:
                 last = min(last, bisect_left(self._bytes, bytes_before + limits.bytes + 1) - 1)
+            if limits.wal is not None:
+                last = min(last, bisect_left(self._ends, start + limits.wal + 1) - 1)
             last = max(last, first)
             if last == len(self._ends) - 1:
                 # What follows has no rows: no batch is to be made for that alone.

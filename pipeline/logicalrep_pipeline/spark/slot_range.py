@@ -108,7 +108,7 @@ def _decoded(
         sessions = 1 + len(copies)
         if sessions < wanted:
             log.info("slot %s: %d of %d sessions decode, the server has no room for more", slot.name, sessions, wanted)
-        bounds = [_at_a_page(first + (end - first) * part // sessions) for part in range(1, sessions)] + [end]
+        bounds = [page_at(first + (end - first) * part // sessions) for part in range(1, sessions)] + [end]
         # Those of the copies begin to decode here, the slot's own where it is read.
         parts = [(start, bounds[0], peek_blocks(connection, slot.name, plugin, bounds[0]))]
         for copy, (middle, upto) in zip(copies, pairwise(bounds), strict=True):
@@ -118,9 +118,14 @@ def _decoded(
             yield from record_batches(counted, plugin.decoder(), options, schema, start=after, end=upto)
 
 
-def _at_a_page(lsn: int) -> Lsn:
+def page_at(lsn: int) -> Lsn:
     """The start of a page of the WAL, of whatever size: what lies within a page's header is in both parts."""
     return Lsn(lsn - lsn % _LARGEST_PAGE)
+
+
+def page_after(lsn: int) -> Lsn:
+    """The start of the next one."""
+    return page_at(lsn + _LARGEST_PAGE)
 
 
 def _sessions(connection: Connection, options: SourceOptions, slot: Slot, start: Lsn, end: Lsn) -> int:

@@ -29,9 +29,9 @@ class LogicalRepDataSource(DataSource):
     null), `text_columns` (none: columns of the table to read as strings).
     How to read: `mode` (peek or walsender), `protocol_version` (the newest), `binary` (false), `two_phase` (false),
     `streaming` (the most that the protocol has; walsender only), `decoding_sessions` (2; peek only),
-    `max_changes_per_batch` and `max_bytes_per_batch` (none), `poll_interval` (0.1 s), `idle_advance_bytes` (16m),
-    `retry_timeout` (60 s), `rows_per_record_batch` (10000, with `table` 30000), `memory_limit` (64m); `spool`,
-    `segment_bytes` (32m) and `spool_bytes` (8g) for walsender.
+    `max_changes_per_batch` and `max_bytes_per_batch` (none), `max_wal_per_batch` (256m, none with Spark 4.0 and 4.1),
+    `poll_interval` (0.1 s), `idle_advance_bytes` (16m), `retry_timeout` (60 s), `rows_per_record_batch` (10000, with
+    `table` 30000), `memory_limit` (64m); `spool`, `segment_bytes` (32m) and `spool_bytes` (8g) for walsender.
     `spark.read` takes `path` as well: capture files or segments, a folder or a pattern; or `snapshot`: the rows that
     `table` had where the slot begins; without either, it peeks into the slot.
     `docs/spark.md` has all of them in a table.

@@ -111,7 +111,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self._offset(self._position)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """What the options max_changes_per_batch and max_bytes_per_batch allow."""
+        """What the options max_…_per_batch allow."""
         return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802

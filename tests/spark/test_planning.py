@@ -1,0 +1,147 @@
+"""Where a batch by peek ends: as far as its limits let it, and never in the middle of what they count."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+
+from logicalrep import Lsn, v1
+from logicalrep_pipeline.peek import peek
+from logicalrep_pipeline.plugin_options import PluginOptions
+from logicalrep_pipeline.slots import create_slot, the_slot, wal_head
+from logicalrep_pipeline.spark.admission import (
+    HAS_ADMISSION_CONTROL,
+    Limits,
+    ReadAllAvailable,
+    limits_of,
+    read_limit,
+)
+from logicalrep_pipeline.spark.options import read_options
+from logicalrep_pipeline.spark.planning import Planner
+from tests.server.servers import Database
+from tests.spark.test_reader import Query, new_values
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+OPTIONS = PluginOptions(publication_names=("p",), proto_version=1)
+IN_TRANSACTIONS = (
+    "DO $$BEGIN FOR i IN 0..{count} - 1 LOOP INSERT INTO t SELECT i * {rows} + j, repeat('x', {width}) FROM "
+    "generate_series(0, {rows} - 1) AS j; COMMIT; END LOOP; END$$"
+)
+
+
+@pytest.fixture
+def db(db18: Database) -> Database:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR TABLE t")
+    create_slot(db18.connection, "s")
+    return db18
+
+
+def write(db: Database, count: int, rows: int, width: int = 0) -> None:
+    db.execute(IN_TRANSACTIONS.format(count=count, rows=rows, width=width))
+
+
+def end(db: Database, limits: Limits, start: Lsn | None = None, planner: Planner | None = None) -> Lsn | None:
+    start = the_slot(db.connection, "s").confirmed.lsn if start is None else start
+    return (planner or Planner("s", OPTIONS)).end(db.connection, start, wal_head(db.connection), limits)
+
+
+def test_limits_that_are_larger_than_all_there_is(db: Database) -> None:
+    write(db, count=6, rows=20_000)
+    for limits in (Limits(bytes=1 << 30), Limits(changes=3_000_000_000), Limits(1 << 60, 1 << 60)):
+        assert end(db, limits) == wal_head(db.connection)
+
+
+def test_more_messages_than_are_expected(db: Database) -> None:
+    """Of small transactions there are more to a change, and to a byte, than of others."""
+    write(db, count=3, rows=1, width=20_000)
+    planner = Planner("s", OPTIONS)
+    db.execute("TRUNCATE t")
+    start = end(db, Limits(bytes=1 << 30), planner=planner)
+    write(db, count=100, rows=1)
+    limits = Limits(bytes=4000)
+    few = end(db, limits, start, planner)
+    assert few == end(db, limits, start)
+    assert few is not None
+    found = [v1.parse(data) for _, data in peek(db.connection, "s", OPTIONS, upto_lsn=few)]
+    assert 54 < sum(isinstance(message, v1.Commit) for message in found) < 104
+    ends = [message.end_lsn for message in found if isinstance(message, v1.Commit)]
+    # One of the changes is the TRUNCATE.
+    assert end(db, Limits(changes=50)) == ends[49]
+
+
+def test_limits_hold_to_the_byte_and_the_change(db: Database) -> None:
+    write(db, count=20, rows=3, width=7)
+    ends: list[Lsn] = []
+    sizes = [0]
+    for _, data in peek(db.connection, "s", OPTIONS):
+        sizes[-1] += len(data)
+        message = v1.parse(data)
+        if isinstance(message, v1.Commit):
+            ends.append(message.end_lsn)
+            sizes.append(0)
+    sizes = list(accumulate(sizes[:-1]))
+    planner = Planner("s", OPTIONS)
+    for number in (1, 2, 10, 19):
+        assert end(db, Limits(bytes=sizes[number - 1]), planner=planner) == ends[number - 1]
+        assert end(db, Limits(bytes=sizes[number] - 1), planner=planner) == ends[number - 1]
+        assert end(db, Limits(changes=3 * number), planner=planner) == ends[number - 1]
+        assert end(db, Limits(changes=3 * number + 2), planner=planner) == ends[number - 1]
+    for limits in (Limits(bytes=1), Limits(changes=1)):
+        assert end(db, limits) == ends[0]
+        assert end(db, limits, start=ends[4]) == ends[5]
+    assert end(db, Limits(changes=6), start=ends[4], planner=planner) == ends[6]
+
+
+def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
+    """A transaction that is larger is a batch alone, and not many without rows before it."""
+    write(db, count=40, rows=100, width=50)
+    first = wal_head(db.connection)
+    db.execute("INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(4000, 12000 - 1) AS i")
+    query = Query(db, tmp_path, mode="peek", max_wal_per_batch="128k")
+    rows: list[str] = []
+    sizes: list[int] = []
+    while len(rows) < 12_000:
+        rows += new_values(query.plan())
+        sizes.append(Lsn(query.end["lsn"]) - Lsn(query.start["lsn"]))
+        query.start = query.end
+    query.restart(again=False)
+    assert rows == [str(number) for number in range(12_000)]
+    assert max(sizes[:-1]) <= 128 << 10 < 512 << 10 < sizes[-1]
+    assert 4 < len(sizes) < 15
+    assert end(db, Limits(wal=1 << 60)) == wal_head(db.connection) > first
+
+
+def test_a_limit_on_wal_beside_one_on_changes(db: Database) -> None:
+    write(db, count=40, rows=100, width=50)
+    start = the_slot(db.connection, "s").confirmed.lsn
+    both = end(db, Limits(changes=1_000_000, wal=128 << 10))
+    assert both is not None
+    assert 64 << 10 <= both - start <= 128 << 10
+    assert end(db, Limits(changes=100, wal=128 << 10)) == end(db, Limits(changes=100))
+    db.execute("TRUNCATE t", "INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(1, 20000) AS i")
+    before = end(db, Limits(changes=4001))
+    large = end(db, Limits(changes=100, wal=128 << 10), start=before)
+    assert before is not None
+    assert large is not None
+    assert large - before > 1 << 20
+
+
+def test_a_batch_of_nothing(db: Database) -> None:
+    db.execute("CREATE TABLE u AS SELECT i, repeat('x', 50) FROM generate_series(1, 20000) AS i")
+    for limits in (Limits(), Limits(changes=1), Limits(wal=64 << 10), Limits(1, 1, 64 << 10)):
+        assert end(db, limits) is None
+
+
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="there is no limit by default")
+def test_the_limits_that_hold() -> None:
+    default = read_options({})
+    assert limits_of(read_limit(default), default) == Limits(None, None, 256 << 20)
+    given = read_options({"max_wal_per_batch": "1m", "max_bytes_per_batch": "7", "max_changes_per_batch": "8"})
+    assert limits_of(read_limit(given), given) == Limits(8, 7, 1 << 20)
+    # So it is with Trigger.Once alone.
+    for options in (default, given):
+        assert not isinstance(read_limit(options), ReadAllAvailable)
+        assert limits_of(ReadAllAvailable(), options) == Limits()
