@@ -270,23 +270,31 @@ def when_free(action: Callable[[], _Result], connection: Connection, name: str, 
             return action()
         except psycopg.errors.ObjectInUse:
             if not retries.wait():
-                raise SlotError(_in_use(connection, name), code="SLOT_IN_USE") from None
+                raise SlotError(in_use(name, _reader(connection, name)), code="SLOT_IN_USE") from None
         except psycopg.errors.UndefinedObject:
             # The slot, or a publication that it would send.
             the_slot(connection, name)
             raise
 
 
-def _in_use(connection: Connection, name: str) -> str:
-    row = connection.execute(
-        "SELECT slot.active_pid, activity.application_name, activity.client_addr FROM pg_replication_slots AS slot "
-        "LEFT JOIN pg_stat_activity AS activity ON activity.pid = slot.active_pid WHERE slot.slot_name = %s",
+def in_use(name: str, process: tuple[Any, ...] | None) -> str:
+    """Say that a slot is in use by a process of the server, given by its id and its client's name, address and port."""
+    reader = "another process"
+    if process is not None and process[0] is not None:
+        pid, application, address, port = process
+        # Who may not see where it comes from gets neither; a Unix socket has a port of -1.
+        place = f"from {address}" if address else "from this machine" if port == -1 else "from where is not to be seen"
+        reader = f"process {pid} ({application or 'without a name'}, {place})"
+    return f"replication slot {name!r} is in use by {reader}: stop that reader, or give this one a slot of its own"
+
+
+def _reader(connection: Connection, name: str) -> tuple[Any, ...] | None:
+    return connection.execute(
+        "SELECT slot.active_pid, activity.application_name, activity.client_addr, activity.client_port "
+        "FROM pg_replication_slots AS slot LEFT JOIN pg_stat_activity AS activity ON activity.pid = slot.active_pid "
+        "WHERE slot.slot_name = %s",
         (name,),
     ).fetchone()
-    process = "another process"
-    if row is not None and row[0] is not None:
-        process = f"process {row[0]} ({row[1] or 'without a name'}, from {row[2] or 'this machine'})"
-    return f"replication slot {name!r} is in use by {process}: stop that reader, or give this one a slot of its own"
 
 
 def _lsn(text: str | None) -> Lsn | None:

@@ -16,6 +16,7 @@ from logicalrep_pipeline.connection import (
     settings_from,
 )
 from logicalrep_pipeline.preflight import Needs, check
+from logicalrep_pipeline.table_names import TableName
 from tests.server.servers import Database
 
 pytestmark = pytest.mark.postgres

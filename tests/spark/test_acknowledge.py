@@ -51,7 +51,7 @@ def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp
     before = the_slot(db.connection, "b").confirmed.lsn
     db.execute("INSERT INTO t VALUES (1)")
     query = stream.writer(both).trigger(availableNow=True).start()
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(120)
     ends = {slot: acknowledge(query, **options(db, slot)) for slot in ("a", "b")}
     for slot, end in ends.items():
         assert str(the_slot(db.connection, slot).confirmed.lsn) == end

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.retries import TRANSIENT, Retries
+from logicalrep_pipeline.slot_locks import lock_slot
 from logicalrep_pipeline.slots import (
     Connection,
     advance_slot,
@@ -29,8 +30,10 @@ log = logging.getLogger("logicalrep")
 class Driver:
     """A connection to the server that survives the server's restarts."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, *, locks: bool = False) -> None:
+        """With `locks`, each connection has the lock on the slot: no other reader of that kind reads it meanwhile."""
         self._options = options
+        self._locks = locks
         self._connection: Connection | None = None
         self._checked = False
 
@@ -52,11 +55,22 @@ class Driver:
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = self._options.connection.connect()
+            self._connection = self._new()
         if not self._checked:
             warn(check(self._connection, self._options.needs))
             self._checked = True
         return self._connection
+
+    def _new(self) -> Connection:
+        connection = self._options.connection.connect()
+        if self._locks:
+            try:
+                # That of a connection that broke may have to end first.
+                lock_slot(connection, self._options.the_slot, patience=self._options.retry_timeout)
+            except BaseException:
+                connection.close()
+                raise
+        return connection
 
 
 def ensure_slot(connection: Connection, options: SourceOptions) -> None:

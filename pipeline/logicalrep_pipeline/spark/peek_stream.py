@@ -126,7 +126,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _run(self, action: Any) -> Any:
         if self._driver is None:
             log_to_standard_error()
-            self._driver = Driver(self._options)
+            self._driver = Driver(self._options, locks=True)
         return self._driver.run(action)
 
     def _offset(self, position: WalPosition) -> Offset:

@@ -1,0 +1,43 @@
+"""A lock on a slot for as long as a session lasts: between two readings through SQL nothing else tells of a reader.
+
+It is an advisory lock in the slot's database, so that only who asks for it is kept out.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from logicalrep_pipeline.retries import Retries
+from logicalrep_pipeline.slots import Connection, SlotError, in_use
+
+# A reader whose machine is gone holds the lock until the server notices: within a minute, as long as the reader itself
+# would wait for the server.
+_KEEPALIVES = """
+SELECT set_config(setting.name, wanted.value, false) FROM pg_settings AS setting JOIN (VALUES
+    ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3'),
+    ('tcp_user_timeout', '60000')
+) AS wanted (name, value) ON wanted.name = setting.name
+"""
+_HOLDER = """
+SELECT lock.pid, activity.application_name, activity.client_addr, activity.client_port FROM pg_locks AS lock
+JOIN pg_database AS database ON database.oid = lock.database AND database.datname = current_database()
+LEFT JOIN pg_stat_activity AS activity ON activity.pid = lock.pid
+WHERE lock.locktype = 'advisory' AND lock.granted AND lock.objsubid = 1
+AND (lock.classid::bigint << 32 | lock.objid::bigint) = %s
+"""
+
+
+def lock_slot(connection: Connection, slot: str, *, patience: float) -> None:
+    """Have the lock until the connection is closed; SlotError if another session keeps it for so many seconds."""
+    key = lock_key(slot)
+    connection.execute(_KEEPALIVES)
+    retries = Retries(patience)
+    while connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone() != (True,):
+        if not retries.wait():
+            holder = connection.execute(_HOLDER, (key,)).fetchone()
+            raise SlotError(in_use(slot, holder), code="SLOT_IN_USE")
+
+
+def lock_key(slot: str) -> int:
+    """The number that stands for the lock on a slot, which no other program is likely to use."""
+    return int.from_bytes(blake2b(slot.encode(), digest_size=8, person=b"logicalrep").digest(), signed=True)
