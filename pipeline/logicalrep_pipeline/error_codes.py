@@ -200,6 +200,14 @@ CODES: dict[str, tuple[str, str]] = {
         "The role may not read a table that a snapshot is to copy.",
         "Run `GRANT SELECT` as the text says.",
     ),
+    "TABLE_RENAMED": (
+        "The table of a typed stream has another name by now.",
+        "Name it so in the option `table`, and go on with the same checkpoint.",
+    ),
+    "TABLE_REPLACED": (
+        "The name of a typed stream's table is another table's by now.",
+        "Copy the table anew, with a new slot and checkpoint, or read the changes of both in the change feed.",
+    ),
     "TOO_LARGE": (
         "Messages or values of 2 GiB and more cannot be read in columns.",
         "Read smaller batches.",

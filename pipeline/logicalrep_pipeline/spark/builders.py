@@ -68,4 +68,11 @@ def builder_for(options: SourceOptions, schema: StructType, encoding: str = "utf
 
 
 def _check(options: SourceOptions, table: TableName, schema: StructType) -> ColumnCheck:
-    return ColumnCheck(schema, table, options.new_columns, options.text_columns, options.catalog)
+    return ColumnCheck(
+        schema,
+        table,
+        options.new_columns,
+        options.text_columns,
+        catalog=options.catalog,
+        relation_id=options.relation_id,
+    )

@@ -41,7 +41,7 @@ class ColumnarTyped:
         self._schema = schema
         self._check = check
         self._wide = WideTables(
-            session, text_columns=check.text_columns, for_spark=True, catalog=check.catalog, wanted=self._is_ours
+            session, text_columns=check.text_columns, for_spark=True, catalog=check.catalog, wanted=check.is_ours
         )
         self._runs = Runs(start, end)
 
@@ -69,16 +69,13 @@ class ColumnarTyped:
                 yield self._batch([pa.nulls(1, field.type) for field in self._own()], [TRUNCATE], [at], run, [])
             position = at
 
-    def _is_ours(self, relation: Relation) -> bool:
-        return relation.table == self._check.table
-
     def _own(self) -> list[Any]:
         return [self._schema.field(name) for name in self._check.names]
 
     def _truncates(self, block: Block, run: Run) -> Iterator[int]:
         for at in np.flatnonzero((block.tags == T) & run.in_range).tolist():
             for number, relation in enumerate(self._wide.truncated[at]):
-                if self._is_ours(relation):
+                if self._check.is_ours(relation):
                     run.ordinals[at] += number
                     yield at
 

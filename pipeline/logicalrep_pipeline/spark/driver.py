@@ -30,9 +30,13 @@ log = logging.getLogger("logicalrep")
 class Driver:
     """A connection to the server that survives the server's restarts."""
 
-    def __init__(self, options: SourceOptions, *, locks: bool = False) -> None:
-        """With `locks`, each connection has the lock on the slot: no other reader of that kind reads it meanwhile."""
+    def __init__(self, options: SourceOptions, look: Callable[[Connection], None], *, locks: bool = False) -> None:
+        """`look` is called once, before all else that is asked.
+
+        With `locks`, each connection has the lock on the slot: no other reader of that kind reads it meanwhile.
+        """
         self._options = options
+        self._look = look
         self._locks = locks
         self._connection: Connection | None = None
         self._checked = False
@@ -57,6 +61,7 @@ class Driver:
         if self._connection is None or self._connection.closed:
             self._connection = self._new()
         if not self._checked:
+            self._look(self._connection)
             warn(check(self._connection, self._options.needs))
             self._checked = True
         return self._connection

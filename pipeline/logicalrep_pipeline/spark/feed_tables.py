@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from logicalrep_pipeline.slots import wal_head
 from logicalrep_pipeline.spark.options import OF_THE_FEED, OptionError, SourceOptions, read_options
 
 
@@ -17,7 +18,8 @@ def typed_table(
 
     The rows are those that the option `table` would give. `options` are those of the feed, `new_columns` and
     `text_columns` those of a typed table. The columns are read from the server now, and are not read again: OptionError
-    and SchemaMismatchError say what keeps them from being read.
+    and SchemaMismatchError say what keeps them from being read. A table that is renamed or replaced later is a
+    TableChangedError; of captures (option `path`) that is not asked.
     """
     from logicalrep_pipeline.spark.typed import relation_on_server, relation_schema
     from logicalrep_pipeline.spark.typed_feed import COLUMNS, OPS, FeedTable
@@ -25,10 +27,18 @@ def typed_table(
     typed = _typed_options(table, new_columns, text_columns, options)
     relation, catalog = relation_on_server(typed)
     schema = relation_schema(relation, typed.text_columns, catalog)
-    reader = FeedTable(relation, typed.text_columns, catalog, allows_missing=typed.new_columns == "null")
+    seen_at = None
+    if typed.path is None:
+        # After the look at the table, so that no change from before the look has a name from after it.
+        with typed.connection.connect() as connection:
+            seen_at = wal_head(connection)
+    allows_missing = typed.new_columns == "null"
+    reader = FeedTable(relation, typed.text_columns, catalog, allows_missing=allows_missing, seen_at=seen_at)
 
     def typed_rows(feed: DataFrame) -> DataFrame:
         is_of_table = (f.col("schema") == relation.schema) & (f.col("table") == relation.name)
+        if seen_at is not None:
+            is_of_table |= f.col("relation_id") == relation.relation_id
         rows = feed.where(is_of_table & f.col("op").isin(*OPS)).select(*COLUMNS)
         return rows.mapInArrow(reader.batches, schema)
 

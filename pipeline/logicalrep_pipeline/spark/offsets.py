@@ -18,8 +18,9 @@ Offset = dict[str, str | int]
 def offset_of(position: WalPosition, **others: str | int | None) -> Offset:
     """A position as an offset: `lsn`; `system_identifier`, `timeline` and `timeline_began` where they are known.
 
-    `others` are in it where they are not None: `slot`, of which it is a position; and `first_xid`, the first
-    transaction, by its 64-bit id, of which all comes to the query (only with two_phase).
+    `others` are in it where they are not None: `slot`, of which it is a position; `relation_id`, the OID of the table
+    that is read; and `first_xid`, the first transaction, by its 64-bit id, of which all comes to the query (only with
+    two_phase).
     """
     offset: Offset = {"lsn": str(position.lsn)}
     offset |= {name: value for name, value in others.items() if value is not None}

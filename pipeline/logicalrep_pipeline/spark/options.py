@@ -105,6 +105,8 @@ class SourceOptions:
     snapshot: Snapshot | None
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
     """No option: what the server's catalog says of the types of the table, known where the server was asked."""
+    relation_id: int | None = None
+    """No option: the OID of `table`, where a stream knows it."""
 
     @property
     def the_slot(self) -> str:

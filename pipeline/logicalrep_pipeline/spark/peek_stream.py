@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -33,6 +34,7 @@ from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.planning import Planner
 from logicalrep_pipeline.spark.slot_range import SlotRange, check_readable, read_slot
 from logicalrep_pipeline.spark.statistics import progress
+from logicalrep_pipeline.spark.table_identity import TableIdentity
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 from logicalrep_pipeline.timelines import WalPosition
 
@@ -45,6 +47,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._options = options
         self._schema = schema
         self._slot = options.the_slot
+        self._table = TableIdentity(options)
         self._driver: Driver | None = None
         self._planner: Planner | None = None
         # The newest offset known to have been planned; None right after a start from a checkpoint.
@@ -69,6 +72,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if start is not None:
             # Spark has committed all that lies before.
             self._position = position_of(start)
+            self._table.go_on_from(start)
             self._acknowledge(self._position)
         elif self._position is None:
             # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
@@ -104,14 +108,16 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """One partition, as a slot has one reader at a time."""
         first, last = position_of(start), position_of(end)
+        self._table.go_on_from(start)
         if self._position is None or self._position.lsn < last.lsn:
             self._position = last
         if first.lsn == last.lsn:
             return []
         self._run(lambda connection: check_readable(connection, self._options, first, last))
+        self._run(self._table.look)
         # So that the server leaves out what came before, also where that cannot be seen of a message.
         self._acknowledge(first)
-        return [SlotRange(first, last)]
+        return [SlotRange(first, last, self._table.relation_id)]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Spark has committed what lies before `end`: the slot may follow."""
@@ -126,11 +132,11 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _run(self, action: Any) -> Any:
         if self._driver is None:
             log_to_standard_error()
-            self._driver = Driver(self._options, locks=True)
+            self._driver = Driver(self._options, self._table.look, locks=True)
         return self._driver.run(action)
 
     def _offset(self, position: WalPosition) -> Offset:
-        return offset_of(position, slot=self._slot)
+        return offset_of(position, slot=self._slot, relation_id=self._table.relation_id)
 
     def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options)
@@ -173,4 +179,5 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """The record batches of a part of the slot."""
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
-        return collected_once(read_slot(self._options, self._schema, partition.start, partition.end))
+        options = replace(self._options, relation_id=partition.relation_id)
+        return collected_once(read_slot(options, self._schema, partition.start, partition.end))

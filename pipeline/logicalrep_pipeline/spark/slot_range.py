@@ -44,6 +44,8 @@ class SlotRange(InputPartition):
 
     start: WalPosition
     end: WalPosition
+    relation_id: int | None = None
+    """The OID of the table that is read, where it is known."""
 
 
 def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> Slot:

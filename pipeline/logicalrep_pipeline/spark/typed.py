@@ -22,6 +22,7 @@ from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
 from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
+from logicalrep_pipeline.spark.table_identity import is_of_table
 from logicalrep_pipeline.table_names import TableName
 from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
 from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, TypeCatalog, arrow_array
@@ -117,13 +118,15 @@ class ColumnCheck:
         new_columns: str,
         text_columns: Container[str],
         catalog: TypeCatalog | None = None,
+        relation_id: int | None = None,
     ) -> None:
         """`new_columns`: what a row is that has not all of the columns: an `error`, or `null` in those.
 
-        `text_columns` are strings, whatever their types; `catalog` says more of these than messages do.
+        `text_columns` are strings, whatever their types; `catalog` says more of these than messages do. `relation_id`:
+        the table's OID; None goes by its name.
         """
         own = spark_schema.fields[: -len(TYPED_COLUMNS)]
-        self.table = table
+        self._table, self._relation_id = table, relation_id
         self.text_columns = text_columns
         self.catalog = catalog
         self.names = [field.name for field in own]
@@ -132,6 +135,10 @@ class ColumnCheck:
         self._new_columns = new_columns
         self._texts = Texts("utf-8", text_columns, catalog)
         self._checked: Relation | None = None
+
+    def is_ours(self, relation: Relation) -> bool:
+        """Whether a description is the table's; TableChangedError where it is another one's of its name."""
+        return is_of_table(relation, self._table, self._relation_id)
 
     def bind(self, relation: Relation, at: int) -> tuple[Column, ...]:
         """The columns of a description that fits, which holds at an LSN; SchemaMismatchError for one that does not."""
@@ -175,7 +182,6 @@ class TypedBuilder:
         self._schema = schema
         self._check = check
         self._names = check.names
-        self._table = check.table
         self._texts = Texts(encoding, check.text_columns, check.catalog)
         # The last description, the place in it of each name, and its columns.
         self._described: _Described = None, [None] * len(self._names), ()
@@ -191,7 +197,7 @@ class TypedBuilder:
 
     def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
         relation = change.relation
-        if relation is None or relation.table != self._table:
+        if relation is None or not self._check.is_ours(relation):
             return
         message = change.message
         if isinstance(message, Truncate):

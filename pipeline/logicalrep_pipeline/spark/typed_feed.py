@@ -15,6 +15,7 @@ from logicalrep_pipeline.changes import NULL, TEXT
 from logicalrep_pipeline.relations import OLDER_ROWS, Relation
 from logicalrep_pipeline.spark.feed import Texts
 from logicalrep_pipeline.spark.schemas import arrow_schema
+from logicalrep_pipeline.spark.table_identity import renamed, replaced
 from logicalrep_pipeline.spark.typed import SchemaMismatchError, relation_schema
 from logicalrep_pipeline.spark.typed_rows import (
     DELETE,
@@ -25,6 +26,7 @@ from logicalrep_pipeline.spark.typed_rows import (
     refuse_kept,
     typed_batch,
 )
+from logicalrep_pipeline.table_names import TableName
 from logicalrep_pipeline.values import TypeCatalog
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows
 from logicalrep_pipeline.wide_loading import load
@@ -32,7 +34,18 @@ from logicalrep_pipeline.wide_loading import load
 _CHANGE_TYPES = {"insert": INSERT, "update": POSTIMAGE, "delete": DELETE, "truncate": TRUNCATE}
 OPS = tuple(_CHANGE_TYPES)
 """The operations in the feed that are rows of a table."""
-COLUMNS = ("op", "before", "after", "unchanged", "commit_lsn", "commit_timestamp", "ordinal")
+COLUMNS = (
+    "op",
+    "schema",
+    "table",
+    "relation_id",
+    "before",
+    "after",
+    "unchanged",
+    "commit_lsn",
+    "commit_timestamp",
+    "ordinal",
+)
 """What the rows are made of."""
 
 
@@ -46,6 +59,8 @@ class FeedTable:
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
     allows_missing: bool = field(kw_only=True)
     """Whether a row may lack columns, which are NULL then."""
+    seen_at: Lsn | None = None
+    """Where the WAL ended when the table was read from the server; None goes by its name alone, as for captures."""
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """For record batches of the feed those of the typed table.
@@ -57,7 +72,21 @@ class FeedTable:
         reader = Reader(columns, [True] * len(columns), for_spark=True)
         schema = arrow_schema(relation_schema(self.relation, self.text_columns, self.catalog))
         for batch in batches:
+            self._refuse_other(batch)
             yield self._typed(batch, reader, schema)
+
+    def _refuse_other(self, batch: Any) -> None:
+        """TableChangedError for rows of another table of that name, or of the table under a name that it has by now."""
+        if self.seen_at is None:
+            return
+        table, relation_id = self.relation.table, int(self.relation.relation_id)
+        relation_ids = _numbers(batch["relation_id"])
+        for row in np.flatnonzero(relation_ids != relation_id)[:1].tolist():
+            raise replaced(table, relation_id, int(relation_ids[row]))
+        is_later = pa.array(_numbers(batch["commit_lsn"]) >= int(self.seen_at))
+        is_named = pc.and_(pc.equal(batch["schema"], table.schema), pc.equal(batch["table"], table.name))
+        for row in np.flatnonzero(pc.and_not(is_later, is_named).to_numpy(zero_copy_only=False))[:1].tolist():
+            raise renamed(table, TableName(batch["schema"][row].as_py(), batch["table"][row].as_py()))
 
     def _typed(self, batch: Any, reader: Reader, schema: Any) -> Any:
         count = batch.num_rows

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.receiver import Receiver
 from logicalrep_pipeline.spark.spool import read_segment
 from logicalrep_pipeline.spark.statistics import Statistics, progress
+from logicalrep_pipeline.spark.table_identity import TableIdentity
 from logicalrep_pipeline.spark.typed import with_catalog
 from logicalrep_pipeline.spark.worker import PromptReader, collected_once
 from logicalrep_pipeline.timelines import WalPosition
@@ -64,6 +65,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         super().__init__()
         self._options = options
         self._schema = schema
+        self._table = TableIdentity(options)
         self._driver: Driver | None = None
         self._receiver: Receiver | None = None
         self._position: WalPosition | None = None
@@ -137,6 +139,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if first == last:
             return []
         self._check(receiver, begins, ends)
+        self._run(self._table.look)
         segments = receiver.segments(first, last, self._is_empty)
         statistics = Statistics(self._options.the_slot, first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
@@ -167,7 +170,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _run(self, action: Any) -> Any:
         if self._driver is None:
             log_to_standard_error()
-            self._driver = Driver(self._options)
+            self._driver = Driver(self._options, self._table.look)
         return self._driver.run(action)
 
     def _started(self, start: Lsn | None) -> Receiver:
@@ -179,14 +182,17 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if receiver is None:
             plugin = self._options.plugin_options(self._run(newest_protocol))
             options = self._run(lambda connection: with_catalog(connection, self._options))
+            options = replace(options, relation_id=self._table.relation_id)
             receiver = self._receiver = Receiver(options, plugin, self._schema, start)
         return receiver
 
     def _offset(self, position: WalPosition) -> Offset:
-        return offset_of(position, slot=self._options.the_slot, first_xid=self._first_xid)
+        known = {"first_xid": self._first_xid, "relation_id": self._table.relation_id}
+        return offset_of(position, slot=self._options.the_slot, **known)
 
     def _go_on_from(self, offset: Mapping[str, object]) -> None:
-        """Know which transaction was the first one: a later one is safe, where an offset does not say."""
+        """Know the table, and which transaction was the first one: a later one is safe where an offset does not say."""
+        self._table.go_on_from(offset)
         first = first_xid_of(offset)
         if first is not None:
             self._first_xid = first
