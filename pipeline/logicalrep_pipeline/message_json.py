@@ -11,6 +11,7 @@ from logicalrep.v1 import TupleData
 from logicalrep.versions import AnyMessage, Message, Relation
 from logicalrep_pipeline.changes import BINARY, UNCHANGED
 from logicalrep_pipeline.json_values import json_value
+from logicalrep_pipeline.table_names import TableName
 
 _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 
@@ -41,8 +42,8 @@ def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, A
 
 
 def relation_name(relation: Relation) -> str:
-    """schema.table, as the server has them, without quotes."""
-    return f"{relation.namespace or 'pg_catalog'}.{relation.name}"
+    """schema.table, as it is written in SQL: no two tables have the same."""
+    return str(TableName(relation.namespace or "pg_catalog", relation.name))
 
 
 def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, Any] | list[Any]:

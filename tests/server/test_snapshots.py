@@ -17,11 +17,12 @@ from logicalrep_pipeline.peek import peek
 from logicalrep_pipeline.plugin_options import PluginOptions
 from logicalrep_pipeline.slots import Connection, find_slot, newest_protocol, the_slot
 from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, hold, slot_with_snapshot
+from logicalrep_pipeline.table_names import TableName
 from tests.server.servers import Database
 
 pytestmark = pytest.mark.postgres
 
-TABLES = [("public", "t")]
+TABLES = [TableName("public", "t")]
 
 
 @pytest.fixture

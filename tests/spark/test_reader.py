@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.types import StructType
 
 from logicalrep_pipeline.publication_watch import PublicationError
-from logicalrep_pipeline.slots import LostPositionError, advance_slot, the_slot, wal_head
+from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, the_slot, wal_head
 from logicalrep_pipeline.spark import feed_schema, logs, walsender_stream
 from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
 from logicalrep_pipeline.spark.offsets import position_of
@@ -284,11 +284,14 @@ def test_a_dot_in_a_name(db: Database, tmp_path: Path, mode: str) -> None:
     for table, number in tables.items():
         schema = table_schema(db.connection, table, ("p",))
         assert schema.names[:2] == ["id", f"n{number}"]
-        typed = Query(db, tmp_path, schema, table=str(table), mode=mode)
-        feed = Query(db, tmp_path, tables=f"public.t, {table}", mode="peek")
+        for reader in ("typed", "feed"):
+            create_slot(db.connection, f"{reader}_{number}")
+        typed = Query(db, tmp_path, schema, table=str(table), mode=mode, slot=f"typed_{number}")
+        feed = Query(db, tmp_path, tables=f"public.t, {table}", mode="peek", slot=f"feed_{number}")
+        db.execute("BEGIN")
         for written, value in tables.items():
             db.execute(f"INSERT INTO {written} VALUES ({10 * number + value}, {value})")
-        db.execute(f"TRUNCATE {', '.join(map(str, tables))}")
+        db.execute(f"TRUNCATE {', '.join(map(str, tables))}", "COMMIT")
         assert [row["id"] for row in typed.plan()] == [10 * number + number, None]
         assert [row["relation_id"] for row in feed.plan()] == [db.value(f"SELECT '{table}'::regclass::oid")] * 2
         for query in (typed, feed):
