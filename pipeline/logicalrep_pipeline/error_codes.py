@@ -147,6 +147,18 @@ CODES: dict[str, tuple[str, str]] = {
         "A table was truncated, rewritten, altered or renamed while the snapshot was made.",
         "Make the snapshot again.",
     ),
+    "SPOOL_NOT_MADE": (
+        "The folder for the spool cannot be made.",
+        "Name another in the option `spool`.",
+    ),
+    "SPOOL_NOT_SEEN": (
+        "An executor does not see the folder where the driver spools.",
+        "Name a folder that the driver and all executors share in the option `spool`, or take `mode = peek`.",
+    ),
+    "SPOOL_UNSAFE": (
+        "The folder for the spool belongs to another user, can be written by others, or is a link.",
+        "Remove it or close it to others, or name another in the option `spool`; executors run as the driver's user.",
+    ),
     "TABLE_MISSING": (
         "A table does not exist in this database, or none of its columns is published.",
         "Correct its name, or add it to the publication.",
