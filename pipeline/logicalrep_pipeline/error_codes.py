@@ -61,6 +61,11 @@ CODES: dict[str, tuple[str, str]] = {
         "An option is unknown, is missing, has a value that it does not take, or does nothing beside the others.",
         "Correct the option that is named.",
     ),
+    "PACKAGE_MISSING": (
+        "The Python worker of an executor cannot import logicalrep, or a package that it needs.",
+        "Install logicalrep with its extra `spark` for the Python of all executors, or name one that has it in "
+        "`PYSPARK_PYTHON`.",
+    ),
     "POSITION_PASSED": (
         "The slot is past the reader's position: somebody else has acknowledged what lies between.",
         "Give each reader a slot of its own, copy the tables anew, and start with a new checkpoint.",

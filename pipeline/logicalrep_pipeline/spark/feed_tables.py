@@ -30,7 +30,8 @@ def typed_table(
     def typed_rows(feed: DataFrame) -> DataFrame:
         is_of_table = (f.col("schema") == relation.schema) & (f.col("table") == relation.name)
         rows = feed.where(is_of_table & f.col("op").isin(*OPS)).select(*COLUMNS)
-        return rows.mapInArrow(reader.batches, schema)
+        # Not the method itself, which would be loaded by its name before a worker can say that it has no such module.
+        return rows.mapInArrow(lambda batches: reader.batches(batches), schema)
 
     return typed_rows
 

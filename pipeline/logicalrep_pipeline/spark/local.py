@@ -19,13 +19,18 @@ from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.slots import advance_slot, the_slot
 from logicalrep_pipeline.snapshots import slot_with_snapshot
 from logicalrep_pipeline.spark.driver import log, log_to_standard_error
+from logicalrep_pipeline.spark.executors import check_executors
 from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep_pipeline.spark.options import OptionError, read_options
 from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make the format `logicalrep` known to a session; returns the session."""
+    """Make the format `logicalrep` known to a session; returns the session.
+
+    ExecutorError where a Python worker of the executors that there are lacks the package.
+    """
+    check_executors(spark)
     spark.dataSource.register(LogicalRepDataSource)
     return spark
 

@@ -25,6 +25,7 @@ from logicalrep_pipeline.spark.typed_rows import (
     refuse_kept,
     typed_batch,
 )
+from logicalrep_pipeline.spark.worker import Shipped
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows
 from logicalrep_pipeline.wide_loading import load
 
@@ -36,7 +37,7 @@ COLUMNS = ("op", "before", "after", "unchanged", "commit_lsn", "commit_timestamp
 
 
 @dataclass(frozen=True)
-class FeedTable:
+class FeedTable(Shipped):
     """Makes a table's typed rows of its rows in the change feed."""
 
     relation: Relation
