@@ -120,7 +120,10 @@ def test_a_slot_that_exists(table: Database) -> None:
     with slot_with_snapshot(table.settings, "s", TABLES):
         pass
     with (
-        pytest.raises(SnapshotError, match=r"^\[SLOT_EXISTS\] replication slot 's' exists already.*pg_drop_replication_slot\('s'\)"),
+        pytest.raises(
+            SnapshotError,
+            match=r"^\[SLOT_EXISTS\] replication slot 's' exists already.*pg_drop_replication_slot\('s'\)",
+        ),
         slot_with_snapshot(table.settings, "s", TABLES),
     ):
         pass
@@ -147,7 +150,9 @@ def test_a_table_that_is_changed_before_it_is_locked(
     monkeypatch.setattr(snapshots, "hold", changed)
     name = r"public\.first" if partitioned else r"public\.t"
     with (
-        pytest.raises(SnapshotError, match=rf"^\[SNAPSHOT_STALE\] {name} was truncated or rewritten when the snapshot was made"),
+        pytest.raises(
+            SnapshotError, match=rf"^\[SNAPSHOT_STALE\] {name} was truncated or rewritten when the snapshot was made"
+        ),
         slot_with_snapshot(table.settings, "s", TABLES),
     ):
         pass
@@ -157,7 +162,10 @@ def test_a_table_that_is_changed_before_it_is_locked(
 @pytest.mark.parametrize(
     ("statements", "error"),
     [
-        (["ALTER TABLE t ADD w int DEFAULT 5"], r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made"),
+        (
+            ["ALTER TABLE t ADD w int DEFAULT 5"],
+            r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made",
+        ),
         (["ALTER TABLE t RENAME v TO w"], r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made"),
         (["ALTER TABLE t DROP v"], r"^\[SNAPSHOT_STALE\] public\.t was altered when the snapshot was made"),
         (
