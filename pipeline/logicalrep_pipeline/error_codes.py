@@ -85,6 +85,11 @@ CODES: dict[str, tuple[str, str]] = {
         "An option is unknown, is missing, has a value that it does not take, or does nothing beside the others.",
         "Correct the option that is named.",
     ),
+    "PACKAGE_MISSING": (
+        "The Python worker of an executor cannot import logicalrep, or a package that it needs.",
+        "Install logicalrep with its extra `spark` for the Python of all executors, or name one that has it in "
+        "`PYSPARK_PYTHON`.",
+    ),
     "PASSWORD_MISSING": (
         "The server wants a password, and there is none.",
         "Set the option `password`, or have it in `~/.pgpass` or the file that `PGPASSFILE` names, for Spark's "
@@ -183,6 +188,18 @@ CODES: dict[str, tuple[str, str]] = {
     "SNAPSHOT_STALE": (
         "A table was truncated, rewritten, altered or renamed while the snapshot was made.",
         "Make the snapshot again.",
+    ),
+    "SPOOL_NOT_MADE": (
+        "The folder for the spool cannot be made.",
+        "Name another in the option `spool`.",
+    ),
+    "SPOOL_NOT_SEEN": (
+        "An executor does not see the folder where the driver spools.",
+        "Name a folder that the driver and all executors share in the option `spool`, or take `mode = peek`.",
+    ),
+    "SPOOL_UNSAFE": (
+        "The folder for the spool belongs to another user, can be written by others, or is a link.",
+        "Remove it or close it to others, or name another in the option `spool`; executors run as the driver's user.",
     ),
     "TABLE_MISSING": (
         "A table does not exist in this database, or none of its columns is published.",

@@ -22,7 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from logicalrep import LogicalRepError
 
@@ -92,11 +92,21 @@ class LocalServer:
     """A server with a data directory of its own, removed with everything in it when the context is left."""
 
     def __init__(self, installation: Installation, folder: Path | None = None, **settings: str) -> None:
-        """A server to be started; `folder` is made for it, in a temporary place unless given.
+        """A server to be started; `folder` is made for it, in a temporary place unless given, and is not to be there.
 
-        `settings` are lines of its configuration, over those that logical replication needs.
+        It is closed to other users, as whoever reaches the socket in it is the server's superuser. `settings` are lines
+        of its configuration, over those that logical replication needs.
         """
-        self.folder = Path(tempfile.mkdtemp(prefix="logicalrep-server-")) if folder is None else folder
+        if folder is None:
+            folder = Path(tempfile.mkdtemp(prefix="logicalrep-server-"))
+        else:
+            try:
+                folder.mkdir(parents=True, mode=0o700)
+            except FileExistsError:
+                raise ServerError(
+                    f"{folder} is there already: name a folder to be made, as it is removed with all that is in it"
+                ) from None
+        self.folder = folder
         self.data = self.folder / "data"
         self._settings = _SETTINGS | settings
         self._user = _UNPRIVILEGED if os.geteuid() == 0 else None
@@ -125,23 +135,21 @@ class LocalServer:
 
     def create(self) -> None:
         """Make the data directory."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         if self._user is not None:
             shutil.chown(self.folder, self._user)
-            self.folder.chmod(0o755)
             if not _is_readable_to_all(self._installation.bin):
                 self._copy_installation()
         arguments = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
         done = self._run("initdb", *arguments, f"--pgdata={self.data}")
         if done.returncode:
             raise ServerError(f"initdb failed: {done.stderr.decode(errors='replace').strip()}")
-        with (self.data / "postgresql.conf").open("a") as configuration:
+        with _appended(self.data / "postgresql.conf", "a") as configuration:
             configuration.write(f"unix_socket_directories = '{self.folder}'\n")
             configuration.writelines(f"{name} = {value}\n" for name, value in self._settings.items())
 
     def start(self, timeout: float = 60) -> None:
         """Start it, and wait until it takes connections."""
-        with (self.folder / "log").open("ab") as log:
+        with _appended(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 [self._installation.bin / "postgres", "-D", self.data],
                 stdin=subprocess.DEVNULL,
@@ -207,6 +215,11 @@ class LocalServer:
         if self._user is None:
             return {}
         return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": []}
+
+
+def _appended(path: Path, mode: str) -> IO[Any]:
+    """A file that is appended to, not what a link stands for: root writes where another user can."""
+    return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 
 def _is_readable_to_all(folder: Path) -> bool:

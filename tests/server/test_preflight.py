@@ -221,7 +221,13 @@ def test_identities_that_the_server_does_not_take(db: Database) -> None:
         "FULL."
     )
     # Of the tables that are read alone.
-    assert findings(db, Needs(slot="s", publications=("p",), tables=(TableName("public", "kept"), TableName("public", "complete")))) == []
+    assert (
+        findings(
+            db,
+            Needs(slot="s", publications=("p",), tables=(TableName("public", "kept"), TableName("public", "complete"))),
+        )
+        == []
+    )
     db.execute("ALTER PUBLICATION p SET (publish = 'insert')")
     assert findings(db, Needs(slot="s", publications=("p",))) == []
 

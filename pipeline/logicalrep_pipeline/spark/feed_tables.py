@@ -40,7 +40,8 @@ def typed_table(
         if seen_at is not None:
             is_of_table |= f.col("relation_id") == relation.relation_id
         rows = feed.where(is_of_table & f.col("op").isin(*OPS)).select(*COLUMNS)
-        return rows.mapInArrow(reader.batches, schema)
+        # Not the method itself, which would be loaded by its name before a worker can say that it has no such module.
+        return rows.mapInArrow(lambda batches: reader.batches(batches), schema)
 
     return typed_rows
 

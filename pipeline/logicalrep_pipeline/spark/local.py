@@ -17,6 +17,7 @@ from logicalrep_pipeline.preflight import check
 from logicalrep_pipeline.published import published_tables
 from logicalrep_pipeline.snapshots import slot_with_snapshot
 from logicalrep_pipeline.spark.driver import acknowledge_position, log_to_standard_error
+from logicalrep_pipeline.spark.executors import check_executors
 from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep_pipeline.spark.logs import warn
 from logicalrep_pipeline.spark.offsets import offset_in_progress, position_of
@@ -25,7 +26,11 @@ from logicalrep_pipeline.spark.source import LogicalRepDataSource
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make the format `logicalrep` known to a session; returns the session."""
+    """Make the format `logicalrep` known to a session; returns the session.
+
+    ExecutorError where a Python worker of the executors that there are lacks the package.
+    """
+    check_executors(spark)
     spark.dataSource.register(LogicalRepDataSource)
     return spark
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import tempfile
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,7 +97,8 @@ class SourceOptions:
     idle_advance_bytes: int
     retry_timeout: float
     rows_per_record_batch: int
-    spool: Path
+    spool: Path | None
+    """The folder for spools; None: the user's own among the temporary files."""
     segment_bytes: int
     spool_bytes: int
     memory_limit: int
@@ -168,7 +169,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
     _refuse_visible_password(options)
     _refuse_what_does_nothing(options)
     slot = options.get("slot")
-    spool = options.get("spool") or str(Path(tempfile.gettempdir()) / "logicalrep-spool")
+    spool = options.get("spool")
     return SourceOptions(
         connection=settings_from(options),
         slot=slot,
@@ -203,7 +204,8 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             options, "rows_per_record_batch", _ROWS_OF_A_TABLE if "table" in options else _ROWS, 1
         )
         or 0,
-        spool=Path(spool),
+        # As the executors are to find it, whatever their own folders are.
+        spool=Path(os.path.abspath(spool)) if spool else None,
         segment_bytes=_count(options, "segment_bytes", 32 << 20, 1) or 0,
         spool_bytes=_count(options, "spool_bytes", 8 << 30, 1) or 0,
         memory_limit=_count(options, "memory_limit", 64 << 20, 0) or 0,

@@ -23,6 +23,7 @@ from logicalrep_pipeline.spark.driver import log
 from logicalrep_pipeline.spark.options import SourceOptions
 from logicalrep_pipeline.spark.schemas import arrow_schema
 from logicalrep_pipeline.spark.spool import Segment, Spool
+from logicalrep_pipeline.spark.spool_folders import default_folder
 from logicalrep_pipeline.spark.statistics import commit_times
 from logicalrep_pipeline.timelines import Timeline
 from logicalrep_pipeline.transactions import Decision
@@ -35,7 +36,8 @@ class Receiver:
         """`start`: all that committed before it is with Spark, and is left out if it comes again; None: not known."""
         self.start = start
         self._options = options
-        self._spool = Spool(options.spool, options.the_slot, arrow_schema(schema), options.segment_bytes, options.table)
+        folder = options.spool or default_folder()
+        self._spool = Spool(folder, options.the_slot, arrow_schema(schema), options.segment_bytes, options.table)
         after = None if start is None else Position(delivered=start)
         self._assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=self._spool.folder)
         self._committing = Committing(options, schema, self._assembler)

@@ -7,9 +7,10 @@ from pyspark.sql.types import StructType
 
 from logicalrep_pipeline.spark.options import OptionError, SourceOptions, read_options
 from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS, feed_schema
+from logicalrep_pipeline.spark.worker import Shipped
 
 
-class LogicalRepDataSource(DataSource):
+class LogicalRepDataSource(Shipped, DataSource):
     """A PostgreSQL replication slot as a stream of committed row changes.
 
         register(spark)

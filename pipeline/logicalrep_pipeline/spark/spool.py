@@ -6,21 +6,22 @@ Nothing here has to survive the process: what is lost is sent again, as it was n
 
 from __future__ import annotations
 
-import fcntl
+import os
 import shutil
-import uuid
+import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep import LogicalRepError, Lsn
+from logicalrep_pipeline.spark.spool_folders import SpoolError, add_folder, own_folder, shared_folder
 from logicalrep_pipeline.table_names import TableName
 
 POSITION = "_position"
@@ -57,17 +58,20 @@ class Spool:
     def __init__(
         self, folder: Path, slot: str, schema: Any, segment_bytes: int, table: TableName | None = None
     ) -> None:
-        """For rows with such a schema, of the change feed or of one table."""
+        """For rows with such a schema, of the change feed or of one table; `folder` may have other spools too."""
         self._schema = _schema_of_segments(schema, table)
         self._segment_bytes = segment_bytes
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _remove_abandoned(folder, slot)
-        self.folder = folder / f"{slot}-{uuid.uuid4().hex}"
-        self.folder.mkdir(mode=0o700)
-        self._lock = _locked(self.folder)
+        self._shared = shared_folder(folder)
+        try:
+            name, self._own = add_folder(self._shared, slot)
+        except BaseException:
+            os.close(self._shared)
+            raise
+        self.folder = folder / name
         self._number = 0
         self._writer: Any = None
-        self._path = self.folder
+        self._file: IO[bytes] | None = None
+        self._name = ""
         self._first = self._last = 0
         self._written = 0
         self.segments: list[Segment] = []
@@ -82,8 +86,9 @@ class Spool:
         """Rows, each with its position; within a batch positions do not go down."""
         if self._writer is None:
             self._number += 1
-            self._path = self.folder / f"{self._number:08d}{SUFFIX}"
-            self._writer = pa.ipc.new_stream(f"{self._path}{_UNFINISHED}", self._schema)
+            self._name = f"{self._number:08d}{SUFFIX}"
+            self._file = _opened(f"{self._name}{_UNFINISHED}", "xb", self._own)
+            self._writer = pa.ipc.new_stream(self._file, self._schema)
             self._first = self._last = int(positions[0])
             self._written = 0
         arrays = [pa.array(positions, pa.int64()), *batch.columns]
@@ -97,11 +102,10 @@ class Spool:
 
     def seal(self) -> None:
         """Finish the segment that is being written, if there is one."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-            Path(f"{self._path}{_UNFINISHED}").rename(self._path)
-            self.segments.append(Segment(self._path, self._first, self._last, self._path.stat().st_size))
+        if self._end():
+            os.rename(f"{self._name}{_UNFINISHED}", self._name, src_dir_fd=self._own, dst_dir_fd=self._own)
+            size = os.stat(self._name, dir_fd=self._own).st_size
+            self.segments.append(Segment(self.folder / self._name, self._first, self._last, size))
 
     def overlapping(self, start: Lsn, end: Lsn) -> list[Segment]:
         """The finished segments with rows whose position is at or after `start` and before `end`."""
@@ -110,26 +114,71 @@ class Spool:
     def remove_before(self, lsn: Lsn) -> None:
         """Remove the segments of which all rows lie before a position."""
         while self.segments and self.segments[0].last < lsn:
-            self.segments.pop(0).path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(self.segments.pop(0).path.name, dir_fd=self._own)
 
     def close(self) -> None:
-        """Remove everything."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
+        """Remove everything; a second time does nothing."""
+        if self._own < 0:
+            return
+        self._end()
         self.segments.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self._lock.close()
+        shutil.rmtree(self.folder.name, ignore_errors=True, dir_fd=self._shared)
+        os.close(self._own)
+        os.close(self._shared)
+        self._own = self._shared = -1
+
+    def _end(self) -> bool:
+        """Write the end of the segment that is being written; False if there is none."""
+        if self._file is None:
+            return False
+        self._writer.close()
+        self._file.close()
+        self._writer = self._file = None
+        return True
 
 
 def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[Any]:
-    """The record batches of a segment, of the rows that lie at or after `start` and before `end`."""
-    with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
+    """The record batches of a running stream's segment, of the rows at or after `start` and before `end`.
+
+    SpoolError where the spool is not seen from here, or others can write into it.
+    """
+    with _segment(path) as source, pa.ipc.open_stream(source) as reader:
         for batch in reader:
             positions = batch.column(0).to_numpy()
             first, last = positions.searchsorted([int(start), int(end)])
             if first < last:
                 yield _without_positions(batch.slice(first, last - first))
+
+
+@contextmanager
+def _segment(path: Path) -> Iterator[IO[bytes]]:
+    try:
+        folder = own_folder(path.parent)
+    except FileNotFoundError:
+        raise SpoolError(
+            f"the executor on {socket.gethostname()} does not see the folder {path.parent}, where the driver spools: "
+            "name a folder that the driver and all executors share in the option 'spool', or take mode = peek",
+            code="SPOOL_NOT_SEEN",
+        ) from None
+    try:
+        with _opened(path.name, "rb", folder) as file:
+            yield file
+    except FileNotFoundError:
+        raise SegmentError(
+            f"{path} is gone, as all segments are once their stream has ended: start the query again",
+            code="SEGMENT_GONE",
+        ) from None
+    finally:
+        os.close(folder)
+
+
+def _opened(name: str, mode: str, folder: int) -> IO[bytes]:
+    """A file in a folder that is open; `x` makes one, and never takes what is there."""
+    return cast(
+        IO[bytes],
+        open(name, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600, dir_fd=folder)),
+    )
 
 
 def read_whole_segment(path: Path, schema: Any, table: TableName | None) -> Iterator[Any]:
@@ -180,17 +229,3 @@ def _difference(found: Any, expected: Any) -> str | None:
 def _rows_of(schema: Any) -> str:
     table = (schema.metadata or {}).get(_TABLE)
     return "the change feed" if table is None else f"the table {table.decode(errors='replace')}"
-
-
-def _locked(folder: Path) -> IO[str]:
-    """A file that is locked as long as this process lives, so that others see whether the folder is in use."""
-    lock = (folder / "lock").open("w")
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return lock
-
-
-def _remove_abandoned(folder: Path, slot: str) -> None:
-    for other in folder.glob(f"{slot}-*"):
-        with suppress(OSError), (other / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(other, ignore_errors=True)

@@ -26,6 +26,7 @@ from logicalrep_pipeline.spark.typed_rows import (
     refuse_kept,
     typed_batch,
 )
+from logicalrep_pipeline.spark.worker import Shipped
 from logicalrep_pipeline.table_names import TableName
 from logicalrep_pipeline.values import TypeCatalog
 from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows
@@ -50,7 +51,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True)
-class FeedTable:
+class FeedTable(Shipped):
     """Makes a table's typed rows of its rows in the change feed."""
 
     relation: Relation

@@ -1,0 +1,98 @@
+"""A look at the executors' Python workers, which need the package as the driver does."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from logicalrep import LogicalRepError
+from logicalrep_pipeline.spark.driver import log
+
+_NEEDED = ("logicalrep", "logicalrep_pipeline", "construct", "numpy", "pandas", "psycopg", "pyarrow")
+_LONGEST_WAIT = 30.0
+"""For how long a look waits for an executor, in seconds."""
+_ROWS = 512
+"""They are spread over all tasks that the executors run at once."""
+_TAG = "logicalrep-executors"
+
+
+class ExecutorError(LogicalRepError, RuntimeError):
+    """An executor that cannot run the source's tasks; says which, and why."""
+
+    code = "PACKAGE_MISSING"
+
+
+def check_executors(spark: SparkSession) -> None:
+    """ExecutorError where a Python worker of the executors that there are lacks what the source's tasks need."""
+    add_tag: Callable[[str], None]
+    remove_tag: Callable[[str], None]
+    cancel: Callable[[str], object]
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        functions = importlib.import_module("pyspark.sql.connect.functions")
+        add_tag, remove_tag, cancel = spark.addTag, spark.removeTag, spark.interruptTag
+    elif _are_of_this_python(spark):
+        return
+    else:
+        functions = importlib.import_module("pyspark.sql.functions")
+        # A session of this kind interrupts by a tag only what the same thread began.
+        context = spark.sparkContext
+        add_tag, remove_tag, cancel = context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
+    look = functions.udf(_look(_NEEDED), "string", useArrow=False)
+    answered, waited_enough = threading.Event(), threading.Event()
+
+    def give_up() -> None:
+        # Again and again, as what Spark has yet to begin is not cancelled.
+        pause = _LONGEST_WAIT
+        while not answered.wait(pause):
+            waited_enough.set()
+            cancel(_TAG)
+            pause = 0.5
+
+    add_tag(_TAG)
+    threading.Thread(target=give_up, name=_TAG, daemon=True).start()
+    try:
+        found = {row[0] for row in spark.range(_ROWS).select(look("id")).collect()} - {""}
+    except Exception:
+        if not waited_enough.is_set():
+            raise
+        log.warning(
+            "no executor answered within %g seconds, so whether they have logicalrep is not known", _LONGEST_WAIT
+        )
+        return
+    finally:
+        answered.set()
+        remove_tag(_TAG)
+    if found:
+        raise ExecutorError(
+            f"{'; '.join(sorted(found))}: install logicalrep with its extra 'spark' for the Python of all executors, "
+            "or name one that has it in PYSPARK_PYTHON"
+        )
+
+
+def _are_of_this_python(spark: SparkSession) -> bool:
+    """Whether the driver is the only executor, and its workers run the interpreter that runs this."""
+    context = spark.sparkContext
+    return str(context.master).startswith("local[") and context.pythonExec == sys.executable
+
+
+def _look(names: tuple[str, ...]) -> Callable[[Any], str]:
+    """Make what says which modules a worker lacks; it is pickled by value, as it is no module's."""
+
+    def look(_: Any) -> str:
+        import importlib.util
+        import socket
+        import sys
+
+        missing = [name for name in names if importlib.util.find_spec(name) is None]
+        return (
+            f"the Python worker {sys.executable} on {socket.gethostname()} has no {', '.join(missing)}"
+            if missing
+            else ""
+        )
+
+    return look

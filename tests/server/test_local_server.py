@@ -1,0 +1,42 @@
+"""A local server's folder is its own: nobody else's is taken for it, and nobody else gets in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logicalrep_pipeline.server import Installation, LocalServer, ServerError
+from tests.server.servers import running
+
+NOWHERE = Installation(18, Path("/nowhere"))
+
+
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_folder_that_is_there_is_not_taken(tmp_path: Path, is_link: bool) -> None:
+    """It would be given to another user where root starts the server, and removed at the end."""
+    folder = tmp_path / "of somebody"
+    folder.mkdir(0o755)
+    named = tmp_path / "link" if is_link else folder
+    if is_link:
+        named.symlink_to(folder)
+    before = folder.stat()
+    with pytest.raises(ServerError, match=f"^.SERVER_NOT_STARTED. {named} is there already: name a folder to be made"):
+        LocalServer(NOWHERE, named).create()
+    after = folder.stat()
+    assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)
+
+
+def test_what_is_written_is_no_link(tmp_path: Path) -> None:
+    server = LocalServer(NOWHERE, tmp_path / "new")
+    precious = tmp_path / "precious"
+    precious.touch()
+    (server.folder / "log").symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic links"):
+        server.start()
+
+
+@pytest.mark.postgres
+def test_a_running_one_is_closed_to_other_users() -> None:
+    """Whoever reaches its socket is its superuser."""
+    assert running(18).folder.stat().st_mode & 0o077 == 0

@@ -1,0 +1,147 @@
+"""Executors whose Python has no logicalrep: said in one sentence, by a look at the start and by each task."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+import venv
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark import cloudpickle
+
+from logicalrep_pipeline.spark import executors, feed_schema
+from logicalrep_pipeline.spark.executors import check_executors
+from logicalrep_pipeline.spark.source import LogicalRepDataSource
+from logicalrep_pipeline.spark.typed_feed import FeedTable
+from tests.conftest import ROOT
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.spark
+
+CAPTURE = ROOT / "tests" / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has all that this one has, but no logicalrep."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder / "venv", symlinks=True)
+    packages = folder / "packages"
+    packages.mkdir()
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if "logicalrep" not in package.name:
+            (packages / package.name).symlink_to(package)
+    [site] = (folder / "venv").glob("lib/python*/site-packages")
+    # Files for paths in a folder that is added so are not read: one may stand for logicalrep.
+    (site / "packages.pth").write_text(f"{packages}\n")
+    return folder / "venv" / "bin" / "python"
+
+
+LOADING = """
+import pickle, sys
+for data in pickle.load(sys.stdin.buffer):
+    try:
+        pickle.loads(data)
+    except RuntimeError as error:
+        print(error)
+"""
+
+
+def test_what_spark_sends_to_a_worker_says_what_is_missing_there(bare_python: Path) -> None:
+    slot = {"slot": "s", "publication": "p"}
+    path = LogicalRepDataSource({"path": str(CAPTURE)})
+    peek, walsender = LogicalRepDataSource(slot), LogicalRepDataSource(slot | {"mode": "walsender"})
+    table = FeedTable.__new__(FeedTable)
+    sent = [
+        path,
+        path.reader(feed_schema()),
+        peek.streamReader(feed_schema()),
+        walsender.streamReader(feed_schema()),
+        lambda: table,
+    ]
+    data = [cloudpickle.dumps(each) for each in sent]
+    for each in map(cloudpickle.loads, data):
+        assert each is not None
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [bare_python, "-c", LOADING], input=cloudpickle.dumps(data), env=environment, capture_output=True, check=True
+    )
+    sentences = done.stdout.decode().splitlines()
+    assert len(sentences) == len(sent), done.stderr
+    for sentence in sentences:
+        assert sentence.startswith(f"[PACKAGE_MISSING] the Python worker {bare_python} on ")
+        assert "(No module named 'logicalrep_pipeline'): install logicalrep with its extra 'spark'" in sentence
+
+
+CLUSTER = """
+import json, sys
+from pyspark.sql import SparkSession
+from logicalrep_pipeline.spark import executors, session
+from logicalrep_pipeline.spark.source import LogicalRepDataSource
+
+executors._LONGEST_WAIT = 600
+said = []
+try:
+    session("local-cluster[1,1,1024]", **{"spark.executorEnv.PYTHONPATH": "", "spark.task.maxFailures": "1"})
+except Exception as error:
+    said.append(str(error))
+spark = SparkSession.getActiveSession()
+spark.dataSource.register(LogicalRepDataSource)
+try:
+    spark.read.format("logicalrep").load(sys.argv[1]).collect()
+except Exception as error:
+    said.append(str(error))
+spark.stop()
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_cluster_whose_executors_have_no_logicalrep(bare_python: Path) -> None:
+    """The driver has it, by PYTHONPATH."""
+    # Java is where the shared session found it.
+    paths = os.pathsep.join(str(ROOT / name) for name in ("generated", "pipeline"))
+    environment = os.environ | {"PYTHONPATH": paths, "PYSPARK_PYTHON": str(bare_python)}
+    done = subprocess.run(
+        [sys.executable, "-c", CLUSTER, str(CAPTURE)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    at_the_start, of_the_task = json.loads(done.stdout.splitlines()[-1])
+    assert at_the_start.startswith(f"[PACKAGE_MISSING] the Python worker {bare_python} on ")
+    assert " has no logicalrep, logicalrep_pipeline: install " in at_the_start
+    assert of_the_task.splitlines()[-1].startswith(
+        f"RuntimeError: [PACKAGE_MISSING] the Python worker {bare_python} on "
+    )
+
+
+def test_executors_that_are_busy_are_not_waited_for(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(executors, "_are_of_this_python", lambda _: False)
+    check_executors(spark)
+    context = spark.sparkContext
+
+    def keep_busy() -> None:
+        context.addJobTag("busy")
+        with pytest.raises(Exception, match=r"(?i)cancel"):
+            context.parallelize(range(2), 2).foreach(lambda _: time.sleep(600))
+
+    thread = threading.Thread(target=keep_busy)
+    thread.start()
+    try:
+        eventually(lambda: context.statusTracker().getActiveStageIds())
+        monkeypatch.setattr(executors, "_LONGEST_WAIT", 0.5)
+        with caplog.at_level(logging.WARNING, "logicalrep"):
+            check_executors(spark)
+    finally:
+        context.cancelJobsWithTag("busy")
+        thread.join()
+    assert "no executor answered" in caplog.text
