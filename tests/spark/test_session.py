@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.sql import SparkSession
 
-from logicalrep_pipeline.spark import session
+from logicalrep_pipeline.spark import local, session
 from logicalrep_pipeline.spark.options import OptionError
 
 pytestmark = pytest.mark.spark
@@ -28,6 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return MagicMock()
 
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
+    monkeypatch.setattr(local, "check_executors", lambda _: None)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.setenv(name, "")

@@ -77,7 +77,8 @@ def check_executors(spark: SparkSession) -> None:
 def _are_of_this_python(spark: SparkSession) -> bool:
     """Whether the driver is the only executor, and its workers run the interpreter that runs this."""
     context = spark.sparkContext
-    return str(context.master).startswith("local[") and context.pythonExec == sys.executable
+    is_local = str(context.master).partition("[")[0] == "local"
+    return is_local and context.pythonExec == sys.executable
 
 
 def _look(names: tuple[str, ...]) -> Callable[[Any], str]:
