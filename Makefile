@@ -30,8 +30,8 @@ $(SPARK_READY): $(READY)
 regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m codegen regen
 	$(BIN)/python -m codegen reference --picture Update docs/update.svg
-	$(BIN)/python -m logicalrep_pipeline.values.docs docs/types.md
-	$(BIN)/python -m logicalrep_pipeline.error_codes docs/errors.md
+	$(BIN)/python -m logicalrep.values.docs docs/types.md
+	$(BIN)/python -m logicalrep.error_codes docs/errors.md
 
 check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/python -m codegen check
@@ -60,7 +60,7 @@ soak: $(SPARK_READY) ## Kill streams and servers 20 times a mode, stream much of
 demo: regen $(SPARK_READY) ## Decode a capture; stream a PostgreSQL 18 to Spark and check it against the server
 	$(BIN)/logicalrep decode --summary $(CAPTURE)
 	@echo
-	$(BIN)/python -m logicalrep_pipeline.spark.demo
+	$(BIN)/python -m logicalrep.spark.demo
 
 bench: $(SPARK_READY) ## Measure the decoders and the Spark source beside others and what bounds them: 25 minutes
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'

@@ -15,9 +15,9 @@ from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
 from bench.peers import pypgoutput, structs
 from logicalrep import TransactionId, v1, v4
-from logicalrep.columnar import Session, decode_batch, default_backend
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.wide import WideTables
+from logicalrep.arrow.table.table_decoder import WideTables
+from logicalrep.captures.capture import Capture
+from logicalrep_protocol.columnar import Session, decode_batch
 
 _UNIT = "messages/s"
 _ALL = 1 << 40
@@ -44,23 +44,19 @@ def rows(rounds: int = 7) -> list[Row]:
         Contender("columnar, values as strings", len(data), _decoder(array, one, 10_000, values="string")),
         Contender("wide tables, strings", len(data), _wide(array, one, typed=False)),
         Contender("wide tables, typed", len(data), _wide(array, one, typed=True)),
-        Contender("columnar, numpy alone", len(data), _decoder(array, one, 10_000, backend="numpy")),
         *_per_message(data),
     ]
-    if default_backend() != "numba":
-        contenders = [each for each in contenders if each.name in ("copy of the bytes", "columnar, numpy alone")]
     found = rates(contenders, rounds)
     size = len(payload) / len(data)
-    peer = next((name for name in ("pypgoutput", "parse") if name in found), None)
+    peer = "pypgoutput" if "pypgoutput" in found else "parse"
     table = []
     for name, value in found.items():
-        ratio = value / found[peer] if peer is not None and name != peer else None
+        ratio = value / found[peer] if name != peer else None
         table.append(Row(name, value, _UNIT, ratio, f"{peer}:" if ratio is not None else ""))
     table.append(Row("columnar, batches of 10,000: bytes", found["columnar, batches of 10,000"] * size / 1e6, "MB/s"))
     for of in ("copy of the bytes", "parse"):
-        if of in found:
-            ratio = found["columnar, batches of 10,000"] / found[of]
-            table.append(Row(f"columnar to {of}", ratio, "times"))
+        ratio = found["columnar, batches of 10,000"] / found[of]
+        table.append(Row(f"columnar to {of}", ratio, "times"))
     return table + _starts()
 
 
@@ -124,7 +120,7 @@ import sys, time
 start = time.perf_counter()
 import pyarrow as pa
 between = time.perf_counter()
-from logicalrep.columnar import Session, decode_batch
+from logicalrep_protocol.columnar import Session, decode_batch
 imported = time.perf_counter()
 decode_batch(pa.array([bytes.fromhex("4f000000000000000100")], pa.binary()), Session(version=1))
 print(imported - between, time.perf_counter() - imported)

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
-from logicalrep_pipeline.captures import Capture
+from logicalrep.captures.capture import Capture
 
 _SHARED = Path(__file__).parents[2] / "shared" / "perf"
 
@@ -31,7 +31,7 @@ def _synthetic(limit: int) -> list[bytes]:
         lsn += 1000
         made.append(v1.Begin(final_lsn=Lsn(lsn), commit_timestamp=moment, xid=xid).build())
         for oid, width in tables.items():
-            if len(made) < 10:
+            if len(made) < 25:
                 made.append(_relation(oid, width).build())
             for row in range(3):
                 new = _row(width, len(made) + row)

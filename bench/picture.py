@@ -15,7 +15,6 @@ _SHOWN = {
     "pypgoutput": "pypgoutput",
     "construct": "construct Structs",
     "parse": "parse",
-    "columnar, numpy alone": "columnar, numpy alone",
     "wide tables, typed": "typed tables",
     "columnar, batches of 10,000": "columnar",
     "copy of the bytes": "copying the bytes",

@@ -28,14 +28,14 @@ from bench.measure import Contender, rates
 from bench.spark_captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures
 from bench.spark_masters import APART, ONE, TWO, between_masters
 from bench.spark_session import quiet_session, to_noop
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.copy_out import started
-from logicalrep_pipeline.peek import peek_blocks
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.server import LocalServer, find_installation
-from logicalrep_pipeline.slots import create_slot, newest_protocol
-from logicalrep_pipeline.spark import snapshot
-from logicalrep_pipeline.walsender import Walsender
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.copy_stream import started
+from logicalrep.postgres.local_server import LocalServer, find_installation
+from logicalrep.postgres.peek import peek_blocks
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.slots import create_slot, newest_protocol
+from logicalrep.spark import snapshot
 
 _ROOT = Path(__file__).parents[1]
 _CAPTURE = _ROOT.parent / "shared" / "perf" / "v1.bin.gz"

@@ -16,13 +16,13 @@ from bench.measure import Contender
 from bench.peers import pypgoutput
 from bench.spark_rows import by_parse, by_pypgoutput, identity
 from bench.spark_session import to_noop, to_parquet
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.change_feed import events
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.typed import relation_schema
-from logicalrep_pipeline.transactions import Transaction
+from logicalrep.captures.capture import Capture
+from logicalrep.spark import feed_schema
+from logicalrep.spark.typed_tables.table_schema import relation_schema
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import events
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.transaction import Transaction
 
 IDENTITY, FEED, TYPED = "identity mapInArrow", "captures to the feed", "captures to a typed table"
 PARQUET = "captures to the feed, to parquet"
@@ -90,9 +90,9 @@ class Captures:
         return self._files / f"{number}.bin"
 
 
-def _largest_table(capture: Path) -> Relation:
+def _largest_table(capture: Path) -> TableDescription:
     """The table with the most changes."""
-    changes: Counter[Relation] = Counter()
+    changes: Counter[TableDescription] = Counter()
     with Capture.open(capture) as opened, Assembler() as assembler:
         decoder = opened.session.decoder()
         for event in events(islice(opened, 20_000), decoder, assembler):

@@ -22,9 +22,9 @@ from statistics import linear_regression, median
 from typing import Any
 
 from bench.spark_session import quiet_session
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.server import LocalServer, find_installation
-from logicalrep_pipeline.slots import create_slot, the_slot
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer, find_installation
+from logicalrep.postgres.slots import create_slot, the_slot
 
 MIB = 1 << 20
 EVERY = 3.0

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from bench.peers import pypgoutput
 from logicalrep import v1
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.feed import EPOCH
-from logicalrep_pipeline.spark.schemas import arrow_schema
+from logicalrep.arrow.feed.rows import EPOCH
+from logicalrep.spark import feed_schema
+from logicalrep.spark.schemas import arrow_schema
 
 _OPS = {"I": "insert", "U": "update", "D": "delete"}
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from logicalrep_pipeline.spark import session
+from logicalrep.spark import session
 
 
 def to_noop(frame: Any) -> Callable[[], None]:

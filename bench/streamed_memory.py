@@ -16,9 +16,9 @@ import time
 from collections.abc import Iterator
 
 from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v2
-from logicalrep.v1 import Column, ReplicaIdentity, Text, TupleData
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.transactions import Transaction
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.transaction import Transaction
+from logicalrep_protocol.v1 import Column, ReplicaIdentity, Text, TupleData
 
 GIB = 1 << 30
 MIB = 1 << 20

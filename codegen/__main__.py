@@ -7,11 +7,13 @@ import difflib
 import sys
 from pathlib import Path
 
-from codegen import diff, docs, reference
-from codegen.emit import PACKAGE, emit
-from codegen.loader import load
-from codegen.model import SpecError
-from codegen.python_source import MARK
+from codegen import diff
+from codegen import pagecheck as docs
+from codegen.emit.package import PACKAGE, emit
+from codegen.emit.python_source import MARK
+from codegen.reference import site as reference
+from codegen.spec.model import SpecError
+from codegen.spec.reader import load
 
 _ROOT = Path(__file__).parent.parent
 

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from codegen.diff.rules import RULES, Rule, Severity
 from codegen.diff.wording import listed, says
-from codegen.model import Place
+from codegen.spec.model import Place
 
 
 class Case(NamedTuple):

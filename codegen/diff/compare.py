@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from codegen.diff.change import Change, Changes, Spot
 from codegen.diff.layouts import Layouts
-from codegen.diff.named_types import compare_types
 from codegen.diff.names import find_names, find_type_names
 from codegen.diff.pair import Pair
-from codegen.diff.protocols import compare_protocols
+from codegen.diff.protocols import compare_protocols, compare_types
 from codegen.diff.rules import Severity
-from codegen.model import NamedType, Protocol
+from codegen.spec.model import NamedType, Protocol
 
 _SEVERITIES = list(Severity)
 

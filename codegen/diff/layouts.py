@@ -7,7 +7,7 @@ from codegen.diff.owners import Owner
 from codegen.diff.pair import Pair, places
 from codegen.diff.rows import Rows
 from codegen.diff.wording import is_was, listed
-from codegen.model import Alternative, Message, Part
+from codegen.spec.model import Alternative, Message, Part
 
 
 class Layouts:

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from codegen.diff.owners import Owner, all_rows, owners, since_of
 from codegen.diff.reading import Reading, reading
-from codegen.model import Alternative, Field, Message, NamedType, Part, Protocol
-from codegen.notation import Int, PartName, Type
+from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Protocol
+from codegen.spec.notation import Int, PartName, Type
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.model import Alternative, Field, Message, Part, Protocol
+from codegen.spec.model import Alternative, Field, Message, Part, Protocol
 
 Owner = Message | Part | Alternative
 """Their names are all different within a protocol."""

@@ -6,8 +6,8 @@ from codegen.diff.change import Case
 from codegen.diff.names import Names, as_new
 from codegen.diff.presence import Presence
 from codegen.diff.reading import same_bytes
-from codegen.model import OUTSIDE, Alternative, Field, Message, Protocol
-from codegen.notation import PartName
+from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Protocol
+from codegen.spec.notation import PartName
 
 
 class Pair:

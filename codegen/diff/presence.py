@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from codegen.diff.change import Case, Cases
 from codegen.diff.owners import all_rows
-from codegen.model import Field, Message, Protocol, parts_used
-from codegen.notation import PartName
-from codegen.views import View, view
+from codegen.spec.model import Field, Message, Protocol, parts_used
+from codegen.spec.notation import PartName
+from codegen.spec.versions import View, view
 
 
 class Presence:

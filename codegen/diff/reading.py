@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from codegen.model import Field, Protocol
-from codegen.notation import Byte1, Byten, Int, PartName, String
-from codegen.python_source import Source
+from codegen.emit.python_source import Source
+from codegen.spec.model import Field, Protocol
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
 
 
 @dataclass(frozen=True)

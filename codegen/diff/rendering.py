@@ -15,7 +15,7 @@ from codegen.diff.rules import Severity
 from codegen.diff.side_by_side import Line, Table, tables
 from codegen.diff.sides import Side
 from codegen.diff.wording import listed
-from codegen.model import Protocol
+from codegen.spec.model import Protocol
 
 
 @dataclass(frozen=True)

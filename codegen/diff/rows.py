@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from codegen.diff.change import Case, Cases, Changes, Spot
-from codegen.diff.named_types import python_class, sign
 from codegen.diff.owners import Owner
 from codegen.diff.pair import Pair
+from codegen.diff.protocols import python_class, sign
 from codegen.diff.reading import moved_names, python_type, reading
 from codegen.diff.rules import Severity
 from codegen.diff.wording import condition_text, constants_text, is_was, listed, row_text
-from codegen.model import Field
-from codegen.python_source import Source
+from codegen.emit.python_source import Source
+from codegen.spec.model import Field
 
 
 class _Row(NamedTuple):

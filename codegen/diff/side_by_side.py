@@ -11,7 +11,7 @@ from codegen.diff.pair import Pair
 from codegen.diff.rows import out_of_order
 from codegen.diff.rules import Severity
 from codegen.diff.wording import message_keys, row_text
-from codegen.model import Alternative, Message, Part, Protocol
+from codegen.spec.model import Alternative, Message, Part, Protocol
 
 
 @dataclass(frozen=True)

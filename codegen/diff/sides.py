@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.loader import PROTOCOL_FILE, TYPES_FILE, load
-from codegen.model import Place, Protocol, SpecError
+from codegen.spec.model import Place, Protocol, SpecError
+from codegen.spec.reader import PROTOCOL_FILE, TYPES_FILE, load
 
 FOLDER = "spec"
 """The spec's folder in the repository, in every revision."""

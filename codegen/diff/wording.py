@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from codegen.diff.owners import Owner, since_of
-from codegen.model import Field, Message
-from codegen.notation import Byte1
+from codegen.spec.model import Field, Message
+from codegen.spec.notation import Byte1
 
 _CONTEXT = 3
 """How many equal words are shown around those that differ."""

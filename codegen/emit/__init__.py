@@ -1,0 +1,1 @@
+"""The model -> formatted Python; writes nothing."""

@@ -13,15 +13,14 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from codegen.model import Field, Message, Part, Protocol, parts_used
-from codegen.names import snake_case
-from codegen.notation import Byte1, Byten, Int, PartName, String
-from codegen.plan import Fixed, Run, Single, Step, steps
-from codegen.python_source import COPY_NOTICE, NOTICE, any_of, docstring, hexadecimal, quoted
-from codegen.views import view
+from codegen.emit.python_source import NOTICE, any_of, docstring, hexadecimal, quoted
+from codegen.emit.steps import Fixed, Run, Single, Step, steps
+from codegen.spec.model import Field, Message, Part, Protocol, parts_used
+from codegen.spec.names import snake_case
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.versions import view
 
 _HERE = Path(__file__).parent
-_RUNTIME = _HERE / "runtime" / "columnar"
 
 # The names that a kernel's functions have for their own: a field of such a name has an underscore after it.
 _TAKEN = {
@@ -196,7 +195,7 @@ class _Kernel:
     @property
     def cells_parts(self) -> list[tuple[Part, Fixed, Any]]:
         """The parts that are a row's values: the part, its count, and what the loop over the values needs to know."""
-        from codegen.python_source import Source
+        from codegen.emit.python_source import Source
 
         source = Source(self.protocol)
         found = []
@@ -261,14 +260,12 @@ def local(name: str) -> str:
 
 
 def emit_columnar(protocol: Protocol) -> dict[str, str]:
-    """The files of the sub-package by their paths within the package: those that are copied, plans and kernels."""
-    texts = {
-        f"columnar/{path.name}": COPY_NOTICE.format(name=f"columnar/{path.name}") + path.read_text(encoding="utf-8")
-        for path in sorted(_RUNTIME.glob("*.py"))
-    }
+    """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
+    texts: dict[str, str] = {}
     kernels = [_Kernel(protocol, version.number) for version in protocol.versions]
     for kernel in kernels:
         texts[f"columnar/kernel_v{kernel.version}.py"] = _render("columnar_kernel.py.j2", kernel, notice=NOTICE)
+    texts["columnar/__init__.py"] = _render("columnar_init.py.j2", kernels[0], notice=NOTICE)
     texts["columnar/plans.py"] = _render("columnar_plans.py.j2", kernels[0], notice=NOTICE, kernels=kernels)
     return texts
 

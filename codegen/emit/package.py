@@ -11,17 +11,17 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from codegen import python_source
-from codegen.columnar import emit_columnar
-from codegen.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
-from codegen.names import class_name
-from codegen.notation import Byte1, Byten, Int, PartName, String
-from codegen.plan import Conditional, Run, Single, Step, Tagged
-from codegen.python_source import COPY_NOTICE, NOTICE, Block, Source
-from codegen.views import View, view
+from codegen.emit import python_source
+from codegen.emit.columns import emit_columnar
+from codegen.emit.python_source import NOTICE, Block, Source
+from codegen.emit.steps import Conditional, Run, Single, Step, Tagged
+from codegen.spec.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
+from codegen.spec.names import class_name
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.versions import View, view
 
 _HERE = Path(__file__).parent
-PACKAGE = "logicalrep"
+PACKAGE = "logicalrep_protocol"
 _SESSION_FACTS = ("streaming", "two_phase", "parallel")
 """The session facts that decoders are told or keep; a new one takes more than a line in the spec."""
 _LAYOUT_FACTS = ("streaming", "parallel")
@@ -38,8 +38,6 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     protocols = tuple(protocols)
     _check(protocols)
     texts = {f"{PACKAGE}/py.typed": ""}
-    for path in sorted((_HERE / "runtime").glob("*.py")):
-        texts[f"{PACKAGE}/{path.name}"] = COPY_NOTICE.format(name=path.name) + path.read_text(encoding="utf-8")
     environment = _environment()
     texts[f"{PACKAGE}/layouts.py"] = _layouts_module(protocols)
     for protocol in protocols:
@@ -49,6 +47,7 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     texts[f"{PACKAGE}/versions.py"] = _render(
         environment, "versions.py.j2", notice=NOTICE, protocol=messages, definitions=_definitions(messages)
     )
+    texts[f"{PACKAGE}/decoder.py"] = _render(environment, "decoder.py.j2", notice=NOTICE, protocol=messages)
     texts[f"{PACKAGE}/__init__.py"] = _render(
         environment, "__init__.py.j2", notice=NOTICE, protocols=protocols, exported=_package_exports(protocols)
     )
@@ -83,8 +82,7 @@ def _check(protocols: tuple[Protocol, ...]) -> None:
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
     """In the order of a sorted __all__: classes, then modules."""
     modules = [version.module for protocol in protocols for version in protocol.versions]
-    errors = ["DecodeError", "Decoder", "EncodeError", "EncodingError", "LogicalRepError"]
-    return [*errors, "Lsn", "Oid", "TimestampTz", "TransactionId", *sorted([*modules, "versions"])]
+    return ["Decoder", *sorted([*modules, "versions"])]
 
 
 def _environment(**names: Any) -> Environment:
@@ -292,7 +290,7 @@ def _formatted(texts: Mapping[str, str]) -> dict[Path, str]:
         ):
             command = ["ruff", arguments[0], *_RUFF, *arguments[1:], "--no-cache", str(root)]
             if arguments[0] == "check":
-                command[2:2] = [f"--config=lint.isort.known-first-party=['{PACKAGE}']"]
+                command[2:2] = [f"--config=lint.isort.known-first-party=['logicalrep_runtime', '{PACKAGE}']"]
             result = subprocess.run(_ruff(command), capture_output=True, text=True, check=False)
             if result.returncode != 0:
                 raise RuntimeError(f"{' '.join(command[:2])} refused the emitted code:\n{result.stdout}{result.stderr}")

@@ -5,15 +5,14 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from codegen.model import REST, Alternative, Field, Message, Part, Protocol
-from codegen.names import class_name, snake_case
-from codegen.notation import Byte1, Byten, Int, PartName, String
-from codegen.plan import Fixed, Run, Single, Step, steps
+from codegen.emit.steps import Fixed, Run, Single, Step, steps
+from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol
+from codegen.spec.names import class_name, snake_case
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
 
 MARK = "by `python -m codegen regen`; do not edit."
 """Every file of the generator has it, but for those without any text; it removes no others."""
 NOTICE = f"Generated from spec/ {MARK}"
-COPY_NOTICE = f"# Copied from codegen/runtime/{{name}} {MARK}\n"
 
 _CONSTRUCT_INTS = {
     letter: f"Int{8 * width}{sign}b"

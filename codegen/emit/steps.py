@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from codegen.model import REST, Field, Part, Protocol
-from codegen.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.model import REST, Field, Part, Protocol
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
 
 _FORMATS = {1: "b", 2: "h", 4: "i", 8: "q"}
 

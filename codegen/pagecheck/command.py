@@ -6,11 +6,13 @@ import argparse
 import sys
 from pathlib import Path
 
-from codegen.docs.comparison import compare, protocols_on
-from codegen.docs.scope import messages_of
-from codegen.doctables import DocPageError, Page, read_page, render
-from codegen.loader import load
-from codegen.model import Protocol, SpecError
+from codegen.pagecheck.comparison import compare, protocols_on
+from codegen.pagecheck.page import Page
+from codegen.pagecheck.printing import render
+from codegen.pagecheck.reading import DocPageError, read_page
+from codegen.pagecheck.scope import messages_of
+from codegen.spec.model import Protocol, SpecError
+from codegen.spec.reader import load
 
 AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 """The exit codes."""

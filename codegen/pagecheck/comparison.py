@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from codegen.docs import quoting
-from codegen.docs.expected import Layout, layouts
-from codegen.docs.quoting import NOTHING, Difference, quoted
-from codegen.docs.scope import Pairing, messages_of, pair_messages, same_name
-from codegen.docs.tables import Reading, compare_tables, distance
-from codegen.doctables import Group, Message, Page
-from codegen.model import Place, Protocol
-from codegen.views import view
+from codegen.pagecheck import quoting
+from codegen.pagecheck.expected import Layout, layouts
+from codegen.pagecheck.page import Group, Message, Page
+from codegen.pagecheck.quoting import NOTHING, Difference, quoted
+from codegen.pagecheck.scope import Pairing, messages_of, pair_messages, same_name
+from codegen.pagecheck.tables import Reading, compare_tables, distance
+from codegen.spec.model import Place, Protocol
+from codegen.spec.versions import view
 
 
 def protocols_on(page: Page, protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from codegen.doctables import BlockKind, ConditionKind
-from codegen.model import Field, Message, Part, Place, Protocol
-from codegen.notation import Byte1, Int, PartName
-from codegen.views import View
+from codegen.pagecheck.remarks import BlockKind, ConditionKind
+from codegen.spec.model import Field, Message, Part, Place, Protocol
+from codegen.spec.notation import Byte1, Int, PartName
+from codegen.spec.versions import View
 
 _PRINTED_UNDER = re.compile(r"\bprints? .*?\bunder '(.)' only\b")
 """The sentence in a note by which a field is printed in another alternative, the one with this tag."""

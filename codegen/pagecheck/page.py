@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codegen.doctables.remarks import BlockKind, Choice, Condition
+from codegen.pagecheck.remarks import BlockKind, Choice, Condition
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.doctables.page import Message, Page, Row
+from codegen.pagecheck.page import Message, Page, Row
 
 _HEAD = ("line", "message", "row", "type", "since", "remarks", "description")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from codegen.docs.expected import ExpectedBoundary, ExpectedRow
-from codegen.doctables import Block, BlockKind, Condition, Message, Row
-from codegen.model import Place
+from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow
+from codegen.pagecheck.page import Block, Message, Row
+from codegen.pagecheck.remarks import BlockKind, Condition
+from codegen.spec.model import Place
 
 NOTHING = "nothing"
 

@@ -6,9 +6,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from codegen.doctables import remarks
-from codegen.doctables.markup import DefinitionList, Entry, MarkupError, Section, Text, read_markup
-from codegen.doctables.page import Block, Group, Message, Page, Remark, Row
+from codegen.pagecheck import remarks
+from codegen.pagecheck.markup import DefinitionList, Entry, MarkupError, Section, Text, read_markup
+from codegen.pagecheck.page import Block, Group, Message, Page, Remark, Row
 
 
 class DocPageError(Exception):

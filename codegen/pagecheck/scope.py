@@ -13,9 +13,9 @@ from functools import partial
 from itertools import pairwise
 from typing import Literal
 
-from codegen.docs.expected import Layout
-from codegen.doctables import Group, Message, Page
-from codegen.model import Protocol
+from codegen.pagecheck.expected import Layout
+from codegen.pagecheck.page import Group, Message, Page
+from codegen.spec.model import Protocol
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,14 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from codegen.docs import quoting
-from codegen.docs.alignment import align
-from codegen.docs.expected import ExpectedBoundary, ExpectedRow, Layout
-from codegen.docs.quoting import NOTHING, Difference, quoted
-from codegen.docs.wording import change_places, likeness, words
-from codegen.doctables import Block, Condition, Message, Row
-from codegen.model import Place
+from codegen.pagecheck import quoting
+from codegen.pagecheck.alignment import align
+from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow, Layout
+from codegen.pagecheck.page import Block, Message, Row
+from codegen.pagecheck.quoting import NOTHING, Difference, quoted
+from codegen.pagecheck.remarks import Condition
+from codegen.pagecheck.wording import change_places, likeness, words
+from codegen.spec.model import Place
 
 _GAP = 1.5
 _OTHER_TYPE = 2.5

@@ -1,0 +1,1 @@
+"""The model -> the reference, a site without scripts, and its pictures."""

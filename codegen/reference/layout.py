@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from codegen.model import REST, Field, Protocol
-from codegen.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.model import REST, Field, Protocol
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
 
 CONSTANT = "constant"
 INTEGER = "integer"

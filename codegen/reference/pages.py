@@ -7,14 +7,25 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from codegen.emit import PACKAGE
-from codegen.model import OUTSIDE, Alternative, Field, Message, NamedType, Part, Place, Protocol, SessionFact, Version
-from codegen.names import class_name, snake_case
-from codegen.notation import Byte1, Byten, Int, PartName, String
-from codegen.python_source import Attribute, Block, Source
-from codegen.reference_drawing import NARROW, Picture, draw
-from codegen.reference_layout import Row, rows
-from codegen.views import View, view
+from codegen.emit.package import PACKAGE
+from codegen.emit.python_source import Attribute, Block, Source
+from codegen.reference.drawing import NARROW, Picture, draw
+from codegen.reference.layout import Row, rows
+from codegen.spec.model import (
+    OUTSIDE,
+    Alternative,
+    Field,
+    Message,
+    NamedType,
+    Part,
+    Place,
+    Protocol,
+    SessionFact,
+    Version,
+)
+from codegen.spec.names import class_name, snake_case
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.versions import View, view
 
 Layout = Message | Part | Alternative
 

@@ -12,17 +12,17 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from codegen import reference_pages as pages
-from codegen.emit import PACKAGE
-from codegen.loader import load
-from codegen.model import Message, Part, Protocol, SpecError
-from codegen.notation import INT_WIDTHS, Int, PartName
-from codegen.reference_drawing import draw, number
-from codegen.reference_layout import Row, rows
-from codegen.views import view
+from codegen.emit.package import PACKAGE
+from codegen.reference import pages
+from codegen.reference.drawing import draw, number
+from codegen.reference.layout import Row, rows
+from codegen.spec.model import Message, Part, Protocol, SpecError
+from codegen.spec.notation import INT_WIDTHS, Int, PartName
+from codegen.spec.reader import load
+from codegen.spec.versions import view
 
 _HERE = Path(__file__).parent
-_ROOT = _HERE.parent
+_ROOT = _HERE.parent.parent
 _IDENTIFIER = re.compile(r"\b[a-z0-9]+(?:[_.][a-z0-9]+)*_[a-z0-9]+(?:[_.][a-z0-9]+)*\b")
 
 
@@ -105,7 +105,7 @@ def standalone_picture(protocol: Protocol, name: str, version: int | None = None
 
 def _environment(protocols: tuple[Protocol, ...]) -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates/reference"),
+        loader=FileSystemLoader(_HERE / "templates"),
         undefined=StrictUndefined,
         autoescape=lambda name: name is not None and not name.endswith(".css.j2"),
         trim_blocks=True,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from pathlib import Path
 
-from codegen.model import OUTSIDE, REST, Field, Message, Part, Place, Protocol, parts_used
-from codegen.names import class_name
-from codegen.notation import Byte1, Byten, Int, PartName, Unknown
-from codegen.yamlnodes import Findings
+from codegen.spec.model import OUTSIDE, REST, Field, Message, Part, Place, Protocol, parts_used
+from codegen.spec.names import class_name
+from codegen.spec.nodes import Findings
+from codegen.spec.notation import Byte1, Byten, Int, PartName, Unknown
 
 _CLASSES_TAKEN = {
     "Alternatives", "AnyMessage", "Array", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const", "Construct",
@@ -24,9 +23,8 @@ _VARIABLES_TAKEN = {
     "error",
 }  # fmt: skip
 """The names that the straight-line codecs give to their own variables."""
-_MODULES_TAKEN = {"columnar", "layouts", "versions"} | {
-    path.stem for path in (Path(__file__).parent / "runtime").glob("*.py")
-}
+_MODULES_TAKEN = {"columnar", "decoder", "layouts", "versions"}
+"""The modules that are generated besides those of versions."""
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _ADDRESS = re.compile(r"https://[A-Za-z0-9./_-]+", re.ASCII)
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from codegen.model import OUTSIDE, Alternative, Field, Message, Part, Place
-from codegen.notation import NotationError, Unknown, parse_type
-from codegen.yamlnodes import Entries, Findings, Items, Keys, Node, Text, named_entries
+from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place
+from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries
+from codegen.spec.notation import NotationError, Unknown, parse_type
 
 _MESSAGE_KEYS = [
     "ref", "since", "also when", "from", "doc", "note", "callback", "place", "opens", "closes", "sets", "clears",

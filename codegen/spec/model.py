@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codegen.notation import Byte1, Int, PartName, Type
+from codegen.spec.notation import Byte1, Int, PartName, Type
 
 OUTSIDE = "outside"
 """The place of a message between blocks."""

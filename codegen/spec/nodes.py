@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from codegen.model import Finding, Place
+from codegen.spec.model import Finding, Place
 
 
 class Findings(list[Finding]):

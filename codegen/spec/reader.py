@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from codegen import checks
-from codegen.layoutreader import LayoutReader
-from codegen.model import NamedType, Place, Protocol, SessionFact, SpecError, Version
-from codegen.notation import INT_WIDTHS
-from codegen.yamlnodes import Entries, Findings, Keys, Text, named_entries, read
+from codegen.spec import checks
+from codegen.spec.layout_reader import LayoutReader
+from codegen.spec.model import NamedType, Place, Protocol, SessionFact, SpecError, Version
+from codegen.spec.nodes import Entries, Findings, Keys, Text, named_entries, read
+from codegen.spec.notation import INT_WIDTHS
 
 PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from codegen.model import Alternative, Field, Message, Part, Protocol, parts_used
+from codegen.spec.model import Alternative, Field, Message, Part, Protocol, parts_used
 
 
 @dataclass(frozen=True)

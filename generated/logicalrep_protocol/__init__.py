@@ -8,21 +8,11 @@ Generated from spec/ by `python -m codegen regen`; do not edit.
 
 from __future__ import annotations
 
-from logicalrep import v1, v2, v3, v4, versions, walsender
-from logicalrep.decoder import Decoder
-from logicalrep.errors import DecodeError, EncodeError, EncodingError, LogicalRepError
-from logicalrep.scalars import Lsn, Oid, TimestampTz, TransactionId
+from logicalrep_protocol import v1, v2, v3, v4, versions, walsender
+from logicalrep_protocol.decoder import Decoder
 
 __all__ = [
-    "DecodeError",
     "Decoder",
-    "EncodeError",
-    "EncodingError",
-    "LogicalRepError",
-    "Lsn",
-    "Oid",
-    "TimestampTz",
-    "TransactionId",
     "v1",
     "v2",
     "v3",

@@ -1,115 +1,24 @@
-"""A session's decoder: bytes in, messages out, no socket; it knows what `parse` has to be told.
+"""A session's decoder for the versions of the protocol: bytes in, messages out, no socket.
 
-What a message may follow and what it changes comes from the layouts; this file only keeps the state.
+Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-from logicalrep.errors import DecodeError, codec_name
-from logicalrep.layout import MessageLayout
-from logicalrep.layouts import LOGICALREP
-from logicalrep.scalars import Buffer, Oid
-from logicalrep.versions import PARSE, AnyMessage, Relation, Type
-from logicalrep.walk import walk
-
-OUTSIDE = "outside"
-"""The place of messages that stand between transactions and stream segments."""
-
-_NO_MESSAGE = LOGICALREP.messages[0]
-"""Stands in for the layout of bytes that `parse` is going to refuse."""
-
-_SENT_TO_ALL = "Stream Abort"
-"""What PostgreSQL 18 sends to sessions of version 1 as well, of transactions that it sends nothing else of."""
-_SENT_ALONE = "Prepare"
-"""What PostgreSQL 18 sends with nothing before it of a transaction that has no changes."""
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.versions import PARSE, AnyMessage, Relation, Type
+from logicalrep_runtime.decoder import SessionDecoder
 
 
-class Decoder:
+class Decoder(SessionDecoder[AnyMessage, Relation, Type]):
     """Decodes the messages of one session in the order in which they arrive.
 
     A new connection, and a new call of pg_logical_slot_get_binary_changes, is a new session: take a new decoder.
     A message that raises DecodeError leaves the decoder as it was.
+
+        decoder = Decoder(1)
+        message = decoder.decode(data)
     """
 
-    def __init__(
-        self, version: int, *, parallel: bool = False, two_phase: bool = False, encoding: str = "utf-8"
-    ) -> None:
-        """A decoder for a protocol version, 1 to 4; ValueError for another, EncodingError for an unknown `encoding`.
-
-        `parallel` says whether the session was started with the option streaming = parallel.
-        `two_phase` says whether the slot was created with two_phase: servers send the messages of two-phase commit to
-        older protocol versions too then. `encoding` is the session's client_encoding as a Python codec.
-        """
-        if version not in PARSE:
-            raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, PARSE))}")
-        codec_name(encoding)
-        self.version = version
-        self.parallel = parallel
-        self.two_phase = two_phase
-        self.encoding = encoding
-        self.relations: dict[Oid, Relation] = {}
-        """The last Relation of each table, by its OID."""
-        self.types: dict[Oid, Type] = {}
-        """The last Type of each data type, by its OID."""
-        self.block = OUTSIDE
-        """Where the session is: `outside`, or in a `transaction`, a `prepared transaction` or a `stream`."""
-        self.streaming = False
-        """Whether it is between Stream Start and Stream Stop."""
-        self._known: dict[int, tuple[Callable[..., AnyMessage], MessageLayout]] = {}
-        for layout in LOGICALREP.messages:
-            if layout.since <= version:
-                self._known[ord(layout.tag)] = PARSE[version], layout
-            elif (two_phase and layout.also_when == "two_phase") or layout.name == _SENT_TO_ALL:
-                self._known[ord(layout.tag)] = PARSE[layout.since], layout
-
-    def decode(self, data: Buffer) -> AnyMessage:
-        """The next message; DecodeError if the bytes are none, or one that cannot come here."""
-        if type(data) is not bytes:
-            data = bytes(memoryview(data))
-        parse, layout = self._known.get(data[0] if data else 0, (PARSE[self.version], _NO_MESSAGE))
-        message: Any = parse(data, streaming=self.streaming, parallel=self.parallel, encoding=self.encoding)
-        if self.block not in layout.places and not (self.block == OUTSIDE and layout.name == _SENT_ALONE):
-            raise self._out_of_place(layout)
-        tag = layout.tag
-        if tag in "IUD":
-            if message.relation_id not in self.relations:
-                raise self._unknown_relation(data, layout, "relation_id", message.relation_id)
-        elif tag == "R":
-            self.relations[message.relation_id] = message
-        elif tag == "Y":
-            self.types[message.type_id] = message
-        elif tag == "T":
-            for index, oid in enumerate(message.relation_ids):
-                if oid not in self.relations:
-                    raise self._unknown_relation(data, layout, f"relation_ids[{index}]", oid)
-        else:
-            self._follow(layout)
-        return message  # type: ignore[no-any-return]
-
-    def _follow(self, layout: MessageLayout) -> None:
-        """Change the state as the message does."""
-        if layout.opens:
-            self.block = layout.opens
-        elif layout.closes:
-            self.block = OUTSIDE
-        if layout.sets == "streaming":
-            self.streaming = True
-        elif layout.clears == "streaming":
-            self.streaming = False
-
-    def _out_of_place(self, layout: MessageLayout) -> DecodeError:
-        here = "outside of transactions and streams" if self.block == OUTSIDE else f"inside a {self.block}"
-        allowed = [f"inside a {place}" for place in layout.places if place != OUTSIDE]
-        if OUTSIDE in layout.places:
-            allowed.insert(0, "outside of transactions and streams")
-        return DecodeError(layout.name, "tag", 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
-
-    def _unknown_relation(self, data: bytes, layout: MessageLayout, path: str, oid: Oid) -> DecodeError:
-        """A row of a table that no Relation has described could not be read."""
-        facts = {"streaming": self.streaming, "parallel": self.parallel}
-        steps = walk(LOGICALREP, self.version, data, facts=facts, encoding=self.encoding)
-        offset = next(step.offset for step in steps if step.path == path)
-        return DecodeError(layout.name, path, offset, "a table that a Relation has described", f"OID {oid}")
+    layouts = LOGICALREP
+    parsers = PARSE

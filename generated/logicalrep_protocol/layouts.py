@@ -5,7 +5,7 @@ Generated from spec/ by `python -m codegen regen`; do not edit.
 
 from __future__ import annotations
 
-from logicalrep.layout import Field, MessageLayout, PartLayout, ProtocolLayout
+from logicalrep_runtime.layout import Field, MessageLayout, PartLayout, ProtocolLayout
 
 LOGICALREP = ProtocolLayout(
     name="logicalrep",

@@ -34,12 +34,12 @@ from construct import (
     this,
 )
 
-from logicalrep.constructs import Alternatives, Char, String, nonzero
-from logicalrep.errors import MalformedError
-from logicalrep.layouts import LOGICALREP
-from logicalrep.make import maker
-from logicalrep.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
-from logicalrep.walk import decode_error, encode_error
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_runtime.constructs import Alternatives, Char, String, nonzero
+from logicalrep_runtime.errors import MalformedError
+from logicalrep_runtime.layout_walk import decode_error, encode_error
+from logicalrep_runtime.make import maker
+from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
     "AnyMessage",

@@ -37,12 +37,8 @@ from construct import (
     this,
 )
 
-from logicalrep.constructs import Char, String, session
-from logicalrep.errors import MalformedError
-from logicalrep.layouts import LOGICALREP
-from logicalrep.make import maker
-from logicalrep.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
-from logicalrep.v1 import (
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.v1 import (
     Begin,
     Binary,
     Cell,
@@ -55,7 +51,11 @@ from logicalrep.v1 import (
     TupleData,
     UnchangedToast,
 )
-from logicalrep.walk import decode_error, encode_error
+from logicalrep_runtime.constructs import Char, String, session
+from logicalrep_runtime.errors import MalformedError
+from logicalrep_runtime.layout_walk import decode_error, encode_error
+from logicalrep_runtime.make import maker
+from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
     "AnyMessage",

@@ -27,12 +27,8 @@ from construct import (
     Terminated,
 )
 
-from logicalrep.constructs import String, nonzero
-from logicalrep.errors import MalformedError
-from logicalrep.layouts import LOGICALREP
-from logicalrep.make import maker
-from logicalrep.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
-from logicalrep.v2 import (
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.v2 import (
     Begin,
     Binary,
     Cell,
@@ -56,7 +52,11 @@ from logicalrep.v2 import (
     UnchangedToast,
     Update,
 )
-from logicalrep.walk import decode_error, encode_error
+from logicalrep_runtime.constructs import String, nonzero
+from logicalrep_runtime.errors import MalformedError
+from logicalrep_runtime.layout_walk import decode_error, encode_error
+from logicalrep_runtime.make import maker
+from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
     "AnyMessage",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from logicalrep import v1, v2, v3, v4
+from logicalrep_protocol import v1, v2, v3, v4
 
 AnyMessage = v1.AnyMessage | v2.AnyMessage | v3.AnyMessage | v4.AnyMessage
 """Any message of any version."""

@@ -26,11 +26,11 @@ from construct import (
     Terminated,
 )
 
-from logicalrep.errors import MalformedError
-from logicalrep.layouts import WALSENDER
-from logicalrep.make import maker
-from logicalrep.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
-from logicalrep.walk import decode_error, encode_error
+from logicalrep_protocol.layouts import WALSENDER
+from logicalrep_runtime.errors import MalformedError
+from logicalrep_runtime.layout_walk import decode_error, encode_error
+from logicalrep_runtime.make import maker
+from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
     "AnyMessage",

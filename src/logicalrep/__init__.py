@@ -1,6 +1,38 @@
-"""From the messages of a replication slot to committed changes of rows.
+"""PostgreSQL's logical replication protocol, and what follows from it: committed changes, Arrow, Spark, tables.
 
-What reads them: `captures` for files, `walsender` and `peek` for a server. What is made of them: `assembler`, committed
-transactions; `change_feed`, rows of those; `wide`, Arrow tables; `values`, what the types are in Python and Arrow.
-`spark` is all of that as a DataFrame, `tables` what batches of it make of a table, `cli` the command line.
+`v1` to `v4` have the messages of each protocol version and `parse`; `Decoder` keeps the state of a session. They are
+generated, in the package `logicalrep_protocol`. This package is written by hand: README.md beside this file says where
+what is. Everything imported here needs `construct` alone.
 """
+
+from __future__ import annotations
+
+from logicalrep_protocol import Decoder, v1, v2, v3, v4, walsender
+from logicalrep_runtime.errors import DecodeError, EncodeError, LogicalRepError
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
+
+__all__ = [
+    "DecodeError",
+    "Decoder",
+    "EncodeError",
+    "LogicalRepError",
+    "Lsn",
+    "Oid",
+    "TimestampTz",
+    "TransactionId",
+    "__version__",
+    "v1",
+    "v2",
+    "v3",
+    "v4",
+    "walsender",
+]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        # Reading it takes longer than importing all the rest.
+        from importlib.metadata import version
+
+        return version("logicalrep")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

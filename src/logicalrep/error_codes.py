@@ -1,6 +1,6 @@
 """The codes of all errors: what happened, and what to do.
 
-`python -m logicalrep_pipeline.error_codes docs/errors.md` writes the page that lists them.
+`python -m logicalrep.error_codes docs/errors.md` writes the page that lists them.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from logicalrep.errors import DecodeError, EncodeError, codec_name, shown
-from logicalrep.layout import Field, MessageLayout, PartLayout, ProtocolLayout
-from logicalrep.scalars import Lsn, Oid, TimestampTz, TransactionId
+from logicalrep_runtime.errors import DecodeError, EncodeError, codec_name, shown
+from logicalrep_runtime.layout import Field, MessageLayout, PartLayout, ProtocolLayout
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 _SCALARS = {"Lsn": Lsn, "TimestampTz": TimestampTz, "Oid": Oid, "TransactionId": TransactionId}
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from logicalrep import DecodeError, TimestampTz
-from logicalrep.columnar import Session, decode_batch
-from logicalrep.layouts import LOGICALREP
-from logicalrep.v1 import Column, TupleData
-from logicalrep.versions import PARSE
-from tests.codecs.captured import Capture
+from logicalrep_protocol.columnar import Session, decode_batch
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.v1 import Column, TupleData
+from logicalrep_protocol.versions import PARSE
+from tests.protocol.captured import Capture
 
 _UNIX_EPOCH = 946_684_800_000_000
 _SINCE = {layout.tag: layout for layout in LOGICALREP.messages}

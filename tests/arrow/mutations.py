@@ -12,10 +12,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from logicalrep import DecodeError
-from logicalrep.columnar import Session, decode_batch
-from logicalrep_pipeline.wide import WideTables
-from tests.codecs.captured import SELECTION, capture_files, read
-from tests.columnar.expected import session_of
+from logicalrep.arrow.table.table_decoder import WideTables
+from logicalrep_protocol.columnar import Session, decode_batch
+from tests.arrow.expected import session_of
+from tests.protocol.captured import read, selected
 
 _PIECES = [b"\0", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\0\0\0", b"\x7f\xff", b"n", b"u", b"t", b"b"]
 
@@ -39,11 +39,11 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     return data
 
 
-def mutated_batches(count: int, size: int, *, versions: str = "1234") -> Iterator[tuple[Session, list[bytes]]]:
+def mutated_batches(count: int, size: int) -> Iterator[tuple[Session, list[bytes]]]:
     """So many messages in all, in batches of one session each; the same in every run."""
     chance = random.Random(1)
-    captures = [read(path) for path in capture_files(SELECTION)]
-    captures = [capture for capture in captures if str(capture.version) in versions and capture.messages]
+    captures = [read(path) for path in selected()]
+    captures = [capture for capture in captures if capture.messages]
     for _ in range(count // size):
         capture = chance.choice(captures)
         start = chance.randrange(len(capture.messages))
@@ -57,7 +57,7 @@ def decode_one_by_one(count: int) -> int:
     refused = 0
     for session, messages in mutated_batches(count, 50):
         for data in messages:
-            batch, session = decode_batch(_alone(data), session, errors="column", backend="numba")
+            batch, session = decode_batch(_alone(data), session, errors="column")
             refused += batch["tag"].null_count
     return refused
 
@@ -66,9 +66,9 @@ def load_one_by_one() -> int:
     """Make wide tables of whole captures, each message with its values mutated in a buffer of its own; how many."""
     chance = random.Random(2)
     loaded = 0
-    for path in capture_files(SELECTION):
+    for path in selected():
         capture = read(path)
-        wide = WideTables(session_of(capture), backend="numba")
+        wide = WideTables(session_of(capture))
         for data in capture.messages[:150]:
             wide.decode(_alone(data))
             if data[:1] in (b"I", b"U", b"D"):

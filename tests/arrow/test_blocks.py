@@ -11,18 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from logicalrep_pipeline import blocks
-from logicalrep_pipeline.blocks import blocks_of, joined, split
-from logicalrep_pipeline.captures import Capture, CaptureError
+from logicalrep.arrow.message_batch import copied, joined, message_batch_of, message_batches_of, split
+from logicalrep.captures.capture import Capture, CaptureError
+from logicalrep.transactions.frames import split_frames
+from tests.protocol.captured import selected
 
-CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v*.jsonl.gz"))
+CAPTURES = selected()
 FRAME = Struct(">QI")
-
-
-@pytest.fixture(params=["numba", "numpy"])
-def _backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    blocks._kernel.cache_clear()
-    monkeypatch.setattr(blocks, "default_backend", lambda: request.param)
 
 
 def framed(messages: list[tuple[int, bytes]]) -> bytes:
@@ -41,7 +36,6 @@ def found(path: Path, *, as_blocks: bool) -> tuple[list[tuple[int, bytes]], str 
     return messages, None
 
 
-@pytest.mark.usefixtures("_backend")
 def test_a_capture_in_blocks_is_the_capture(tmp_path: Path) -> None:
     for path in CAPTURES:
         expected, error = found(path, as_blocks=False)
@@ -53,7 +47,6 @@ def test_a_capture_in_blocks_is_the_capture(tmp_path: Path) -> None:
                 assert found(tmp_path / name, as_blocks=as_blocks) == (expected, None)
 
 
-@pytest.mark.usefixtures("_backend")
 def test_messages_longer_than_a_piece(tmp_path: Path) -> None:
     messages = [(1, b"I" * 10), (2, b"U" * (5 << 20)), (1 << 63, b""), ((1 << 64) - 1, b"D" * (3 << 20)), (5, b"C")]
     for name, data in (("a.bin", framed(messages)), ("a.bin.gz", gzip.compress(framed(messages), 1))):
@@ -62,7 +55,6 @@ def test_messages_longer_than_a_piece(tmp_path: Path) -> None:
             assert found(tmp_path / name, as_blocks=as_blocks) == (messages, None)
 
 
-@pytest.mark.usefixtures("_backend")
 @pytest.mark.parametrize("seed", range(30))
 def test_damage_gives_one_error_either_way(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
@@ -79,18 +71,46 @@ def test_damage_gives_one_error_either_way(tmp_path: Path, seed: int) -> None:
     assert found(path, as_blocks=True) == one_by_one
 
 
-@pytest.mark.usefixtures("_backend")
 @pytest.mark.parametrize("length", [0x40000000, 0x40000001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
 def test_a_length_is_not_believed(length: int) -> None:
     """Nothing of that size is made, and a frame that is not all there is left."""
-    size, block = split(FRAME.pack(7, 1) + b"B" + FRAME.pack(8, length), FRAME.size)
-    assert size == FRAME.size + 1
-    assert list(block) == [(7, b"B")]
+    data = FRAME.pack(7, 1) + b"B" + FRAME.pack(8, length)
+    size, block = split(data, FRAME.size)
+    assert (size, list(block)) == split_frames(data, FRAME.size) == (FRAME.size + 1, [(7, b"B")])
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_frames_are_split_alike_by_the_compiled_loop(seed: int) -> None:
+    """In a capture's frames and in those of COPY, which begin with more; cut off anywhere, and damaged."""
+    chance = random.Random(seed)
+    before = (0, 6)[seed % 2]
+    messages = [
+        (chance.getrandbits(64), chance.randbytes(chance.choice((0, 1, 15, 16, 17, 33, 200)))) for _ in range(200)
+    ]
+    data = bytearray(b"".join(chance.randbytes(before) + framed([message]) for message in messages))
+    header = before + FRAME.size
+    for _ in range(20):
+        size, block = split(data, header)
+        assert (size, list(block)) == split_frames(data, header)
+        assert block.tags.tolist() == [message[0] if message else 0 for _, message in block]
+        data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        del data[chance.randrange(len(data) // 2, len(data)) :]
+
+
+@pytest.mark.parametrize("without", [slice(0, 0), slice(1, 5), slice(0, 1), slice(3, 10)])
+def test_messages_without_the_bytes_at_a_place(without: slice) -> None:
+    chance = random.Random(1)
+    messages = [(number, chance.randbytes(10 + chance.choice((0, 1, 15, 16, 17, 33, 200)))) for number in range(100)]
+    for part in (slice(0, 100), slice(7, 50), slice(3, 3)):
+        block = message_batch_of(messages)[part]
+        made = copied(block, without=without)
+        assert list(made) == [(lsn, data[: without.start] + data[without.stop :]) for lsn, data in messages[part]]
+        assert made.tags.tolist() == block.tags.tolist()
 
 
 def test_parts_of_blocks() -> None:
     messages: list[tuple[Any, bytes]] = [(number, bytes([number]) * (number % 3)) for number in range(50)]
-    (block,) = blocks_of(messages)
+    (block,) = message_batches_of(messages)
     parts = [block[:7], block[7:7], block[7:20][3:], block[20:]]
     expected = messages[:7] + messages[10:]
     again = joined(parts)

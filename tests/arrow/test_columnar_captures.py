@@ -1,4 +1,4 @@
-"""Batches of messages that real servers sent: equal to `parse`, in every size of batch, with both walkers."""
+"""Batches of messages that real servers sent: equal to `parse`, in every size of batch."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from logicalrep.columnar import decode_batch
-from tests.codecs.captured import SELECTION, capture_files, read
-from tests.columnar.expected import check, decode_in_batches, parsed, row_of, rows_of, session_of
-from tests.conftest import SHARED_CAPTURES
+from logicalrep_protocol.columnar import decode_batch
+from tests.arrow.expected import check, decode_in_batches, parsed, row_of, rows_of, session_of
+from tests.protocol.captured import collected, read, selected
 
-# A kernel takes seconds to compile, so that the selection is decoded with that of one version.
-_SELECTED = capture_files(SELECTION)
-_SHARED = capture_files(SHARED_CAPTURES)
+_SELECTED = selected()
+_COLLECTED = collected()
 
 
 def _name(path: Path) -> str:
@@ -22,15 +20,9 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", _SELECTED, ids=_name)
-def test_numpy_gives_what_parse_gives(path: Path) -> None:
+def test_a_batch_is_what_parse_gives(path: Path) -> None:
     capture = read(path)
-    check(capture.messages, session_of(capture), backend="numpy")
-
-
-@pytest.mark.parametrize("path", [path for path in _SELECTED if "/v4" in str(path)], ids=_name)
-def test_the_kernel_gives_what_parse_gives(path: Path) -> None:
-    capture = read(path)
-    check(capture.messages, session_of(capture), backend="numba")
+    check(capture.messages, session_of(capture))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
@@ -45,29 +37,25 @@ def test_batches_go_on_where_the_one_before_ended(size: int) -> None:
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", _SHARED, ids=_name)
+@pytest.mark.parametrize("path", _COLLECTED, ids=_name)
 def test_the_corpus(path: Path) -> None:
     capture = read(path)
     session = session_of(capture)
     array = pa.array(capture.messages, pa.binary())
-    whole, after = decode_batch(array, session, backend="numba")
+    whole, after = decode_batch(array, session)
     assert rows_of(whole) == [row_of(message) for message in parsed(capture.messages, session)]
-    by_numpy, after_numpy = decode_batch(array, session, backend="numpy")
-    assert by_numpy.equals(whole)
-    assert after_numpy == after
     for size in (2, 7, 1000):
-        parts, after_parts = decode_in_batches(capture.messages, session, size, backend="numba")
+        parts, after_parts = decode_in_batches(capture.messages, session, size)
         assert parts.combine_chunks().to_batches()[0].equals(whole), size
         assert after_parts == after
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", _SHARED[::12], ids=_name)
+@pytest.mark.parametrize("path", _COLLECTED[::12], ids=_name)
 def test_the_corpus_in_the_smallest_batches(path: Path) -> None:
     capture = read(path)
     session = session_of(capture)
     whole, after = decode_in_batches(capture.messages, session, len(capture.messages))
-    for backend, size in (("numba", 1), ("numpy", 1), ("numpy", 7)):
-        parts, after_parts = decode_in_batches(capture.messages, session, size, backend=backend)
-        assert parts.combine_chunks().equals(whole.combine_chunks())
-        assert after_parts == after
+    parts, after_parts = decode_in_batches(capture.messages, session, 1)
+    assert parts.combine_chunks().equals(whole.combine_chunks())
+    assert after_parts == after

@@ -8,11 +8,9 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import DecodeError, Lsn, Oid, TimestampTz, TransactionId, v1, v2
-from logicalrep.columnar import RowDecodeError, Session, decode_batch
-from logicalrep.v1 import Binary, NullValue, Text, TupleData
-from tests.columnar.expected import rows_of
-
-BACKENDS = pytest.mark.parametrize("backend", ["numba", "numpy"])
+from logicalrep_protocol.columnar import RowDecodeError, Session, decode_batch
+from logicalrep_protocol.v1 import Binary, NullValue, Text, TupleData
+from tests.arrow.expected import rows_of
 
 INSERT = v2.Insert(relation_id=Oid(7), new=TupleData.of(Text(b"a"), NullValue())).build()
 STREAMED_INSERT = v2.Insert(xid=TransactionId(9), relation_id=Oid(7), new=TupleData.of(Text(b"b"))).build()
@@ -25,11 +23,10 @@ def batch_of(*messages: bytes) -> pa.Array:
     return pa.array(messages, pa.binary())
 
 
-@BACKENDS
-def test_the_first_refused_message_is_raised_with_its_row(backend: str) -> None:
+def test_the_first_refused_message_is_raised_with_its_row() -> None:
     messages = batch_of(INSERT, INSERT[:-1], INSERT, b"?")
     with pytest.raises(RowDecodeError) as caught:
-        decode_batch(messages, SESSION, backend=backend)
+        decode_batch(messages, SESSION)
     with pytest.raises(DecodeError) as expected:
         v2.parse(INSERT[:-1])
     assert caught.value.row == 1
@@ -39,27 +36,23 @@ def test_the_first_refused_message_is_raised_with_its_row(backend: str) -> None:
 
 def test_an_error_survives_pickling() -> None:
     with pytest.raises(RowDecodeError) as caught:
-        decode_batch(batch_of(INSERT, b""), SESSION, backend="numpy")
+        decode_batch(batch_of(INSERT, b""), SESSION)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (str(again), again.row) == (str(caught.value), 1)
 
 
-@BACKENDS
-def test_a_refused_message_is_parsed_in_the_state_that_held_there(backend: str) -> None:
+def test_a_refused_message_is_parsed_in_the_state_that_held_there() -> None:
     # In the segment the Insert without a transaction id is read as one that has one, and is too short.
     with pytest.raises(RowDecodeError) as caught:
-        decode_batch(batch_of(START, STREAMED_INSERT, INSERT, STOP), SESSION, backend=backend)
+        decode_batch(batch_of(START, STREAMED_INSERT, INSERT, STOP), SESSION)
     with pytest.raises(DecodeError) as expected:
         v2.parse(INSERT, streaming=True)
     assert (caught.value.row, str(caught.value)) == (2, str(expected.value))
 
 
-@BACKENDS
-def test_a_marked_message_leaves_the_others_and_the_state_alone(backend: str) -> None:
+def test_a_marked_message_leaves_the_others_and_the_state_alone() -> None:
     wrong_stop = STOP + b"!"
-    batch, after = decode_batch(
-        batch_of(START, wrong_stop, STREAMED_INSERT, STOP, INSERT), SESSION, errors="column", backend=backend
-    )
+    batch, after = decode_batch(batch_of(START, wrong_stop, STREAMED_INSERT, STOP, INSERT), SESSION, errors="column")
     assert batch["tag"].to_pylist() == ["S", None, "I", "E", "I"]
     assert batch["xid"].to_pylist() == [9, None, 9, None, None]
     assert batch["error"].to_pylist() == [
@@ -73,16 +66,14 @@ def test_a_marked_message_leaves_the_others_and_the_state_alone(backend: str) ->
     assert after == SESSION
 
 
-@BACKENDS
-def test_a_batch_that_ends_within_a_segment_says_so(backend: str) -> None:
-    batch, after = decode_batch(batch_of(START, STREAMED_INSERT), SESSION, backend=backend)
+def test_a_batch_that_ends_within_a_segment_says_so() -> None:
+    batch, after = decode_batch(batch_of(START, STREAMED_INSERT), SESSION)
     assert after == Session(version=4, streaming=True)
-    batch, after = decode_batch(batch_of(STREAMED_INSERT, STOP, INSERT), after, backend=backend)
+    batch, after = decode_batch(batch_of(STREAMED_INSERT, STOP, INSERT), after)
     assert batch["xid"].to_pylist() == [9, None, None]
     assert after == SESSION
 
 
-@BACKENDS
 @pytest.mark.parametrize(
     ("data", "field"),
     [
@@ -105,13 +96,12 @@ def test_a_batch_that_ends_within_a_segment_says_so(backend: str) -> None:
         pytest.param(b"M\0" + bytes(8) + b"p\0\xff\xff\xff\xff", "content_length", id="a negative size"),
     ],
 )
-def test_each_kind_of_fault_is_found(data: bytes, field: str, backend: str) -> None:
+def test_each_kind_of_fault_is_found(data: bytes, field: str) -> None:
     with pytest.raises(RowDecodeError) as caught:
-        decode_batch(batch_of(INSERT, data), SESSION, backend=backend)
+        decode_batch(batch_of(INSERT, data), SESSION)
     assert (caught.value.field, caught.value.row) == (field, 1)
 
 
-@BACKENDS
 @pytest.mark.parametrize(
     "text",
     [
@@ -124,16 +114,15 @@ def test_each_kind_of_fault_is_found(data: bytes, field: str, backend: str) -> N
         pytest.param(b"12345678\xff", id="after eight letters"),
     ],
 )
-def test_texts_are_utf8_as_python_has_it(text: bytes, backend: str) -> None:
+def test_texts_are_utf8_as_python_has_it(text: bytes) -> None:
     good = "aé漢\U0001f600-\U0010ffff-12345678".encode()
     batch, _ = decode_batch(
-        batch_of(*(b"O" + bytes(8) + name + b"\0" for name in (good, text))), SESSION, errors="column", backend=backend
+        batch_of(*(b"O" + bytes(8) + name + b"\0" for name in (good, text))), SESSION, errors="column"
     )
     assert batch["name"].to_pylist() == [good.decode(), None]
 
 
-@BACKENDS
-def test_texts_in_another_encoding_are_decoded_with_its_codec(backend: str) -> None:
+def test_texts_in_another_encoding_are_decoded_with_its_codec() -> None:
     column = v1.Column(flags=1, name="größe", type_id=Oid(25), type_modifier=-1)
     relation = v1.Relation(
         relation_id=Oid(7),
@@ -146,18 +135,17 @@ def test_texts_in_another_encoding_are_decoded_with_its_codec(backend: str) -> N
     session = Session(version=1, encoding="cp1252")
     # 0x81 is no character of this code page.
     bad = [data.replace(b"\xf6n", b"\x81n"), data.replace(b"\xf6\xdf", b"\x81\xdf")]
-    batch, _ = decode_batch(batch_of(*bad, data), session, errors="column", backend=backend)
+    batch, _ = decode_batch(batch_of(*bad, data), session, errors="column")
     assert batch["name"].to_pylist() == [None, None, "tür"]
     assert batch["namespace"].to_pylist() == [None, None, "schön"]
     assert batch["columns"].to_pylist()[2] == [{"flags": 1, "name": "größe", "type_id": 25, "type_modifier": -1}]
     assert ["namespace" in batch["error"][0].as_py(), "columns[0].name" in batch["error"][1].as_py()] == [True, True]
     with pytest.raises(RowDecodeError) as caught:
-        decode_batch(batch_of(data, bad[0], b"?"), session, backend=backend)
+        decode_batch(batch_of(data, bad[0], b"?"), session)
     assert (caught.value.row, caught.value.field) == (1, "namespace")
 
 
-@BACKENDS
-def test_values_as_strings_are_checked_one_by_one(backend: str) -> None:
+def test_values_as_strings_are_checked_one_by_one() -> None:
     # Together the two halves of a character are UTF-8; neither is by itself.
     halves = v1.Insert(relation_id=Oid(1), new=TupleData.of(Text(b"\xc3"), Text(b"\xa9"))).build()
     update = v1.Update(
@@ -168,9 +156,7 @@ def test_values_as_strings_are_checked_one_by_one(backend: str) -> None:
     ).build()
     binary = v1.Insert(relation_id=Oid(1), new=TupleData.of(Text(b"x"), Binary(b"x"))).build()
     session = Session(version=1)
-    batch, _ = decode_batch(
-        batch_of(update, halves, binary), session, errors="column", values="string", backend=backend
-    )
+    batch, _ = decode_batch(batch_of(update, halves, binary), session, errors="column", values="string")
     assert rows_of(batch) == [
         {
             "tag": "U",
@@ -189,15 +175,14 @@ def test_values_as_strings_are_checked_one_by_one(backend: str) -> None:
         },
     ]
     with pytest.raises(RowDecodeError) as caught:
-        decode_batch(batch_of(update, halves, b"?"), session, values="string", backend=backend)
+        decode_batch(batch_of(update, halves, b"?"), session, values="string")
     assert (caught.value.row, caught.value.field) == (1, "new.cells[0].value")
     with pytest.raises(RowDecodeError) as caught:
-        decode_batch(batch_of(update, b"?", halves), session, values="string", backend=backend)
+        decode_batch(batch_of(update, b"?", halves), session, values="string")
     assert (caught.value.row, caught.value.field) == (1, "tag")
 
 
-@BACKENDS
-def test_messages_of_two_phase_commit_come_in_version_1_only_with_two_phase(backend: str) -> None:
+def test_messages_of_two_phase_commit_come_in_version_1_only_with_two_phase() -> None:
     from logicalrep import v3
 
     prepare = v3.Prepare(
@@ -207,7 +192,7 @@ def test_messages_of_two_phase_commit_come_in_version_1_only_with_two_phase(back
         xid=TransactionId(3),
         gid="g",
     ).build()
-    batch, _ = decode_batch(batch_of(prepare), Session(version=1, two_phase=True), backend=backend)
+    batch, _ = decode_batch(batch_of(prepare), Session(version=1, two_phase=True))
     assert rows_of(batch) == [
         {
             "tag": "P",
@@ -219,4 +204,4 @@ def test_messages_of_two_phase_commit_come_in_version_1_only_with_two_phase(back
         }
     ]
     with pytest.raises(RowDecodeError, match="protocol version 1"):
-        decode_batch(batch_of(prepare), Session(version=1), backend=backend)
+        decode_batch(batch_of(prepare), Session(version=1))

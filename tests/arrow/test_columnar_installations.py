@@ -6,6 +6,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 _BLOCK = """
 import sys
 class Absent:
@@ -33,32 +35,35 @@ def run(code: str, *, blocked: tuple[str, ...] = (), **environment: str) -> str:
 
 
 def test_the_package_itself_needs_none_of_it() -> None:
-    code = "import logicalrep; print([n for n in ('numpy', 'pyarrow', 'numba', 'logicalrep.columnar') if n in sys.modules])"
+    code = "import logicalrep; print([n for n in ('numpy', 'pyarrow', 'numba', 'logicalrep_protocol.columnar') if n in sys.modules])"
     assert run(code) == "[]"
 
 
-def test_without_pyarrow_the_import_says_what_to_install() -> None:
-    code = "try:\n    import logicalrep.columnar\nexcept ImportError as error:\n    print(error)"
-    expected = "logicalrep.columnar needs pyarrow: pip install 'logicalrep[arrow]'"
-    assert run(code, blocked=("pyarrow",)) == expected
-    expected = "logicalrep.columnar needs numpy and pyarrow: pip install 'logicalrep[arrow]'"
-    assert run(code, blocked=("pyarrow", "numpy")) == expected
+@pytest.mark.parametrize(
+    ("absent", "needed"),
+    [
+        (("pyarrow",), "pyarrow"),
+        (("numba", "llvmlite"), "numba"),
+        (("pyarrow", "numpy"), "numpy and pyarrow"),
+        (("pyarrow", "numpy", "numba"), "numpy and numba and pyarrow"),
+    ],
+)
+def test_the_import_says_what_to_install(absent: tuple[str, ...], needed: str) -> None:
+    code = "try:\n    import logicalrep_protocol.columnar\nexcept ImportError as error:\n    print(error, error.name)"
+    first = needed.partition(" ")[0]
+    expected = f"reading in columns needs {needed}: pip install 'logicalrep[arrow]' {first}"
+    assert run(code, blocked=absent) == expected
 
 
-_DECODE = """
-import pyarrow as pa
-from logicalrep import v1
-from logicalrep.columnar import Session, decode_batch, default_backend
-data = v1.Origin(origin_lsn=1, name="o").build()
-batch, _ = decode_batch(pa.array([data], pa.binary()), Session(version=1))
-print(default_backend(), batch["name"].to_pylist(), "numba" in sys.modules)
+_COMPILED = """
+import gc
+import logicalrep_protocol.columnar
+from numba.core.dispatcher import Dispatcher
+functions = [each for each in gc.get_objects() if isinstance(each, Dispatcher)]
+print(len(functions) > 0, [each for each in functions if each.overloads], [name for name in sys.modules if "kernel" in name])
 """
 
 
-def test_without_numba_it_is_numpy() -> None:
-    assert run(_DECODE, blocked=("numba", "llvmlite")) == "numpy ['o'] False"
-
-
 def test_importing_compiles_nothing() -> None:
-    code = "import logicalrep.columnar; print('numba' in sys.modules)"
-    assert run(code) == "False"
+    """Neither numba nor a kernel is imported before a batch needs it."""
+    assert run(_COMPILED) == "False [] []"

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep.columnar import kept
+from logicalrep_runtime.columnar import kept
 from tests.conftest import ROOT
 
 _PROGRAM = """
 import numpy as np
-from logicalrep_pipeline.block_kernel import cut_out
+from logicalrep.arrow.kernels.frames import cut_out
 messages, places = np.frombuffer(b"abcdef", np.uint8), np.array([0, 3, 6])
 offsets, target = np.zeros(3, np.int64), np.zeros(4, np.uint8)
 cut_out(messages, places, 1, 1, offsets, target)
@@ -27,14 +27,15 @@ print("not kept" if not kept else "compiled" if stats.cache_misses else "loaded"
 
 
 class _Copy:
-    """A copy of both packages, and a user's folder for what they keep."""
+    """A copy of the packages, and a user's folder for what they keep."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
         self.home = folder / "home"
-        for package in (ROOT / "generated" / "logicalrep", ROOT / "pipeline" / "logicalrep_pipeline"):
-            shutil.copytree(package, folder / package.name, ignore=shutil.ignore_patterns("__pycache__"))
-        self.beside = folder / "logicalrep_pipeline" / "__pycache__" / f"logicalrep-{os.geteuid()}"
+        for package in ("generated/logicalrep_protocol", "src/logicalrep_runtime", "src/logicalrep"):
+            source = ROOT / package
+            shutil.copytree(source, folder / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        self.beside = folder / "logicalrep" / "arrow" / "kernels" / "__pycache__" / f"logicalrep-{os.geteuid()}"
 
     def run(self, program: str = _PROGRAM, **environment: str) -> str:
         """What a program prints that uses the copy."""
@@ -62,10 +63,10 @@ def copy(tmp_path: Path) -> _Copy:
 def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _Copy) -> None:
     assert copy.run() == f"compiled {copy.beside}"
     # A file that no function of the kernel is from does not matter.
-    copy.change("logicalrep/columnar/arrow.py")
-    copy.change("logicalrep_pipeline/spark/map_kernels.py")
+    copy.change("logicalrep_runtime/columnar/arrow.py")
+    copy.change("logicalrep/arrow/kernels/maps.py")
     assert copy.run() == f"loaded {copy.beside}"
-    copy.change("logicalrep/columnar/memory.py")
+    copy.change("logicalrep_runtime/columnar/memory.py")
     assert copy.run() == f"compiled {copy.beside}"
     assert copy.run(NUMBA_BOUNDSCHECK="1") == f"compiled {copy.beside}"
 
@@ -73,11 +74,11 @@ def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _
 _DIGESTS = """
 import sys
 from importlib import import_module
-from logicalrep.columnar import kept, utf8
+from logicalrep_runtime.columnar import kept, utf8
 kernels = [
-    *(f"logicalrep.columnar.{name}" for name in ("utf8", "rows", "kernel_v4")),
-    *(f"logicalrep_pipeline.{name}" for name in ("block_kernel", "copy_kernel", "wide_kernels")),
-    *(f"logicalrep_pipeline.spark.{name}" for name in ("map_kernels", "row_kernels", "run_kernels")),
+    *(f"logicalrep_runtime.columnar.{name}" for name in ("utf8", "rows")),
+    "logicalrep_protocol.columnar.kernel_v4",
+    *(f"logicalrep.arrow.kernels.{name}" for name in ("copy_rows", "frames", "loaders", "maps", "rows", "transactions")),
 ]
 def digests():
     kept.digest.cache_clear()
@@ -87,15 +88,15 @@ with open(utf8.__file__, "a") as file:
     print("# changed", file=file)
 after = digests()
 print([name for name in kernels if after[name] != before[name]])
-sys.modules["logicalrep_pipeline.spark.run_kernels"].FREE -= 1
+sys.modules["logicalrep.arrow.kernels.transactions"].FREE -= 1
 print([name for name, digest in digests().items() if digest != after[name]])
 """
 
 
 def test_a_kernel_is_made_of_the_files_of_its_functions_and_of_numbers(copy: _Copy) -> None:
     assert copy.run(_DIGESTS).splitlines() == [
-        "['logicalrep.columnar.utf8', 'logicalrep.columnar.kernel_v4', 'logicalrep_pipeline.wide_kernels']",
-        "['logicalrep_pipeline.spark.run_kernels']",
+        "['logicalrep_runtime.columnar.utf8', 'logicalrep_protocol.columnar.kernel_v4', 'logicalrep.arrow.kernels.loaders']",
+        "['logicalrep.arrow.kernels.transactions']",
     ]
 
 
@@ -129,7 +130,7 @@ def test_users_that_share_a_folder_have_one_each_in_it(tmp_path: Path) -> None:
 
 
 def test_the_next_place_is_taken_and_without_any_each_process_compiles_anew(copy: _Copy) -> None:
-    (copy.root / "logicalrep_pipeline" / "__pycache__").touch()
+    copy.beside.parent.touch()
     assert copy.run() == f"compiled {copy.home / 'numba' / copy.beside.name}"
     shutil.rmtree(copy.home)
     copy.home.touch()

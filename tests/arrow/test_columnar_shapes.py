@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from logicalrep import EncodingError, Lsn, Oid, TimestampTz, TransactionId, v1
-from logicalrep.columnar import Session, batch_schema, decode_batch, walk_batch
-from logicalrep.v1 import NullValue, Text, TupleData, UnchangedToast
-from tests.columnar.expected import check, rows_of
+from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
+from logicalrep_protocol.columnar import LocatedBatch, Session, batch_schema, decode_batch, locate_batch
+from logicalrep_protocol.v1 import NullValue, Text, TupleData, UnchangedToast
+from logicalrep_runtime.errors import EncodingError
+from tests.arrow.expected import check, rows_of
 
-BACKENDS = pytest.mark.parametrize("backend", ["numba", "numpy"])
 SESSION = Session(version=1)
 
 
@@ -29,7 +29,6 @@ def values_of(batch: pa.RecordBatch) -> list[Any]:
     return [[cell["value"] for cell in row] for row in batch["new"].to_pylist()]
 
 
-@BACKENDS
 @pytest.mark.parametrize(
     "messages",
     [
@@ -44,30 +43,28 @@ def values_of(batch: pa.RecordBatch) -> list[Any]:
         ),
     ],
 )
-def test_messages_may_be_any_array_of_bytes(messages: pa.Array | pa.ChunkedArray, backend: str) -> None:
-    batch, _ = decode_batch(messages, SESSION, backend=backend)
+def test_messages_may_be_any_array_of_bytes(messages: pa.Array | pa.ChunkedArray) -> None:
+    batch, _ = decode_batch(messages, SESSION)
     assert values_of(batch) == [[str(number).encode(), None] for number in range(20)]
 
 
-@BACKENDS
-def test_what_was_walked_is_good_until_it_is_left(backend: str) -> None:
-    def walked(count: int) -> Any:
-        return walk_batch(pa.array(MESSAGES[:count], pa.binary()), SESSION, backend=backend)
+def test_what_was_located_is_good_until_it_is_left() -> None:
+    def located(count: int) -> LocatedBatch:
+        return locate_batch(pa.array(MESSAGES[:count], pa.binary()), SESSION)
 
-    with walked(20) as first:
+    with located(20) as first:
         number = first.numbers["new"]
-        alone = first.walked.cells[number].starts.tolist()
-        with walked(3):
-            decode_batch(pa.array(MESSAGES[:5], pa.binary()), SESSION, backend=backend, large=True)
-            assert first.walked.cells[number].starts.tolist() == alone
-    assert not first.walked.cells
-    with walked(20) as again, walked(20) as another:
-        assert again.walked.cells[number].starts.tolist() == alone
-        starts = [each.walked.cells[number].starts.ctypes.data for each in (again, another)]
+        alone = first.located.cells[number].starts.tolist()
+        with located(3):
+            decode_batch(pa.array(MESSAGES[:5], pa.binary()), SESSION, large=True)
+            assert first.located.cells[number].starts.tolist() == alone
+    assert not first.located.cells
+    with located(20) as again, located(20) as another:
+        assert again.located.cells[number].starts.tolist() == alone
+        starts = [each.located.cells[number].starts.ctypes.data for each in (again, another)]
         assert starts[0] != starts[1]
 
 
-@BACKENDS
 @pytest.mark.parametrize(
     "messages",
     [
@@ -76,10 +73,10 @@ def test_what_was_walked_is_good_until_it_is_left(backend: str) -> None:
         pytest.param(pa.chunked_array([], pa.binary()), id="no chunk"),
     ],
 )
-def test_no_messages_are_an_empty_batch(messages: pa.Array | pa.ChunkedArray, backend: str) -> None:
+def test_no_messages_are_an_empty_batch(messages: pa.Array | pa.ChunkedArray) -> None:
     session = Session(version=4, streaming=True)
-    batch, after = decode_batch(messages, session, backend=backend)
-    assert (batch.num_rows, batch.schema, after) == (0, batch_schema(4), session)
+    batch, after = decode_batch(messages, session)
+    assert (batch.num_rows, batch.schema, after) == (0, batch_schema(session), session)
 
 
 def test_a_null_is_refused() -> None:
@@ -93,29 +90,26 @@ def test_other_things_than_bytes_are_refused(messages: Any) -> None:
         decode_batch(messages, SESSION)
 
 
-@BACKENDS
-def test_offsets_outside_of_the_data_are_refused(backend: str) -> None:
+def test_offsets_outside_of_the_data_are_refused() -> None:
     offsets = pa.array([0, 5, 3, 5], pa.int32()).buffers()[1]
     messages = pa.Array.from_buffers(pa.binary(), 3, [None, offsets, pa.py_buffer(b"12345")])
     with pytest.raises(ValueError, match="message 1 do not lie within"):
-        decode_batch(messages, SESSION, backend=backend)
+        decode_batch(messages, SESSION)
 
 
-@BACKENDS
-def test_rows_without_columns_and_rows_with_1600(backend: str) -> None:
+def test_rows_without_columns_and_rows_with_1600() -> None:
     widths = [0, 1600, 0, 1, 32767]
     cells = [[Text(str(index).encode() * (index % 50)) for index in range(width)] for width in widths]
-    batch, _ = decode_batch(pa.array([insert(*row) for row in cells], pa.binary()), SESSION, backend=backend)
+    batch, _ = decode_batch(pa.array([insert(*row) for row in cells], pa.binary()), SESSION)
     assert values_of(batch) == [[cell.value for cell in row] for row in cells]
 
 
-@BACKENDS
-def test_many_small_values_take_more_room_than_was_made_first(backend: str) -> None:
+def test_many_small_values_take_more_room_than_was_made_first() -> None:
     row = [NullValue(), UnchangedToast()] * 10_000
     messages = [
         v1.Update(relation_id=Oid(1), old_kind="O", old=TupleData.of(*row), new=TupleData.of(*row)).build()
     ] * 30
-    batch, _ = decode_batch(pa.array(messages, pa.binary()), SESSION, backend=backend)
+    batch, _ = decode_batch(pa.array(messages, pa.binary()), SESSION)
     for name in ("old", "new"):
         assert batch[name].value_lengths().to_pylist() == [20_000] * 30
         assert batch[name].flatten().field("kind").value_counts().to_pylist() == [
@@ -124,9 +118,8 @@ def test_many_small_values_take_more_room_than_was_made_first(backend: str) -> N
         ]
 
 
-@BACKENDS
 @pytest.mark.parametrize("order", [1, -1])
-def test_batches_unlike_the_last_one_take_other_room(backend: str, order: int) -> None:
+def test_batches_unlike_the_last_one_take_other_room(order: int) -> None:
     batches = [
         [v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=TransactionId(1)).build()] * 1100,
         [insert(*[NullValue()] * 50)] * 100,
@@ -137,14 +130,13 @@ def test_batches_unlike_the_last_one_take_other_room(backend: str, order: int) -
         [],
     ]
     for messages in batches[::order] * 2:
-        check(messages, SESSION, backend=backend)
+        check(messages, SESSION)
 
 
-@BACKENDS
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 31, 32, 33, 100, 1_000_000])
-def test_values_of_every_length(length: int, backend: str) -> None:
+def test_values_of_every_length(length: int) -> None:
     value = bytes(index % 251 for index in range(length))
-    batch, _ = decode_batch(pa.array([insert(Text(value), Text(value))] * 3, pa.binary()), SESSION, backend=backend)
+    batch, _ = decode_batch(pa.array([insert(Text(value), Text(value))] * 3, pa.binary()), SESSION)
     assert values_of(batch) == [[value, value]] * 3
 
 
@@ -155,17 +147,17 @@ def test_values_of_every_length(length: int, backend: str) -> None:
 @pytest.mark.parametrize("large", [False, True])
 def test_the_schema_is_known_ahead(version: int, errors: Any, values: Any, for_spark: bool, large: bool) -> None:
     options = {"errors": errors, "values": values, "for_spark": for_spark, "large": large}
-    batch, _ = decode_batch(pa.array([], pa.binary()), Session(version=version), backend="numpy", **options)
-    assert batch.schema == batch_schema(version, **options)
+    session = Session(version=version)
+    batch, _ = decode_batch(pa.array([], pa.binary()), session, **options)
+    assert batch.schema == batch_schema(session, **options)
 
 
 BEGIN = v1.Begin(final_lsn=Lsn("FFFFFFFF/1"), commit_timestamp=TimestampTz(-1), xid=TransactionId(4294967295))
 TRUNCATE = v1.Truncate(options=3, relation_ids=(Oid(1), Oid(4294967295)))
 
 
-@BACKENDS
-def test_the_types_of_the_columns(backend: str) -> None:
-    batch, _ = decode_batch(pa.array([BEGIN.build(), TRUNCATE.build()], pa.binary()), SESSION, backend=backend)
+def test_the_types_of_the_columns() -> None:
+    batch, _ = decode_batch(pa.array([BEGIN.build(), TRUNCATE.build()], pa.binary()), SESSION)
     types = {field.name: str(field.type) for field in batch.schema}
     assert types == {
         "tag": "string",
@@ -201,10 +193,9 @@ def test_the_types_of_the_columns(backend: str) -> None:
     assert str(batch["commit_timestamp"][0].as_py()) == "1999-12-31 23:59:59.999999+00:00"
 
 
-@BACKENDS
-def test_for_spark_no_integer_is_unsigned(backend: str) -> None:
+def test_for_spark_no_integer_is_unsigned() -> None:
     messages = pa.array([BEGIN.build(), TRUNCATE.build()], pa.binary())
-    batch, _ = decode_batch(messages, SESSION, for_spark=True, backend=backend)
+    batch, _ = decode_batch(messages, SESSION, for_spark=True)
     assert "uint" not in str(batch.schema)
     assert rows_of(batch) == [
         {
@@ -218,8 +209,7 @@ def test_for_spark_no_integer_is_unsigned(backend: str) -> None:
     ]
 
 
-@BACKENDS
-def test_large_types_hold_the_same(backend: str) -> None:
+def test_large_types_hold_the_same() -> None:
     relation = v1.Relation(
         relation_id=Oid(1),
         namespace="s",
@@ -228,25 +218,24 @@ def test_large_types_hold_the_same(backend: str) -> None:
         columns=(v1.Column(flags=1, name="c", type_id=Oid(25), type_modifier=-1),),
     )
     messages = pa.array([relation.build(), *MESSAGES, TRUNCATE.build()], pa.binary())
-    small, _ = decode_batch(messages, SESSION, backend=backend)
-    large, _ = decode_batch(messages, SESSION, large=True, backend=backend)
-    assert large.schema == batch_schema(1, large=True)
+    small, _ = decode_batch(messages, SESSION)
+    large, _ = decode_batch(messages, SESSION, large=True)
+    assert large.schema == batch_schema(SESSION, large=True)
     assert rows_of(large) == rows_of(small)
 
 
 @pytest.mark.corpus
-@BACKENDS
-def test_more_than_2_gib_take_large_types(backend: str) -> None:
+def test_more_than_2_gib_take_large_types() -> None:
     value = b"v" * (1 << 29)
     message = insert(Text(value), Text(b"end"))
     array = pa.array([message] * 5, pa.large_binary())
-    batch, _ = decode_batch(array, SESSION, backend=backend)
-    assert batch.schema == batch_schema(1, large=True)
+    batch, _ = decode_batch(array, SESSION)
+    assert batch.schema == batch_schema(SESSION, large=True)
     cells = batch["new"].flatten().field("value")
     assert cells[-2].as_buffer().equals(pa.py_buffer(value))
     assert cells[-1].as_py() == b"end"
     with pytest.raises(ValueError, match="large types"):
-        decode_batch(array, SESSION, large=False, backend=backend)
+        decode_batch(array, SESSION, large=False)
 
 
 @pytest.mark.corpus
@@ -257,7 +246,7 @@ def test_a_gibibyte_of_small_messages() -> None:
     one = pa.array(MESSAGES * 5_000, pa.binary())
     messages = pa.chunked_array([one] * 600)
     assert messages.nbytes > 1 << 30
-    batch, _ = decode_batch(messages, SESSION, backend="numba")
+    batch, _ = decode_batch(messages, SESSION)
     assert batch.num_rows == 60_000_000
     first, last = batch[:100_000], batch[-100_000:]
     expected, _ = decode_batch(one, SESSION)
@@ -270,7 +259,6 @@ def test_a_gibibyte_of_small_messages() -> None:
     [
         ({"errors": "ignore"}, "errors must be"),
         ({"values": "str"}, "values must be"),
-        ({"backend": "cython"}, "backend must be"),
     ],
 )
 def test_arguments_are_checked(arguments: Any, text: str) -> None:
@@ -306,6 +294,7 @@ def test_threads_decode_side_by_side() -> None:
     for thread in threads:
         thread.join()
     for number, array in enumerate(arrays):
-        expected, _ = decode_batch(array, SESSION, backend="numpy")
+        expected, _ = decode_batch(array, SESSION)
+        assert values_of(expected) == [[str(value).encode(), None] for value in range(number, 20)] * 50
         assert len(found[number]) == 20
         assert all(batch.equals(expected) for batch in found[number])

@@ -12,13 +12,12 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import DecodeError, Oid, TransactionId, v1, v2
-from logicalrep.columnar import Session
-from logicalrep.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
-from logicalrep_pipeline import wide, wide_columns
-from logicalrep_pipeline.wide import WideTable, WideTables
-from tests.codecs.captured import SELECTION, Capture, capture_files, read
-from tests.columnar.expected import parsed, session_of
-from tests.conftest import SHARED_CAPTURES
+from logicalrep.arrow.table import loading
+from logicalrep.arrow.table.table_decoder import WideTable, WideTables
+from logicalrep_protocol.columnar import Session
+from logicalrep_protocol.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
+from tests.arrow.expected import parsed, session_of
+from tests.protocol.captured import Capture, collected, read, selected
 
 _NONE, _NULL, _TEXT, _BINARY, _UNCHANGED = 0, ord("n"), ord("t"), ord("b"), ord("u")
 SESSION = Session(version=1)
@@ -109,10 +108,8 @@ def test_the_five_states_of_a_value_are_kept_apart() -> None:
     assert table.old.states["s"].to_pylist() == [_NONE, _NONE, _NULL]
 
 
-@pytest.mark.parametrize("backend", ["numba", "numpy"])
-def test_a_key_has_what_was_sent_of_it_flagged_or_not(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_has_what_was_sent_of_it_flagged_or_not() -> None:
     """As of a partition whose replica identity is another than its root's."""
-    monkeypatch.setattr(wide_columns, "default_backend", lambda: backend)
     described = relation(("a", 23, -1), ("b", 23, -1), ("c", 25, -1), ("d", 1186, -1))
     null = NullValue()
     keys = [
@@ -123,7 +120,7 @@ def test_a_key_has_what_was_sent_of_it_flagged_or_not(backend: str, monkeypatch:
     ]
     deletes = [v1.Delete(relation_id=Oid(7), old_kind="K", old=TupleData.of(*key)).build() for key in keys]
     whole = v1.Delete(relation_id=Oid(7), old_kind="O", old=TupleData.of(Text(b"2"), *(null,) * 3)).build()
-    (table,) = decode(described, *deletes, whole, insert(*(b"3", b"4", b"", b"0")), backend=backend, typed=True)
+    (table,) = _check_both([described, *deletes, whole, insert(*(b"3", b"4", b"", b"0"))], SESSION)
     assert table.old.values.drop_columns("d").to_pylist() == [
         {"a": 1, "b": None, "c": None},
         {"a": None, "b": 20, "c": None},
@@ -398,12 +395,11 @@ def _check_texts(type_oid: int, modifier: int, texts: list[bytes]) -> None:
 
 
 def _check_both(messages: list[bytes], session: Session, **options: Any) -> list[WideTable]:
-    """Decode with the compiled loaders and without: the same."""
+    """Decode with the compiled loaders, and with all values left to those of their types: the same."""
     array = pa.array(messages, pa.binary())
     compiled = WideTables(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wide_columns, "default_backend", lambda: "numpy")
-        patch.setattr(wide, "default_backend", lambda: "numpy")
+        patch.setattr(loading, "_by_kernels", lambda kernels, data, parts: list(map(loading._left, parts)))
         by_type = WideTables(session, **options).decode(array)
     assert len(compiled) == len(by_type)
     for one, other in zip(compiled, by_type, strict=True):
@@ -426,20 +422,14 @@ def _same(one: pa.Array, other: pa.Array) -> bool:
     return one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
 
 
-@pytest.mark.parametrize("path", capture_files(SELECTION), ids=lambda path: "/".join(path.parts[-3:]))
-def test_captures_by_the_types_alone(path: Path) -> None:
+@pytest.mark.parametrize("path", selected(), ids=lambda path: "/".join(path.parts[-3:]))
+def test_captures_as_strings(path: Path) -> None:
     capture = read(path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wide_columns, "default_backend", lambda: "numpy")
-        patch.setattr(wide, "default_backend", lambda: "numpy")
-        tables = WideTables(session_of(capture), backend="numpy", typed=False).decode(
-            pa.array(capture.messages, pa.binary())
-        )
-    _check_against_parse(capture, tables)
+    _check_against_parse(capture, _check_both(list(capture.messages), session_of(capture), typed=False))
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("path", capture_files(SHARED_CAPTURES), ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", collected(), ids=lambda path: "/".join(path.parts[-3:]))
 def test_the_corpus(path: Path) -> None:
     capture = read(path)
     session = session_of(capture)
@@ -449,19 +439,35 @@ def test_the_corpus(path: Path) -> None:
 
 
 def _check_against_parse(capture: Capture, tables: list[WideTable]) -> None:
-    """Hold the states, and the texts of wide tables of strings, to `parse`."""
+    """Hold the tables, the states, and the texts of wide tables of strings to `parse`."""
     messages = list(parsed(capture.messages, session_of(capture)))
-    changes = {row for row, message in enumerate(messages) if message.tag in "IUD"}
-    assert sorted(row for table in tables for row in table.rows.to_pylist()) == sorted(changes)
+    described: dict[int, Any] = {}
+    relation_of = {}
+    for row, message in enumerate(messages):
+        if message.tag == "R":
+            described[message.relation_id] = message
+        elif message.tag in "IUD":
+            relation_of[row] = described[message.relation_id]
+    assert sorted(row for table in tables for row in table.rows.to_pylist()) == list(relation_of)
     for table in tables:
+        found = table.rows.to_pylist()
+        assert found == sorted(found)
+        assert table.tags.to_pylist() == [messages[row].tag for row in found]
+        assert table.xids.to_pylist() == [getattr(messages[row], "xid", None) for row in found]
+        assert table.old_kinds.to_pylist() == [getattr(messages[row], "old_kind", None) for row in found]
         in_key = [column.key for column in table.relation.columns]
-        for index, row in enumerate(table.rows.to_pylist()):
+        for index, row in enumerate(found):
             message = messages[row]
+            expected = relation_of[row]
+            assert (table.relation.relation_id, table.relation.name) == (expected.relation_id, expected.name)
+            assert table.relation.columns == expected.columns
             for name, rows in (("old", table.old), ("new", table.new)):
                 cells = getattr(message, name, None)
                 is_key = name == "old" and getattr(message, "old_kind", None) == "K"
                 for number, column in enumerate(table.relation.columns):
-                    kind = 0 if cells is None or (is_key and not in_key[number]) else cells.kinds[number]
+                    kind = _NONE if cells is None else cells.kinds[number]
+                    if is_key and not in_key[number] and kind == _NULL:
+                        kind = _NONE
                     assert rows.states.column(number)[index].as_py() == kind
                     value = rows.values.column(number)[index].as_py()
                     if kind == _TEXT and index not in rows.kept.get(column.name, {}):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v2
-from logicalrep_pipeline.cli import main
+from logicalrep.cli.main import main
 
 MOMENT = TimestampTz(848_000_000_000_000)
 TABLE = Oid(16384)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v2
-from logicalrep_pipeline.cli import main
+from logicalrep.cli.main import main
 
 CAPTURES = Path(__file__).parents[1] / "captures"
 MOMENT = TimestampTz(848_000_000_000_000)
@@ -158,7 +158,7 @@ def test_a_bad_message_ends_the_output_with_its_number_and_lsn(
     output = capsys.readouterr()
     assert len(output.out.splitlines()) == 1
     assert output.err == (
-        f"error: {path}: message 2 at LSN 0/FF0: Relation: columns[1].type_modifier at offset 44: "
+        f"error: [DECODE_ERROR] {path}: message 2 at LSN 0/FF0: Relation: columns[1].type_modifier at offset 44: "
         "expected 4 bytes, found 3 bytes to the end of the message\n"
     )
 
@@ -169,7 +169,6 @@ def test_a_bad_message_ends_the_output_with_its_number_and_lsn(
         (b"{", "1: is no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (b"{}", "1: the format is None; 'pgoutput-capture/1' or 'pgoutput-raw/1' is expected"),
         (jsonl([], proto_version=5), "1: proto_version is 5; 1 to 4 is expected"),
-        (jsonl([], client_encoding="EBCDIC"), "1: client_encoding 'EBCDIC' has no Python codec; use UTF8 for the session"),
         (jsonl([]) + b'{"lsn": "0/0"}\n', "2: has no 'data'"),
         (jsonl([]) + b'{"lsn": "0/0", "data": "0"}\n', "2: non-hexadecimal number found in fromhex() arg at position 1"),
         (jsonl([]) + b'{"lsn": "x", "data": "42"}\n', "2: 'x' is no LSN; two hexadecimal numbers are expected, as in 16/B374D848"),
@@ -190,7 +189,15 @@ def test_a_file_that_is_no_capture_is_refused(
     path = tmp_path / "capture"
     path.write_bytes(data)
     assert main(["decode", str(path)]) == 1
-    assert capsys.readouterr().err == f"error: {path}:{error}\n"
+    assert capsys.readouterr().err == f"error: [CAPTURE_DAMAGED] {path}:{error}\n"
+
+
+def test_a_capture_in_an_unknown_encoding_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(jsonl([], client_encoding="EBCDIC"))
+    assert main(["decode", str(path)]) == 1
+    text = "client_encoding 'EBCDIC' has no Python codec; use UTF8 for the session"
+    assert capsys.readouterr().err == f"error: [ENCODING_UNKNOWN] {path}:1: {text}\n"
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,7 +219,7 @@ def test_a_raw_conversation_holds_the_same_messages(capsys: pytest.CaptureFixtur
 
 def test_a_reader_that_stops_early_sees_no_error() -> None:
     path = CAPTURES / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
-    command = f"{sys.executable} -m logicalrep_pipeline.cli decode {path} | head -1"
+    command = f"{sys.executable} -m logicalrep.cli.main decode {path} | head -1"
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stderr) == (0, "")
     assert json.loads(result.stdout)["message"]

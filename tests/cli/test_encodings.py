@@ -6,8 +6,8 @@ import codecs
 
 import pytest
 
-from logicalrep_pipeline import encodings
-from logicalrep_pipeline.encodings import python_codec
+from logicalrep.values import encodings
+from logicalrep.values.encodings import python_codec
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from logicalrep_pipeline.cli import main
+from logicalrep.cli.main import main
 
 INSERT = "49 0000038f 4e 0003 74 00000001 31 6e 62 00000009 000102030405060708"
 
@@ -99,8 +99,14 @@ def test_the_envelope_can_be_inspected(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["4"], "the message is no hexadecimal text: non-hexadecimal number found in fromhex() arg at position 1"),
-        (["45", "--encoding", "EBCDIC"], "client_encoding 'EBCDIC' has no Python codec; use UTF8 for the session"),
+        (
+            ["4"],
+            "[USAGE] the message is no hexadecimal text: non-hexadecimal number found in fromhex() arg at position 1",
+        ),
+        (
+            ["45", "--encoding", "EBCDIC"],
+            "[ENCODING_UNKNOWN] client_encoding 'EBCDIC' has no Python codec; use UTF8 for the session",
+        ),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(

@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from logicalrep_pipeline import terminal
-from logicalrep_pipeline.terminal import Progress, Style
+from logicalrep.cli import terminal
+from logicalrep.cli.terminal import Progress, Style
 
 
 class Terminal(io.StringIO):

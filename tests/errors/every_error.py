@@ -7,12 +7,13 @@ import pkgutil
 from collections.abc import Iterator
 
 import logicalrep
-import logicalrep_pipeline
+import logicalrep_protocol
+import logicalrep_runtime
 from logicalrep import DecodeError, EncodeError, LogicalRepError, Lsn, TransactionId
-from logicalrep.columnar.batches import RowDecodeError
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.preflight import Finding, PreflightError
-from logicalrep_pipeline.values import ColumnValueError
+from logicalrep.postgres.preflight.findings import Finding, PreflightError
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.values import ColumnValueError
+from logicalrep_runtime.columnar.batches import RowDecodeError
 
 _OF_PARTS = {
     DecodeError: lambda: DecodeError("Insert", "new.cells[0]", 9, "2 bytes", "1 byte"),
@@ -26,7 +27,7 @@ _OF_PARTS = {
 
 def every_error() -> Iterator[LogicalRepError]:
     """One of each class, with its own code; and one of a code of its own."""
-    for package in (logicalrep, logicalrep_pipeline):
+    for package in (logicalrep, logicalrep_runtime, logicalrep_protocol):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)

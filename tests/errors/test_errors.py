@@ -10,12 +10,16 @@ from pathlib import Path
 import pytest
 
 from logicalrep import DecodeError, EncodeError, LogicalRepError
-from logicalrep_pipeline.error_codes import CODES, page
-from logicalrep_pipeline.preflight import Finding, PreflightError
+from logicalrep.error_codes import CODES, page
+from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from tests.conftest import ROOT
 from tests.errors.every_error import every_error
 
-_SOURCES = [ROOT / "generated" / "logicalrep", ROOT / "pipeline" / "logicalrep_pipeline"]
+_SOURCES = [
+    ROOT / "src" / "logicalrep",
+    ROOT / "src" / "logicalrep_runtime",
+    ROOT / "generated" / "logicalrep_protocol",
+]
 # They are raised and caught within one module, or are what Python itself asks for.
 _INTERNAL = {"LogicalRepError", "MalformedError", "UnsupportedError"}
 

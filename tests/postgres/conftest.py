@@ -10,7 +10,7 @@ import pytest
 if importlib.util.find_spec("psycopg") is None:
     collect_ignore_glob = ["*"]
 else:
-    from tests.server.servers import Database, database, stop_all
+    from tests.postgres.servers import Database, database, stop_all
 
     @pytest.fixture(params=[15, 16, 18])
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.server import Installation, LocalServer, installations
-from logicalrep_pipeline.slots import Connection, SlotError, when_free
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import Installation, LocalServer, installations
+from logicalrep.postgres.slots import Connection, SlotError, when_free
 
 _NUMBERS = itertools.count(1)
 _SERVERS: dict[int, LocalServer] = {}

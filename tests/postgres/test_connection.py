@@ -8,16 +8,17 @@ import socket
 import psycopg
 import pytest
 
-from logicalrep_pipeline.connection import (
+from logicalrep.postgres.connection import (
     PARAMETERS,
     ConnectionSettings,
     ConnectionSettingsError,
     error_of,
     settings_from,
 )
-from logicalrep_pipeline.preflight import Needs, check
-from logicalrep_pipeline.table_names import TableName
-from tests.server.servers import Database
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep_pipeline.server import Installation, LocalServer, ServerError
-from tests.server.servers import running
+from logicalrep.postgres.local_server import Installation, LocalServer, ServerError
+from tests.postgres.servers import running
 
 NOWHERE = Installation(18, Path("/nowhere"))
 

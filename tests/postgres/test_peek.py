@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.peek import peek, peek_blocks, peek_blocks_from
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.publication_watch import PublicationError
-from logicalrep_pipeline.slot_copies import copies_of
-from logicalrep_pipeline.slots import SlotError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
-from tests.server.servers import Database
+from logicalrep.postgres.peek import peek, peek_blocks, peek_blocks_from
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.publications import PublicationError
+from logicalrep.postgres.slot_copies import copies_of
+from logicalrep.postgres.slots import SlotError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
+from logicalrep.transactions.change_feed import change_rows
+from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres
 

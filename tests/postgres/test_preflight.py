@@ -10,17 +10,18 @@ import psycopg
 import pytest
 
 from logicalrep import v1
-from logicalrep_pipeline import preflight
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.peek import peek
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.preflight import Needs, PreflightError, check
-from logicalrep_pipeline.published import published_tables
-from logicalrep_pipeline.server import LocalServer, find_installation
-from logicalrep_pipeline.slots import Connection, create_slot, the_slot
-from logicalrep_pipeline.table_names import TableName
-from logicalrep_pipeline.walsender import Walsender
-from tests.server.servers import Database, database, writer
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer, find_installation
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.preflight import checks as preflight
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.preflight.findings import Needs, PreflightError
+from logicalrep.postgres.published import published_tables
+from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.slots import Connection, create_slot, the_slot
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database, database, writer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep_pipeline.slots import create_slot
+from logicalrep.postgres.slots import create_slot
 from tests.documents import DSN, example
-from tests.server.servers import Database, installation
+from tests.postgres.servers import Database, installation
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres

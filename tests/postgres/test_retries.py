@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from logicalrep_pipeline import connection
-from logicalrep_pipeline.connection import ConnectError, ConnectionSettings
-from logicalrep_pipeline.retries import TRANSIENT, Retries
-from tests.server.stand_in import StandIn, stand_in
+from logicalrep.postgres import connection
+from logicalrep.postgres.connection import ConnectError, ConnectionSettings
+from logicalrep.postgres.retries import TRANSIENT, Retries
+from tests.postgres.stand_in import StandIn, stand_in
 
 _WRONG_PASSWORD = "28P01", "Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen"
 _NO_DATABASE = "3D000", "Datenbank »d« existiert nicht"

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 import pytest
 
 from logicalrep import Lsn, v1
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.peek import peek
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slot_copies import can_be_copied, copies_of
-from logicalrep_pipeline.slots import create_slot, newest_protocol, the_slot, wal_head
-from tests.server.servers import Database
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slot_copies import can_be_copied, copies_of
+from logicalrep.postgres.slots import create_slot, newest_protocol, the_slot, wal_head
+from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres
 

@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.preflight import Needs, check
-from logicalrep_pipeline.slots import (
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.slots import (
     SlotError,
     advance_slot,
     create_slot,
@@ -18,8 +20,7 @@ from logicalrep_pipeline.slots import (
     the_slot,
     wal_head,
 )
-from logicalrep_pipeline.walsender import Walsender
-from tests.server.servers import Database
+from tests.postgres.servers import Database
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres

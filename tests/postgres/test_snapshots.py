@@ -11,14 +11,14 @@ import psycopg
 import pytest
 
 from logicalrep import Lsn, TimestampTz
-from logicalrep_pipeline import snapshots
-from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.peek import peek
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import Connection, find_slot, newest_protocol, the_slot
-from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, hold, slot_with_snapshot
-from logicalrep_pipeline.table_names import TableName
-from tests.server.servers import Database
+from logicalrep.postgres import snapshots
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, the_slot
+from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, slot_with_snapshot
+from logicalrep.transactions.change_feed import change_rows
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.postgres
 

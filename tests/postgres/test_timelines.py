@@ -10,16 +10,16 @@ import psycopg
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.replication import Replication
-from logicalrep_pipeline.server import LocalServer
-from logicalrep_pipeline.slots import LostPositionError, Slot, check_within_wal, create_slot, the_slot
-from logicalrep_pipeline.timelines import Timeline, WalPosition, switch_points
-from logicalrep_pipeline.transactions import Transaction
-from tests.server.servers import back_up, installation, take_over, writer
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.slots import LostPositionError, Slot, check_within_wal, create_slot, the_slot
+from logicalrep.postgres.timelines import Timeline, WalPosition, switch_points
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.transaction import Transaction
+from tests.postgres.servers import back_up, installation, take_over, writer
 
 pytestmark = pytest.mark.postgres
 

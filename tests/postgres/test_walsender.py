@@ -9,17 +9,17 @@ import psycopg
 import pytest
 
 from logicalrep import DecodeError, Lsn, TimestampTz, walsender
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.publication_watch import PublicationError
-from logicalrep_pipeline.replication import Replication
-from logicalrep_pipeline.server import LocalServer
-from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
-from logicalrep_pipeline.transactions import Transaction
-from logicalrep_pipeline.walsender import Received, Walsender
-from tests.server.servers import Database, back_up, installation, restore, writer
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.publications import PublicationError
+from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.replication_connection import Received, Walsender
+from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.transaction import Transaction
+from tests.postgres.servers import Database, back_up, installation, restore, writer
 
 pytestmark = pytest.mark.postgres
 

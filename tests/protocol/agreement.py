@@ -12,10 +12,10 @@ from typing import Any
 from construct import ConstructError, Container
 
 from logicalrep import DecodeError, v1, v2, v3, v4
-from logicalrep.layouts import LOGICALREP
-from logicalrep.walk import Step, walk
-from tests.codecs import hand_decoder
-from tests.codecs.hand_decoder import Plain, RefusedError
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_runtime.layout_walk import Step, walk
+from tests.protocol import hand_decoder
+from tests.protocol.hand_decoder import Plain, RefusedError
 
 VERSIONS = {1: v1, 2: v2, 3: v3, 4: v4}
 

@@ -12,7 +12,8 @@ from typing import Any
 from logicalrep import Decoder
 from tests.conftest import ROOT
 
-SELECTION = ROOT / "tests" / "captures"
+COLLECTION = ROOT / "tests" / "captures"
+"""What servers of all majors sent; `selection.txt` there names the part that quick tests read."""
 _CODECS = {"UTF8": "utf-8", "LATIN1": "iso8859-1"}
 
 
@@ -65,16 +66,36 @@ def read(path: Path) -> Capture:
     return Capture(header, tuple(bytes.fromhex(line["data"]) for line in lines))
 
 
-def capture_files(folder: Path) -> list[Path]:
-    """The captures below a folder."""
-    return [
-        path for path in sorted(folder.rglob("*.jsonl.gz")) if not path.name.startswith("truth") and not _is_raw(path)
-    ]
+def selected() -> list[Path]:
+    """The captures of the selection."""
+    return [path for path in _selection() if _is_capture(path)]
 
 
-def raw_files(folder: Path) -> list[Path]:
-    """The recorded conversations below a folder."""
-    return [path for path in sorted(folder.rglob("*.jsonl.gz")) if _is_raw(path)]
+def collected() -> list[Path]:
+    """All captures."""
+    return [path for path in _collection() if _is_capture(path)]
+
+
+def selected_raw() -> list[Path]:
+    """The recorded conversations of the selection."""
+    return [path for path in _selection() if _is_raw(path)]
+
+
+def collected_raw() -> list[Path]:
+    """All recorded conversations."""
+    return [path for path in _collection() if _is_raw(path)]
+
+
+def _collection() -> list[Path]:
+    return sorted(COLLECTION.rglob("*.jsonl.gz"))
+
+
+def _selection() -> list[Path]:
+    return [COLLECTION / name for name in (COLLECTION / "selection.txt").read_text("utf-8").splitlines()]
+
+
+def _is_capture(path: Path) -> bool:
+    return path.name.endswith(".jsonl.gz") and not path.name.startswith("truth") and not _is_raw(path)
 
 
 def _is_raw(path: Path) -> bool:

@@ -11,11 +11,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from logicalrep import Lsn, TimestampTz, v1, walsender
-from logicalrep.layout import Field, MessageLayout
-from logicalrep.layouts import LOGICALREP, WALSENDER
-from tests.codecs.agreement import VERSIONS
-from tests.codecs.captured import SELECTION, capture_files, read
-from tests.codecs.hand_decoder import SINCE
+from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
+from logicalrep_runtime.layout import Field, MessageLayout
+from tests.protocol.agreement import VERSIONS
+from tests.protocol.captured import read, selected
+from tests.protocol.hand_decoder import SINCE
 
 ALPHABETS = {
     "utf-8": st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
@@ -156,7 +156,7 @@ def _instances(draw: st.DrawFn, owner: type, layout: MessageLayout, state: State
 def captured() -> list[tuple[State, bytes]]:
     """Messages that servers sent, a few of each kind, with the state they came in."""
     found: dict[Any, list[tuple[State, bytes]]] = {}
-    for path in capture_files(SELECTION):
+    for path in selected():
         capture = read(path)
         for streaming, data in capture.with_state():
             since = SINCE[chr(data[0])][1]

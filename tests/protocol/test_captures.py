@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from logicalrep import DecodeError, versions, walsender
-from logicalrep.walsender import PrimaryKeepaliveMessage, StandbyStatusUpdate, XLogData
-from tests.codecs.agreement import VERSIONS, agree
-from tests.codecs.captured import SELECTION, Capture, capture_files, raw_files, read, rows
-from tests.codecs.hand_decoder import SINCE
-from tests.conftest import SHARED_CAPTURES
+from logicalrep import DecodeError, walsender
+from logicalrep_protocol import versions
+from logicalrep_protocol.walsender import PrimaryKeepaliveMessage, StandbyStatusUpdate, XLogData
+from tests.protocol.agreement import VERSIONS, agree
+from tests.protocol.captured import COLLECTION, Capture, collected, collected_raw, read, rows, selected, selected_raw
+from tests.protocol.hand_decoder import SINCE
 
 # The tags that servers of each major sent, by protocol version and transport. 15-high is a 15 with transaction ids and
 # OIDs above 2^31 and LSNs above 2^63. PostgreSQL 10 sends no Truncate, nor Message before 14.
@@ -90,18 +90,18 @@ def _name(files: list[Path]) -> str:
     return "-".join(files[0].parent.parts[-2:])
 
 
-def _tags_sent(folder: Path) -> dict[tuple[str, int, str], str]:
+def _tags_sent(files: list[Path]) -> dict[tuple[str, int, str], str]:
     sent: dict[tuple[str, int, str], set[str]] = defaultdict(set)
-    for path in capture_files(folder):
+    for path in files:
         capture = read(path)
         key = (path.parent.parent.name, capture.version, capture.header["transport"])
         sent[key] |= {chr(data[0]) for data in capture.messages}
     return {key: "".join(sorted(tags)) for key, tags in sent.items()}
 
 
-def _sessions(folder: Path) -> dict[str, str]:
+def _sessions(files: list[Path]) -> dict[str, str]:
     found: dict[str, set[str]] = defaultdict(set)
-    for path in capture_files(folder):
+    for path in files:
         capture = read(path)
         options = capture.header["options"]
         kinds = {
@@ -119,41 +119,35 @@ def _sessions(folder: Path) -> dict[str, str]:
 
 
 def test_the_selection_has_every_tag_of_every_major_version_and_transport() -> None:
-    assert _tags_sent(SELECTION) == SENT
+    assert _tags_sent(selected()) == SENT
 
 
 def test_the_selection_has_every_kind_of_session_of_every_major() -> None:
-    assert _sessions(SELECTION) == SESSIONS
+    assert _sessions(selected()) == SESSIONS
 
 
 def test_the_selection_is_small() -> None:
-    assert sum(path.stat().st_size for path in SELECTION.rglob("*") if path.is_file()) < 900_000
+    assert sum(path.stat().st_size for path in selected()) < 900_000
 
 
 @pytest.mark.corpus
 def test_the_selection_leaves_nothing_out_that_servers_send() -> None:
-    assert _tags_sent(SHARED_CAPTURES) == SENT
-    assert _sessions(SHARED_CAPTURES) == SESSIONS
+    assert _tags_sent(collected()) == SENT
+    assert _sessions(collected()) == SESSIONS
 
 
 @pytest.mark.corpus
-def test_the_shared_captures_are_whole() -> None:
-    assert sum(len(read(path).messages) for path in capture_files(SHARED_CAPTURES)) == 263_582
+def test_the_collection_is_whole() -> None:
+    assert sum(len(read(path).messages) for path in collected()) == 263_582
 
 
-@pytest.mark.corpus
-def test_the_selection_is_copied_unchanged() -> None:
-    for path in SELECTION.rglob("*.gz"):
-        assert path.read_bytes() == (SHARED_CAPTURES / path.relative_to(SELECTION)).read_bytes()
-
-
-@pytest.mark.parametrize("files", _workloads(capture_files(SELECTION)), ids=_name)
+@pytest.mark.parametrize("files", _workloads(selected()), ids=_name)
 def test_messages_parse_build_back_and_agree(files: list[Path]) -> None:
     _check_messages(files)
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("files", _workloads(capture_files(SHARED_CAPTURES)), ids=_name)
+@pytest.mark.parametrize("files", _workloads(collected()), ids=_name)
 def test_all_messages_parse_build_back_and_agree(files: list[Path]) -> None:
     _check_messages(files)
 
@@ -178,14 +172,14 @@ def _check_messages(files: list[Path]) -> None:
                 assert "both decoders" not in refusal.value.expected
 
 
-@pytest.mark.parametrize("files", _workloads(capture_files(SELECTION)), ids=_name)
+@pytest.mark.parametrize("files", _workloads(selected()), ids=_name)
 def test_a_decoder_follows_a_session(files: list[Path]) -> None:
     for capture in map(read, files):
         _check_session(capture)
 
 
 @pytest.mark.corpus
-@pytest.mark.parametrize("files", _workloads(capture_files(SHARED_CAPTURES)), ids=_name)
+@pytest.mark.parametrize("files", _workloads(collected()), ids=_name)
 def test_a_decoder_follows_every_session(files: list[Path]) -> None:
     for capture in map(read, files):
         _check_session(capture)
@@ -219,7 +213,7 @@ def _check_session(capture: Capture) -> None:
     ],
 )
 def test_names_are_decoded_from_the_client_encoding_and_values_stay_bytes(name: str, texts: list[bytes]) -> None:
-    capture = read(SELECTION / "pg18" / "latin1" / name)
+    capture = read(COLLECTION / "pg18" / "latin1" / name)
     decoder = capture.decoder()
     messages = [decoder.decode(data) for data in capture.messages]
     relations = [message for message in messages if isinstance(message, versions.Relation)]
@@ -233,14 +227,14 @@ def test_names_are_decoded_from_the_client_encoding_and_values_stay_bytes(name: 
 
 def test_the_prefix_of_a_message_is_decoded_and_its_content_is_not() -> None:
     for name in ("v3-latin1.sql.jsonl.gz", "v1-utf8-bin.sql.jsonl.gz"):
-        capture = read(SELECTION / "pg18" / "latin1" / name)
+        capture = read(COLLECTION / "pg18" / "latin1" / name)
         decoder = capture.decoder()
         messages = [decoder.decode(data) for data in capture.messages]
         found = [(message.prefix, message.content) for message in messages if isinstance(message, versions.Message)]
         assert found == [("präfix", b"n\xe4chricht"), ("präfix", b"\xe4\x00\xff")]
 
 
-@pytest.mark.parametrize("path", raw_files(SELECTION), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", selected_raw(), ids=lambda path: path.name)
 def test_an_envelope_parses_and_builds_back(path: Path) -> None:
     assert _check_conversation(path) == {XLogData, PrimaryKeepaliveMessage, StandbyStatusUpdate}
 
@@ -248,7 +242,7 @@ def test_an_envelope_parses_and_builds_back(path: Path) -> None:
 @pytest.mark.corpus
 def test_every_envelope_parses_and_builds_back() -> None:
     kinds = set()
-    for path in raw_files(SHARED_CAPTURES):
+    for path in collected_raw():
         kinds |= _check_conversation(path)
     assert kinds == {XLogData, PrimaryKeepaliveMessage, StandbyStatusUpdate}
 

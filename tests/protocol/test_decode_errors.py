@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logicalrep import DecodeError, Decoder, walsender
-from tests.codecs.agreement import VERSIONS, agree
+from tests.protocol.agreement import VERSIONS, agree
 
 INSERT = "49 00004003 4e "
 RELATION = "52 00004003 7300 7400 "

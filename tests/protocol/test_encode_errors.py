@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from logicalrep import EncodeError, v1, v2, v3, v4, walsender
-from logicalrep.v1 import Column, TupleData
+from logicalrep_protocol.v1 import Column, TupleData
 
 ROW = TupleData(kinds=b"", values=())
 RELATION: dict[str, Any] = {

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from logicalrep import Decoder, EncodingError, v1
-from logicalrep.columnar import Session
-from logicalrep_pipeline.values import Column, column_type
+from logicalrep import Decoder, v1
+from logicalrep.values import Column, column_type
+from logicalrep_protocol.columnar import Session
+from logicalrep_runtime.errors import EncodingError
 
 ORIGIN = v1.Origin(origin_lsn=1, name="a")
 

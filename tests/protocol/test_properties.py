@@ -14,9 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from logicalrep import DecodeError, Decoder, EncodeError, walsender
-from tests.codecs.agreement import VERSIONS, agree
-from tests.codecs.hand_decoder import SINCE
-from tests.codecs.strategies import ANYTHING, State, captured, damaged, envelopes, messages, states
+from tests.protocol.agreement import VERSIONS, agree
+from tests.protocol.hand_decoder import SINCE
+from tests.protocol.strategies import ANYTHING, State, captured, damaged, envelopes, messages, states
 
 STEADY = settings(deadline=None, derandomize=True, max_examples=150)
 

@@ -11,11 +11,13 @@ from types import ModuleType
 
 import pytest
 
-import logicalrep
-from tests.codecs.documented import LOGICALREP, WALSENDER, Row, Table, tables
-from tests.codecs.struct_reading import describe
+import logicalrep_protocol
+from logicalrep_protocol import layouts
+from logicalrep_runtime.layout import Field
+from tests.codegen.spec.generation import generated_from
 from tests.conftest import ROOT
-from tests.spec.generation import generated_from
+from tests.protocol.documented import LOGICALREP, WALSENDER, Row, Table, tables
+from tests.protocol.struct_reading import describe
 
 PAGES = {"v1": (LOGICALREP, 1), "v2": (LOGICALREP, 2), "v3": (LOGICALREP, 3), "v4": (LOGICALREP, 4)}
 PAGES["walsender"] = (WALSENDER, 1)
@@ -49,21 +51,21 @@ def _differences(package: ModuleType) -> set[str]:
 
 @pytest.mark.parametrize("module", PAGES)
 def test_a_module_has_the_messages_of_its_version(module: str) -> None:
-    exported = getattr(logicalrep, module)
+    exported = getattr(logicalrep_protocol, module)
     classes = [name for name in exported.__all__ if hasattr(getattr(exported, name), "struct")]
     assert sorted(classes) == sorted(_tables_of(module))
 
 
 @pytest.mark.parametrize("module", PAGES)
 def test_structs_have_the_documented_rows(module: str) -> None:
-    exported = getattr(logicalrep, module)
+    exported = getattr(logicalrep_protocol, module)
     for name, table in _tables_of(module).items():
         wanted = [(row.name, row.holds, frozenset(row.remarks)) for row in _rows_of(table, PAGES[module][1])]
         assert describe(getattr(exported, name), exported) == wanted, name
 
 
 def test_classes_are_shared_between_versions_until_one_changes_them() -> None:
-    versions = [getattr(logicalrep, name) for name in ("v1", "v2", "v3", "v4")]
+    versions = [getattr(logicalrep_protocol, name) for name in ("v1", "v2", "v3", "v4")]
     for table in tables(LOGICALREP):
         brought = {table.since, *(row.since for row in table.rows)}
         for older, newer in pairwise(versions):
@@ -74,13 +76,16 @@ def test_classes_are_shared_between_versions_until_one_changes_them() -> None:
 
 def test_layouts_have_the_documented_rows() -> None:
     """The rows as data, which the walker reads, are the same rows."""
-    for protocol, page in ((logicalrep.layouts.LOGICALREP, LOGICALREP), (logicalrep.layouts.WALSENDER, WALSENDER)):
-        layouts = {_class_name(message.name): message for message in protocol.messages}
+    for protocol, page in (
+        (layouts.LOGICALREP, LOGICALREP),
+        (layouts.WALSENDER, WALSENDER),
+    ):
+        found = {_class_name(message.name): message for message in protocol.messages}
         for part in protocol.parts.values():
-            layouts |= {layout.name: layout for layout in (part.alternatives or (part,))}
+            found |= {layout.name: layout for layout in (part.alternatives or (part,))}
         documented = {table.name: table for table in tables(page)}
-        assert sorted(layouts) == sorted(documented)
-        for name, layout in layouts.items():
+        assert sorted(found) == sorted(documented)
+        for name, layout in found.items():
             table = documented[name]
             assert getattr(layout, "since", 1) == table.since
             assert [(field.name, field.type) for field in layout.fields] == [
@@ -96,7 +101,7 @@ def _class_name(name: str) -> str:
     return "".join(word[0].upper() + word[1:] for word in name.split())
 
 
-def _held_by(field: logicalrep.layout.Field) -> str:
+def _held_by(field: Field) -> str:
     integer = f"{'' if field.signed else 'u'}int{8 * field.width}"
     if field.kind == "string":
         return "text"
@@ -110,7 +115,7 @@ def _held_by(field: logicalrep.layout.Field) -> str:
     return f"{field.constants[0]} as {integer}" if field.constants else integer
 
 
-def _remarked(field: logicalrep.layout.Field, fields: tuple[logicalrep.layout.Field, ...]) -> set[str]:
+def _remarked(field: Field, fields: tuple[Field, ...]) -> set[str]:
     remarks = {
         f"if {field.when}": field.when,
         f"size {field.size}": field.size,
@@ -225,4 +230,4 @@ def test_the_comparison_names_every_wrong_row(mistakes: dict[str, tuple[str, str
 
 
 def test_the_comparison_finds_nothing_wrong_with_the_package() -> None:
-    assert _differences(logicalrep) == set()
+    assert _differences(logicalrep_protocol) == set()

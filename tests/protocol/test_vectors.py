@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from logicalrep import DecodeError, Lsn, TimestampTz, v1, v2, v3, v4, walsender
-from logicalrep.v1 import Binary, Column, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
-from tests.codecs.agreement import VERSIONS, agree
+from logicalrep_protocol.v1 import Binary, Column, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
+from tests.protocol.agreement import VERSIONS, agree
 
 STREAMING = {"streaming": True}
 PARALLEL = {"parallel": True}

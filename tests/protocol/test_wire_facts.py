@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from logicalrep import DecodeError, Lsn, TimestampTz, v1, v2, v3, v4, versions
-from logicalrep.v1 import Column, TupleData
-from tests.codecs.agreement import VERSIONS, agree
-from tests.codecs.captured import SELECTION, read
+from logicalrep import DecodeError, Lsn, TimestampTz, v1, v2, v3, v4
+from logicalrep_protocol import versions
+from logicalrep_protocol.v1 import Column, TupleData
+from tests.protocol.agreement import VERSIONS, agree
+from tests.protocol.captured import COLLECTION, read
 
 STREAMED = {
     "Message": ("4d", "01 0000000001a2b3c8 6a6f6200 00000002 6869"),
@@ -24,7 +25,7 @@ STREAMED = {
 
 def _decoded(name: str) -> list[tuple[bool, Any]]:
     """The messages of a capture, each with whether it lies in a stream."""
-    capture = read(SELECTION / name)
+    capture = read(COLLECTION / name)
     decoder = capture.decoder()
     return [(streaming, decoder.decode(data)) for streaming, data in capture.with_state()]
 

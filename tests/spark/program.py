@@ -11,7 +11,7 @@ def main() -> None:
     """Run the stream that the argument describes, in a process group of its own."""
     settings = json.loads(sys.argv[1])
     os.setpgid(0, 0)
-    from logicalrep_pipeline.spark import session
+    from logicalrep.spark import session
 
     spark = session("local[2]", **{"spark.driver.memory": "700m"})
     spark.sparkContext.setLogLevel("OFF")

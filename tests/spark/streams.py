@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from logicalrep_pipeline.spark import feed_schema
-from tests.server.servers import Database
+from logicalrep.spark import feed_schema
+from tests.postgres.servers import Database
 
 
 class Stream:

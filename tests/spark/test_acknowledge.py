@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.slots import LostPositionError, create_slot, the_slot, wal_head
-from logicalrep_pipeline.spark import acknowledge
-from logicalrep_pipeline.spark.local import QueryError
-from logicalrep_pipeline.spark.offsets import offset_of
-from logicalrep_pipeline.timelines import WalPosition
-from tests.server.servers import Database
+from logicalrep.postgres.slots import LostPositionError, create_slot, the_slot, wal_head
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark import acknowledge
+from logicalrep.spark.offsets import offset_of
+from logicalrep.spark.sessions import QueryError
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from logicalrep import DecodeError
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.batch import BatchReader
-from logicalrep_pipeline.spark.options import read_options
+from logicalrep.captures.capture import Capture
+from logicalrep.spark import feed_schema
+from logicalrep.spark.batch import BatchReader
+from logicalrep.spark.options import read_options
+from tests.protocol.captured import selected
 
 pytestmark = pytest.mark.spark
-CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v4*.walsender.jsonl.gz"))
+CAPTURES = [path for path in selected() if path.match("v4*.walsender.jsonl.gz")]
 _FRAME = Struct(">QI")
 
 

@@ -7,9 +7,9 @@ from unittest.mock import patch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logicalrep_pipeline.blocks import block_of
-from logicalrep_pipeline.spark import chunks
-from logicalrep_pipeline.spark.chunks import Chunks
+from logicalrep.arrow import batching as chunks
+from logicalrep.arrow.batching import Batching
+from logicalrep.arrow.message_batch import message_batch_of
 
 _LARGE = 120
 _SIZES = st.lists(st.integers(0, 60), max_size=12)
@@ -28,9 +28,9 @@ def _chunks(messages: Messages, pieces: list[int], count: int, limit: int | None
     """The chunks and the rest of messages that come in blocks of these lengths."""
     blocks, place = [], 0
     for piece in [*pieces, len(messages)]:
-        blocks.append(block_of(messages[place : place + piece]))
+        blocks.append(message_batch_of(messages[place : place + piece]))
         place += piece
-    read = Chunks(iter(blocks), count, limit)
+    read = Batching(iter(blocks), count, limit)
     with patch.object(chunks, "LARGE_BLOCK", _LARGE):
         return [list(chunk) for chunk in read], [message for block in read.rest() for message in block]
 

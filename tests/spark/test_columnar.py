@@ -12,23 +12,25 @@ import pyarrow.compute as pc
 import pytest
 
 from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1, v2
-from logicalrep.errors import DecodeError
-from logicalrep.v1 import NullValue, ReplicaIdentity, Text, TupleData
-from logicalrep_pipeline import block_intake
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.blocks import Block, blocks_of
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.change_feed import events
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.options import read_options
-from logicalrep_pipeline.spark.reading import in_columns, row_by_row
-from logicalrep_pipeline.spark.typed import relation_schema
-from logicalrep_pipeline.spark.typed_feed import COLUMNS, OPS, FeedTable
-from logicalrep_pipeline.transactions import Transaction
+from logicalrep.arrow import block_intake
+from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
+from logicalrep.arrow.reading import in_columns, row_by_row
+from logicalrep.captures.capture import Capture
+from logicalrep.spark import feed_schema
+from logicalrep.spark.options import read_options
+from logicalrep.spark.row_form import row_form
+from logicalrep.spark.typed_tables.table_schema import relation_schema
+from logicalrep.spark.typed_tables.typed_feed import COLUMNS, OPS, FeedTable
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import events
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.transaction import Transaction
+from logicalrep_protocol.v1 import NullValue, ReplicaIdentity, Text, TupleData
+from logicalrep_runtime.errors import DecodeError
+from tests.protocol.captured import selected
 
-CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v*.jsonl.gz"))
+CAPTURES = selected()
 
 
 def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
@@ -39,19 +41,21 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
             pytest.skip("what is not UTF-8 is read row by row")
         try:
             messages = capture.blocks() if read is in_columns else capture
-            batches = read(messages, capture.session.decoder(), options, feed_schema(), None, None)
+            batches = read(messages, capture.session.decoder(), row_form(options, feed_schema()), None, None)
             return [row for batch in batches for row in checked(batch, size).to_pylist()]
         except ValueError as error:
             return type(error).__name__
 
 
-def typed_rows(path: Path, read: Any, size: int, table: Relation, texts: tuple[str, ...] = ()) -> list[str] | str:
+def typed_rows(
+    path: Path, read: Any, size: int, table: TableDescription, texts: tuple[str, ...] = ()
+) -> list[str] | str:
     """As `rows`, of a table in the types of its columns; those of Python do not have all values of these."""
     given = {"rows_per_record_batch": str(size), "table": str(table.table), "text_columns": ",".join(texts)}
     with Capture.open(path) as capture:
         messages = capture.blocks() if read is in_columns else capture
         schema = relation_schema(table, texts)
-        batches = read(messages, capture.session.decoder(), read_options(given), schema, None, None)
+        batches = read(messages, capture.session.decoder(), row_form(read_options(given), schema), None, None)
         try:
             return [str(row) for batch in batches for row in numbered(checked(batch, size)).to_pylist()]
         except ValueError as error:
@@ -77,8 +81,8 @@ def checked(batch: pa.RecordBatch, size: int) -> pa.RecordBatch:
     return batch
 
 
-def _given(messages: list[tuple[Any, bytes]], read: Any) -> Iterator[tuple[int, bytes]] | Iterator[Block]:
-    return blocks_of(messages) if read is in_columns else iter(messages)
+def _given(messages: list[tuple[Any, bytes]], read: Any) -> Iterator[tuple[int, bytes]] | Iterator[MessageBatch]:
+    return message_batches_of(messages) if read is in_columns else iter(messages)
 
 
 @pytest.mark.spark
@@ -104,14 +108,16 @@ def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
         assert typed_rows(path, in_columns, 1000, table, table.names) == texts
 
 
-def typed_rows_of_the_feed(path: Path, size: int, table: Relation, texts: tuple[str, ...] = ()) -> list[str] | str:
+def typed_rows_of_the_feed(
+    path: Path, size: int, table: TableDescription, texts: tuple[str, ...] = ()
+) -> list[str] | str:
     """As `typed_rows`, made of the rows of the feed."""
     reader = FeedTable(table, texts, allows_missing=False)
     given = {"rows_per_record_batch": str(size), "tables": str(table.table)}
     found = []
     with Capture.open(path) as capture:
         messages = in_columns(
-            capture.blocks(), capture.session.decoder(), read_options(given), feed_schema(), None, None
+            capture.blocks(), capture.session.decoder(), row_form(read_options(given), feed_schema()), None, None
         )
         try:
             for batch in messages:
@@ -125,7 +131,7 @@ def typed_rows_of_the_feed(path: Path, size: int, table: Relation, texts: tuple[
     return found
 
 
-def tables(path: Path) -> list[Relation]:
+def tables(path: Path) -> list[TableDescription]:
     """The tables of a capture as they are described last."""
     with Capture.open(path) as capture, Assembler() as assembler:
         if capture.session.encoding != "utf-8":
@@ -158,7 +164,9 @@ def test_a_capture_that_ends_anywhere(limit: str) -> None:
     for stop in range(0, len(messages), 5):
         found = []
         for read in (row_by_row, in_columns):
-            batches = read(_given(messages[:stop], read), session.decoder(), options, feed_schema(), None, None)
+            batches = read(
+                _given(messages[:stop], read), session.decoder(), row_form(options, feed_schema()), None, None
+            )
             found.append([row for batch in batches for row in batch.to_pylist()])
         assert found[0] == found[1]
 
@@ -176,7 +184,7 @@ def test_a_part_of_a_slot_is_the_same_part() -> None:
     expected = [row for row in whole if start <= row["commit_lsn"] < end]
     assert expected
     for read in (in_columns, row_by_row):
-        batches = read(_given(messages, read), session.decoder(), options, feed_schema(), start, end)
+        batches = read(_given(messages, read), session.decoder(), row_form(options, feed_schema()), start, end)
         assert [row for batch in batches for row in batch.to_pylist()] == expected
 
 
@@ -192,7 +200,7 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
     )
     for read in (row_by_row, in_columns):
         options = read_options({"tables": "emptied, renamed"})
-        batches = read(_given(messages, read), Decoder(1), options, feed_schema(), None, None)
+        batches = read(_given(messages, read), Decoder(1), row_form(options, feed_schema()), None, None)
         found = [(row["op"], row["table"], row["key"]) for batch in batches for row in batch.to_pylist()]
         assert found == [
             ("truncate", "emptied", ["id", "a"]),
@@ -203,7 +211,7 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
         schema = relation_schema(_relation(name, "id", "a" if name == "emptied" else "b"))
         options = read_options({"table": name})
         for read in (row_by_row, in_columns):
-            batches = read(_given(messages, read), Decoder(1), options, schema, None, None)
+            batches = read(_given(messages, read), Decoder(1), row_form(options, schema), None, None)
             assert [row["_ordinal"] for batch in batches for row in batch.to_pylist()] == ordinals
 
 
@@ -217,21 +225,22 @@ def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: p
     abort = (Lsn(0), v2.StreamAbort(xid=TransactionId(8), subxid=TransactionId(9)).build())
     session = [abort, abort, *transaction, abort, *transaction, *transaction]
     schema = relation_schema(_relation("t", "a")) if "table" in options else feed_schema()
-    given, found = read_options(options), []
+    given: Any = row_form(read_options(options), schema)
+    found: list[Any] = []
     for read in (row_by_row, in_columns):
         with monkeypatch.context() as patched:
-            patched.setattr("logicalrep_pipeline.spark.reading.assembled", None)
-            batches = read(_given(session, read), Decoder(1), given, schema, None, None)
+            patched.setattr("logicalrep.arrow.reading.assembled", None)
+            batches = read(_given(session, read), Decoder(1), given, None, None)
             found.append([row for batch in batches for row in batch.to_pylist()])
     assert found[0] == found[1]
     assert len(found[0]) == 9
     for broken in (abort[1][:-1], abort[1] + b"\0"):
         for read in (row_by_row, in_columns):
             with pytest.raises(DecodeError, match=r"^Stream Abort: "):
-                list(read(_given([*transaction, (Lsn(0), broken)], read), Decoder(1), given, schema, None, None))
+                list(read(_given([*transaction, (Lsn(0), broken)], read), Decoder(1), given, None, None))
     for read in (row_by_row, in_columns):
         with pytest.raises((DecodeError, TransactionError)):
-            list(read(_given([*transaction[:2], abort], read), Decoder(1), given, schema, None, None))
+            list(read(_given([*transaction[:2], abort], read), Decoder(1), given, None, None))
 
 
 @pytest.mark.spark
@@ -247,7 +256,9 @@ def test_types_that_are_one_in_spark() -> None:
     messages += [_described("t", "a", "b"), v1.Truncate(options=0, relation_ids=(Oid(7),))]
     session, options = _session(*messages), read_options({"table": "t"})
     for read in (row_by_row, in_columns):
-        batches = read(_given(session, read), Decoder(1), options, relation_schema(_relation("t", "a")), None, None)
+        batches = read(
+            _given(session, read), Decoder(1), row_form(options, relation_schema(_relation("t", "a"))), None, None
+        )
         found = [row["a"] for batch in batches for row in batch.to_pylist()]
         assert found == [*values.values(), None]
 
@@ -284,7 +295,7 @@ def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None
         options, schema = read_options({"table": table}), relation_schema(_relation(table, "id"))
     for read in (row_by_row, in_columns):
         with pytest.raises((TransactionError, DecodeError), match=r"Relation has described"):
-            list(read(_given(messages, read), Decoder(1), options, schema, None, None))
+            list(read(_given(messages, read), Decoder(1), row_form(options, schema), None, None))
 
 
 @pytest.mark.spark
@@ -296,7 +307,9 @@ def test_two_readers_in_turns() -> None:
         values = [(f"{table}{number}".encode(), table.encode() * number) for number in range(200)]
         inserts = [v1.Insert(relation_id=Oid(7), new=TupleData.of(*map(Text, value))) for value in values]
         messages = _session(_described(table, "id", "v"), *inserts[:100], note, *inserts[100:])
-        for batch in in_columns(blocks_of(messages), Decoder(1), read_options({}), feed_schema(), None, None):
+        for batch in in_columns(
+            message_batches_of(messages), Decoder(1), row_form(read_options({}), feed_schema()), None, None
+        ):
             yield [{"table": row["table"], **dict(row["after"])} for row in batch.to_pylist()]
 
     alone = [list(reader(table)) for table in ("a", "other")]
@@ -322,9 +335,9 @@ def _described(name: str, *columns: str, type_id: int = 25) -> v1.Relation:
     )
 
 
-def _relation(name: str, *columns: str) -> Relation:
+def _relation(name: str, *columns: str) -> TableDescription:
     described = _described(name, *columns)
-    return Relation(
+    return TableDescription(
         relation_id=described.relation_id,
         schema=described.namespace,
         name=described.name,

@@ -13,22 +13,24 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import DecodeError, Decoder, Lsn
-from logicalrep.versions import AnyMessage
-from logicalrep_pipeline import block_intake
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
-from logicalrep_pipeline.captures import Capture, Session
-from logicalrep_pipeline.change_feed import events
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.committed import Committing
-from logicalrep_pipeline.spark.options import read_options
-from logicalrep_pipeline.spark.schemas import arrow_schema
-from logicalrep_pipeline.spark.spool import Spool, read_segment
-from logicalrep_pipeline.spark.typed import relation_schema
-from logicalrep_pipeline.transactions import Transaction
-from tests.transactions.captured import collected, find
+from logicalrep.arrow import block_intake
+from logicalrep.arrow.block_intake import BlockIntake, WholeTransactions
+from logicalrep.arrow.committed_batches import Committing
+from logicalrep.captures.capture import Capture, CaptureSession
+from logicalrep.spark import feed_schema
+from logicalrep.spark.options import read_options
+from logicalrep.spark.row_form import row_form
+from logicalrep.spark.schemas import arrow_schema
+from logicalrep.spark.typed_tables.table_schema import relation_schema
+from logicalrep.spark.walsender.spool import Spool, read_segment
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import events
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.transaction import Transaction
+from logicalrep_protocol.versions import AnyMessage
+from tests.protocol.captured import collected, selected
+from tests.transactions.captured import find
 from tests.transactions.test_resume import CapturedServer
 from tests.transactions.wire import (
     STOP,
@@ -44,18 +46,18 @@ from tests.transactions.wire import (
 )
 
 pytestmark = pytest.mark.spark
-CAPTURES = sorted(Path(__file__).parents[1].joinpath("captures").glob("*/*/v*.jsonl.gz"))
+CAPTURES = selected()
 Messages = Sequence[tuple[int, bytes]]
 
 
-def opened(path: Path) -> tuple[Messages, Session]:
+def opened(path: Path) -> tuple[Messages, CaptureSession]:
     with Capture.open(path) as capture:
         if capture.session.encoding != "utf-8":
             pytest.skip("the source's sessions are UTF-8")
         return list(capture), capture.session
 
 
-def capture(pattern: str) -> tuple[Messages, Session]:
+def capture(pattern: str) -> tuple[Messages, CaptureSession]:
     return opened(next(path for path in CAPTURES if path.match(pattern)))
 
 
@@ -65,7 +67,7 @@ class Reading:
     def __init__(self, *, in_blocks: bool, schema: Any = None, **options: str) -> None:
         read = read_options(options)
         self.assembler = Assembler(memory_limit=read.memory_limit)
-        self._committing = Committing(read, schema or feed_schema(), self.assembler)
+        self._committing = Committing(row_form(read, schema or feed_schema()), self.assembler)
         assert isinstance(self._committing.intake, BlockIntake)
         self.intake = self._committing.intake if in_blocks else Intake(self.assembler)
         self.rows: list[dict[str, Any]] = []
@@ -289,7 +291,7 @@ def test_keepalives_within_a_transaction_do_not_move_the_position() -> None:
 
 def test_a_commit_record_that_begins_where_a_message_ends() -> None:
     """The message may end a batch: the transaction then lies in the next one."""
-    committing = Committing(read_options({"messages": "true"}), feed_schema(), Assembler())
+    committing = Committing(row_form(read_options({"messages": "true"}), feed_schema()), Assembler())
     committing.intake.connect(Decoder(1))
     alone, transaction = (
         committing.committed(event)
@@ -303,7 +305,7 @@ def test_a_large_transaction_is_not_kept_in_memory(tmp_path: Path) -> None:
     """One that is sent whole and is many times as large as the limit."""
     options = read_options({"memory_limit": "1m", "rows_per_record_batch": "500"})
     assembler = Assembler(memory_limit=options.memory_limit, directory=tmp_path)
-    committing = Committing(options, feed_schema(), assembler)
+    committing = Committing(row_form(options, feed_schema()), assembler)
     intake = committing.intake
     intake.connect(Decoder(1))
     assert not list(intake.take(built(begin(1, 100), relation("id", "v"))))

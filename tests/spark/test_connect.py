@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.server.servers import Database
+from tests.postgres.servers import Database
 
 pytestmark = pytest.mark.spark
 
@@ -23,8 +23,8 @@ import psycopg
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
-from logicalrep_pipeline.spark import acknowledge, register, snapshot, typed_table
-from logicalrep_pipeline.tables import merged
+from logicalrep.spark import acknowledge, register, snapshot, typed_table
+from logicalrep.tables import merged
 
 dsn, folder = sys.argv[1:]
 options = {"dsn": dsn, "slot": "connect", "publication": "p"}

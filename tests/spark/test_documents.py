@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.peek import peek
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import create_slot
-from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
-from logicalrep_pipeline.tables import merged
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slots import create_slot
+from logicalrep.spark.schemas import TYPED_COLUMNS
+from logicalrep.tables import merged
+from logicalrep.transactions.change_feed import change_rows
 from tests.documents import DSN, ROOT, example
-from tests.server.servers import Database
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually

@@ -7,10 +7,10 @@ import time
 import psycopg
 import pytest
 
-from logicalrep_pipeline.slots import Connection
-from logicalrep_pipeline.spark.driver import Driver
-from logicalrep_pipeline.spark.options import read_options
-from tests.server.servers import Database
+from logicalrep.postgres.slots import Connection
+from logicalrep.spark.options import read_options
+from logicalrep.spark.server_connection import Driver
+from tests.postgres.servers import Database
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
@@ -19,7 +19,7 @@ def test_a_connection_that_breaks_after_long_work(db18: Database) -> None:
     """Only from the first failure on is it tried for `retry_timeout`."""
     db18.execute("CREATE PUBLICATION p FOR ALL TABLES")
     options = {"dsn": db18.dsn, "slot": "s", "publication": "p", "create_slot": "true", "retry_timeout": "0.5"}
-    driver = Driver(read_options(options))
+    driver = Driver(read_options(options), lambda _: None)
     pids: list[int] = []
 
     def work(connection: Connection) -> None:

@@ -7,7 +7,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from logicalrep import LogicalRepError
-from logicalrep_pipeline.preflight import Finding, PreflightError
+from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from tests.errors.every_error import every_error
 
 pytestmark = pytest.mark.spark

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from logicalrep_pipeline.spark import executors, feed_schema
-from logicalrep_pipeline.spark.executors import check_executors
-from logicalrep_pipeline.spark.source import LogicalRepDataSource
-from logicalrep_pipeline.spark.typed_feed import FeedTable
+from logicalrep.spark import executors, feed_schema
+from logicalrep.spark.executors import check_executors
+from logicalrep.spark.source import LogicalRepDataSource
+from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from tests.conftest import ROOT
 from tests.waiting import eventually
 
@@ -84,8 +84,8 @@ def test_what_spark_sends_to_a_worker_says_what_is_missing_there(bare_python: Pa
 CLUSTER = """
 import json, sys
 from pyspark.sql import SparkSession
-from logicalrep_pipeline.spark import executors, session
-from logicalrep_pipeline.spark.source import LogicalRepDataSource
+from logicalrep.spark import executors, session
+from logicalrep.spark.source import LogicalRepDataSource
 
 executors._LONGEST_WAIT = 600
 said = []

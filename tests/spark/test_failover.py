@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.server import LocalServer
-from logicalrep_pipeline.slots import Connection, the_slot
-from tests.server.servers import Database, installation, standby_of, writer
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.slots import Connection, the_slot
+from tests.postgres.servers import Database, installation, standby_of, writer
 from tests.spark.streams import Stream
 from tests.waiting import eventually
 

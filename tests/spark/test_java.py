@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.spark.java import java_options
+from logicalrep.spark.java import java_options
 
 pytestmark = pytest.mark.spark
 
 PROGRAM = """
 import sys
-from logicalrep_pipeline.spark import session
+from logicalrep.spark import session
 
 spark = session(**{"spark.driver.memory": "512m"})
 print(spark._jvm.java.lang.System.getProperty("java.home"))

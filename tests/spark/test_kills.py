@@ -20,8 +20,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from tests.server.servers import Database
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from tests.postgres.servers import Database
 from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually
 

@@ -8,19 +8,13 @@ from pathlib import Path
 import pytest
 
 from logicalrep import Lsn, v1
-from logicalrep_pipeline.peek import peek
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import create_slot, the_slot, wal_head
-from logicalrep_pipeline.spark.admission import (
-    HAS_ADMISSION_CONTROL,
-    Limits,
-    ReadAllAvailable,
-    limits_of,
-    read_limit,
-)
-from logicalrep_pipeline.spark.options import read_options
-from logicalrep_pipeline.spark.planning import Planner
-from tests.server.servers import Database
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slots import create_slot, the_slot, wal_head
+from logicalrep.spark.options import read_options
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, ReadAllAvailable, limits_of, read_limit
+from logicalrep.spark.peek.planning import Planner
+from tests.postgres.servers import Database
 from tests.spark.test_reader import Query, new_values
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]

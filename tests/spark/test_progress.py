@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.slots import the_slot
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from tests.server.servers import Database
+from logicalrep.postgres.slots import the_slot
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 

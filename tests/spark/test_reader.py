@@ -10,17 +10,20 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
-from logicalrep_pipeline.publication_watch import PublicationError
-from logicalrep_pipeline.slots import LostPositionError, advance_slot, create_slot, the_slot, wal_head
-from logicalrep_pipeline.spark import feed_schema, logs, walsender_stream
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from logicalrep_pipeline.spark.offsets import position_of
-from logicalrep_pipeline.spark.options import read_options
-from logicalrep_pipeline.spark.peek_stream import PeekStreamReader
-from logicalrep_pipeline.spark.typed import SchemaMismatchError, table_schema
-from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader
-from logicalrep_pipeline.table_names import TableName
-from tests.server.servers import Database
+from logicalrep.arrow.table.rows import SchemaMismatchError
+from logicalrep.postgres.publications import PublicationError
+from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, the_slot, wal_head
+from logicalrep.spark import feed_schema
+from logicalrep.spark.offsets import position_of
+from logicalrep.spark.options import read_options
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from logicalrep.spark.peek.stream import PeekStreamReader
+from logicalrep.spark.typed_tables.table_schema import table_schema
+from logicalrep.spark.walsender import stream as walsender_stream
+from logicalrep.spark.walsender.stream import WalsenderStreamReader
+from logicalrep.transactions import logs
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
 from tests.waiting import eventually
 
 pytestmark = [

@@ -9,8 +9,8 @@ from array import array
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.spark.admission import Limits
-from logicalrep_pipeline.spark.receiver import Receiver
+from logicalrep.spark.peek.admission import Limits
+from logicalrep.spark.walsender.receiver import Receiver
 
 pytestmark = pytest.mark.spark
 

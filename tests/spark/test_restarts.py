@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.server import LocalServer
-from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from tests.server.servers import Database, back_up, installation, restore, take_over, writer
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.slots import advance_slot, create_slot, the_slot, wal_head
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from tests.postgres.servers import Database, back_up, installation, restore, take_over, writer
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 from tests.waiting import eventually

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from bench.spark_memory import resident
-from logicalrep_pipeline.slots import create_slot, the_slot
-from tests.server.servers import Database
+from logicalrep.postgres.slots import create_slot, the_slot
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.waiting import eventually
 

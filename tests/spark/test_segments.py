@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.batch import BatchReader
-from logicalrep_pipeline.spark.options import OptionError, read_options
-from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS, arrow_schema
-from logicalrep_pipeline.spark.spool import SegmentError, Spool
-from logicalrep_pipeline.table_names import TableName
-from tests.server.servers import Database
+from logicalrep.spark import feed_schema
+from logicalrep.spark.batch import BatchReader
+from logicalrep.spark.options import OptionError, read_options
+from logicalrep.spark.schemas import TYPED_COLUMNS, arrow_schema
+from logicalrep.spark.walsender.spool import SegmentError, Spool
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 

@@ -9,8 +9,8 @@ from unittest.mock import MagicMock
 import pytest
 from pyspark.sql import SparkSession
 
-from logicalrep_pipeline.spark import local, session
-from logicalrep_pipeline.spark.options import OptionError
+from logicalrep.spark import session, sessions
+from logicalrep.spark.options import OptionError
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return MagicMock()
 
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", start)
-    monkeypatch.setattr(local, "check_executors", lambda _: None)
+    monkeypatch.setattr(sessions, "check_executors", lambda _: None)
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     for name in ("SPARK_LOCAL_IP", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.setenv(name, "")

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.server import LocalServer
-from logicalrep_pipeline.slot_locks import lock_key, lock_slot
-from logicalrep_pipeline.slots import SlotError, create_slot
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from logicalrep_pipeline.spark.batch import BatchReader
-from logicalrep_pipeline.spark.options import read_options
-from tests.server.servers import Database, installation
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.slot_locks import lock_key, lock_slot
+from logicalrep.postgres.slots import SlotError, create_slot
+from logicalrep.spark import feed_schema
+from logicalrep.spark.batch import BatchReader
+from logicalrep.spark.options import read_options
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from tests.postgres.servers import Database, installation
 from tests.spark.test_reader import Query, new_values
 from tests.waiting import eventually
 

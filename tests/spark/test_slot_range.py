@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.slots import LostPositionError, advance_slot, the_slot
-from logicalrep_pipeline.spark import feed_schema, slot_range
-from logicalrep_pipeline.spark.feed import parts
-from logicalrep_pipeline.spark.options import read_options
-from logicalrep_pipeline.spark.slot_range import read_slot
-from logicalrep_pipeline.spark.typed import table_schema
-from tests.server.servers import Database
+from logicalrep.arrow.feed.rows import parts
+from logicalrep.postgres.slots import LostPositionError, advance_slot, the_slot
+from logicalrep.spark import feed_schema
+from logicalrep.spark.options import read_options
+from logicalrep.spark.peek import slot_range
+from logicalrep.spark.peek.slot_range import read_slot
+from logicalrep.spark.typed_tables.table_schema import table_schema
+from tests.postgres.servers import Database
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually
 

@@ -11,15 +11,15 @@ import psycopg
 import pytest
 from pyspark.sql.datasource import InputPartition
 
-from logicalrep_pipeline.preflight import PreflightError
-from logicalrep_pipeline.slots import the_slot
-from logicalrep_pipeline.snapshots import Snapshot, SnapshotError
-from logicalrep_pipeline.spark import snapshot, snapshot_reader
-from logicalrep_pipeline.spark.options import OptionError, read_options
-from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
-from logicalrep_pipeline.spark.typed import table_schema
-from logicalrep_pipeline.table_names import TableName
-from tests.server.servers import Database
+from logicalrep.postgres.preflight.findings import PreflightError
+from logicalrep.postgres.slots import the_slot
+from logicalrep.postgres.snapshots import Snapshot, SnapshotError
+from logicalrep.spark import snapshot, snapshot_reader
+from logicalrep.spark.options import OptionError, read_options
+from logicalrep.spark.snapshot_reader import SnapshotReader
+from logicalrep.spark.typed_tables.table_schema import table_schema
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import every_type
 from tests.waiting import eventually

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.spark.spool import SegmentError, Spool, read_segment
-from logicalrep_pipeline.spark.spool_folders import SpoolError, default_folder
+from logicalrep.spark.walsender.spool import SegmentError, Spool, read_segment
+from logicalrep.spark.walsender.spool_folders import SpoolError, default_folder
 
 pytestmark = pytest.mark.spark
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn
-from logicalrep_pipeline.peek import peek
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import advance_slot, create_slot, the_slot, wal_head
-from logicalrep_pipeline.spark import acknowledge
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from logicalrep_pipeline.spark.offsets import position_of
-from tests.server.servers import Database
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slots import advance_slot, create_slot, the_slot, wal_head
+from logicalrep.spark import acknowledge
+from logicalrep.spark.offsets import position_of
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually

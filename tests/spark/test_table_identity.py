@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.slots import create_slot
-from logicalrep_pipeline.spark import typed_table
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL
-from logicalrep_pipeline.spark.table_identity import TableChangedError
-from logicalrep_pipeline.spark.typed import table_schema
-from logicalrep_pipeline.table_names import TableName
-from tests.server.servers import Database
+from logicalrep.postgres.slots import create_slot
+from logicalrep.spark import typed_table
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from logicalrep.spark.typed_tables.table_schema import table_schema
+from logicalrep.transactions.table_identity import TableChangedError
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
 from tests.spark.test_reader import Query
 
 pytestmark = [

@@ -6,9 +6,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from logicalrep.columnar.walked import address
-from logicalrep_pipeline.spark.run_kernels import number_tables
-from logicalrep_pipeline.spark.table_numbers import TableNumbers
+from logicalrep.arrow.kernels.transactions import number_tables
+from logicalrep.arrow.table_numbers import TableNumbers
+from logicalrep_runtime.columnar.located import address
 
 _NONE = -1
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.slots import create_slot
-from tests.server.servers import Database
+from logicalrep.postgres.slots import create_slot
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import as_told, every_type, feed_rows, prepare, replayed, run, tables, told, truth
 

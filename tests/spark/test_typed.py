@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from logicalrep_pipeline.preflight import PreflightError
-from logicalrep_pipeline.spark import typed_table
-from logicalrep_pipeline.spark.options import OptionError
-from tests.server.servers import Database
+from logicalrep.postgres.preflight.findings import PreflightError
+from logicalrep.spark import typed_table
+from logicalrep.spark.options import OptionError
+from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 
-from logicalrep_pipeline.spark import feed_schema
-from logicalrep_pipeline.spark.source import LogicalRepDataSource
+from logicalrep.spark import feed_schema
+from logicalrep.spark.source import LogicalRepDataSource
 
 pytestmark = pytest.mark.spark
 

@@ -10,11 +10,11 @@ from typing import Any
 import psycopg
 
 from logicalrep import Lsn
-from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.peek import peek
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import Connection, create_slot, newest_protocol
-from tests.server.servers import Database
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slots import Connection, create_slot, newest_protocol
+from logicalrep.transactions.change_feed import change_rows
+from tests.postgres.servers import Database
 from tests.transactions.plugin_text import UNCHANGED, PluginChange, PluginTransaction, events_of
 from tests.transactions.truth import resolved
 from tests.values.value_literals import LITERALS, Literal

@@ -1,4 +1,4 @@
-"""The captures of the selection and of the whole collection, and what else is known of the logs that they are of."""
+"""What is known of the logs that the captures are of."""
 
 from __future__ import annotations
 
@@ -8,22 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from logicalrep import Lsn
-from logicalrep_pipeline.captures import Capture
-from tests.codecs.captured import SELECTION, capture_files
-from tests.conftest import SHARED_CAPTURES
-
-
-def selected() -> list[Path]:
-    """The captures that lie beside the tests."""
-    return capture_files(SELECTION)
-
-
-def collected() -> list[Path]:
-    """The whole collection; empty where it is absent."""
-    return capture_files(SHARED_CAPTURES) if SHARED_CAPTURES.is_dir() else []
+from logicalrep.captures.capture import Capture
+from tests.protocol.captured import COLLECTION
 
 
 def name(path: Path) -> str:
@@ -32,11 +19,8 @@ def name(path: Path) -> str:
 
 
 def find(relative: str) -> Path:
-    """A capture of the selection, or else of the collection; skips the test where there is neither."""
-    for folder in (SELECTION, SHARED_CAPTURES):
-        if (folder / relative).exists():
-            return folder / relative
-    pytest.skip(f"{relative} is neither in {SELECTION} nor in {SHARED_CAPTURES}")
+    """A capture by its path in the collection."""
+    return COLLECTION / relative
 
 
 def header(path: Path) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1, v2, v3, v4
-from logicalrep.v1 import Column, ReplicaIdentity, TupleData
+from logicalrep_protocol.v1 import Column, ReplicaIdentity, TupleData
 
 Row = dict[str, bytes | None]
 

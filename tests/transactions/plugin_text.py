@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.codecs.captured import rows
+from tests.protocol.captured import rows
 
 UNCHANGED = object()
 """The value of a column that was stored out of line and not logged."""

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from logicalrep import Oid
-from logicalrep.v1 import NullValue
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.changes import Change, Value
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.values import Column, ColumnValueError, column_type
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.changes import Change, Value
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import Column, ColumnValueError, column_type
+from logicalrep_protocol.v1 import NullValue
 from tests.transactions.captured import final_state, header
 from tests.transactions.truth import Assembled, assembled
 
@@ -24,7 +24,7 @@ class Tables:
     def __init__(self, oids: Container[Oid]) -> None:
         self.oids = oids
         """The tables whose rows nothing changes but what is in the feed."""
-        self.relations: dict[Oid, Relation] = {}
+        self.relations: dict[Oid, TableDescription] = {}
         self.rows: dict[Oid, list[Row]] = {}
 
     def apply(self, changes: Iterable[Change]) -> None:
@@ -141,7 +141,7 @@ def _compare_table(tables: Tables, table: dict[str, Any], encoding: str) -> None
 _OPAQUE = "a binary format that nothing reads"
 
 
-def _comparable(relation: Relation, name: str, value: Value, encoding: str) -> str | None:
+def _comparable(relation: TableDescription, name: str, value: Value, encoding: str) -> str | None:
     if isinstance(value, NullValue):
         return None
     if value.kind == "t":
@@ -152,17 +152,17 @@ def _comparable(relation: Relation, name: str, value: Value, encoding: str) -> s
         return _OPAQUE
 
 
-def _as_loaded(relation: Relation, name: str, text: str | None) -> str | None:
+def _as_loaded(relation: TableDescription, name: str, text: str | None) -> str | None:
     if text is None:
         return None
     return repr(_column(relation, name).load("t", text.encode()))
 
 
-def _is_name_of_object(relation: Relation, name: str) -> bool:
+def _is_name_of_object(relation: TableDescription, name: str) -> bool:
     return _column(relation, name).type.name.startswith("reg")
 
 
-def _column(relation: Relation, name: str) -> Column:
+def _column(relation: TableDescription, name: str) -> Column:
     column = relation.columns[relation.names.index(name)]
     types = {each.type_id: each for each in relation.types if each is not None}
     return Column(name, column_type(column.type_id, column.type_modifier, types), str(relation))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from logicalrep import Lsn, Oid, TimestampTz, v1, v2
-from logicalrep.versions import AnyMessage
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.relations import SchemaChange
-from logicalrep_pipeline.transactions import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.relations import SchemaChange
+from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep_protocol.versions import AnyMessage
 from tests.transactions.wire import (
     STOP,
     TABLE,
@@ -271,7 +271,7 @@ class TestPreparedTransactions:
 
     @pytest.mark.parametrize("hand_on_prepared", [False, True])
     def test_one_prepared_before_two_phase_was_turned_on_comes_with_its_commit(self, hand_on_prepared: bool) -> None:
-        position = Position(delivered=Lsn(250), acknowledged=Lsn(250))
+        position = ResumeToken(delivered=Lsn(250), acknowledged=Lsn(250))
         assembler = Assembler(hand_on_prepared=hand_on_prepared, after=position)
         out = feed(assembler, *prepared(7, "g", 100, "1"), commit_prepared(7, "g", 400))
         kinds = [type(event) for event in out]
@@ -300,19 +300,19 @@ class TestPositions:
     def test_the_end_of_what_was_handed_on_may_be_acknowledged(self) -> None:
         assembler = Assembler()
         feed(assembler, start(9, first=True), STOP, begin(7, 100), commit(100))
-        assert assembler.position == Position(delivered=Lsn(108), acknowledged=Lsn(108))
+        assert assembler.position == ResumeToken(delivered=Lsn(108), acknowledged=Lsn(108))
 
     def test_a_held_transaction_holds_it_back_to_its_prepare_record(self) -> None:
         assembler = Assembler()
         feed(assembler, *prepared(7, "g", 100, "1"), begin(8, 200), commit(200))
-        assert assembler.position == Position(delivered=Lsn(208), acknowledged=Lsn(100))
+        assert assembler.position == ResumeToken(delivered=Lsn(208), acknowledged=Lsn(100))
         feed(assembler, commit_prepared(7, "g", 300))
-        assert assembler.position == Position(delivered=Lsn(308), acknowledged=Lsn(308))
+        assert assembler.position == ResumeToken(delivered=Lsn(308), acknowledged=Lsn(308))
 
     def test_one_that_was_handed_on_does_not(self) -> None:
         assembler = Assembler(hand_on_prepared=True)
         feed(assembler, *prepared(7, "g", 100, "1"), begin(8, 200), commit(200))
-        assert assembler.position == Position(delivered=Lsn(208), acknowledged=Lsn(208), prepared={"g": Lsn(108)})
+        assert assembler.position == ResumeToken(delivered=Lsn(208), acknowledged=Lsn(208), prepared={"g": Lsn(108)})
 
     def test_a_keepalive_moves_it_where_nothing_is_half_received(self) -> None:
         assembler = Assembler()
@@ -329,7 +329,7 @@ class TestPositions:
         assert assembler.position.acknowledged == 500
 
     def test_it_never_goes_back(self) -> None:
-        assembler = Assembler(after=Position(delivered=Lsn(250), acknowledged=Lsn(250)))
+        assembler = Assembler(after=ResumeToken(delivered=Lsn(250), acknowledged=Lsn(250)))
         feed(assembler, *prepared(7, "g", 100, "1"), begin(8, 300), commit(300))
         assert assembler.position.acknowledged == 250
 
@@ -416,7 +416,7 @@ class TestErrors:
             feed(assembler, *messages[:-1])
             with pytest.raises(TransactionError) as raised:
                 feed(assembler, messages[-1])
-        assert str(raised.value) == text
+        assert str(raised.value) == f"[MESSAGE_OUT_OF_PLACE] {text}"
         assert isinstance(raised.value, ValueError)
 
     def test_it_leaves_the_assembler_as_it_was(self) -> None:

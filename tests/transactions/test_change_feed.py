@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from logicalrep import Decoder, Lsn, Oid, v1
-from logicalrep.versions import AnyMessage
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.transactions import Decision
+from logicalrep.captures.capture import Capture
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import change_rows
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.transaction import Decision
+from logicalrep_protocol.versions import AnyMessage
 from tests.transactions.captured import find
 from tests.transactions.wire import (
     TABLE,
@@ -175,7 +175,7 @@ def test_rows_that_are_missing_are_an_error() -> None:
     with pytest.raises(TransactionError) as raised:
         rows(commit_prepared(7, "g", 30))
     assert str(raised.value) == (
-        "Commit Prepared at 0/26 in transaction 7: "
+        "[MESSAGE_OUT_OF_PLACE] Commit Prepared at 0/26 in transaction 7: "
         "the changes of the prepared transaction 'g' came before the reading began"
     )
     assert rows(rollback_prepared(7, "g", 9, 30)) == []

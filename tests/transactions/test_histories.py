@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from logicalrep import Decoder, Lsn
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.changes import Change
-from logicalrep_pipeline.transactions import (
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.changes import Change
+from logicalrep.transactions.transaction import (
     Decision,
     Event,
     NonTransactionalMessage,

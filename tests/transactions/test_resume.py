@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from logicalrep import Decoder, Lsn
-from logicalrep.versions import AnyMessage, Delete, Insert, Message, Relation, Truncate, Type, Update
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.change_feed import change_row, message_row
-from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.transactions import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
-from tests.transactions.captured import collected, find, name, selected
+from logicalrep.captures.capture import Capture
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import change_row, message_row
+from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep_protocol.versions import AnyMessage, Delete, Insert, Message, Relation, Truncate, Type, Update
+from tests.protocol.captured import collected, selected
+from tests.transactions.captured import find, name
 from tests.transactions.replay import Tables, compare, is_complete, replayable
 from tests.transactions.truth import Assembled, assembled
 
@@ -163,7 +164,7 @@ def check_every_boundary(path: Path, *, hand_on_prepared: bool) -> None:
     server = CapturedServer(path)
     encoding = server.session.encoding
     whole: Told = []
-    boundaries: list[tuple[int, Position]] = [(0, Position())]
+    boundaries: list[tuple[int, ResumeToken]] = [(0, ResumeToken())]
     decoder = server.decoder()
     with Assembler(hand_on_prepared=hand_on_prepared) as assembler:
         for lsn, data in server.send(0):

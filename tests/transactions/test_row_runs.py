@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from logicalrep import DecodeError, Decoder, TransactionId, v1, v2
-from logicalrep.columnar import Session
-from logicalrep.versions import AnyMessage
-from logicalrep_pipeline import blocks
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.block_intake import BlockIntake
-from logicalrep_pipeline.blocks import Block, block_of
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.relations import Relation, Relations
-from logicalrep_pipeline.row_runs import rows_from
-from tests.transactions.wire import (
-    TABLE,
-    begin,
-    insert,
-    relation,
-    row,
-    start,
-    streamed_insert,
-    streamed_relation,
-)
+from logicalrep.arrow.block_intake import BlockIntake
+from logicalrep.arrow.message_batch import MessageBatch, message_batch_of
+from logicalrep.arrow.packed_rows import rows_from
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.relations import Relations, TableDescription
+from logicalrep_protocol.columnar import Session
+from logicalrep_protocol.versions import AnyMessage
+from tests.transactions.wire import TABLE, begin, insert, relation, row, start, streamed_insert, streamed_relation
 
 STREAM = Session(version=2, streaming=True)
 
 
-@pytest.fixture(autouse=True, params=["numba", "numpy"])
-def _backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    blocks._kernel.cache_clear()
-    monkeypatch.setattr(blocks, "default_backend", lambda: request.param)
-    yield
-    blocks._kernel.cache_clear()
-
-
-def table(*names: str) -> Relation:
+def table(*names: str) -> TableDescription:
     relations = Relations()
     relations.describe(relation(*names), None)
     found = relations.find(TABLE, None)
@@ -47,9 +27,11 @@ def table(*names: str) -> Relation:
     return found
 
 
-def of(*messages: AnyMessage | bytes) -> Block:
+def of(*messages: AnyMessage | bytes) -> MessageBatch:
     """A block of these, whose LSNs count from 1."""
-    return block_of([(lsn, data if isinstance(data, bytes) else data.build()) for lsn, data in enumerate(messages, 1)])
+    return message_batch_of(
+        [(lsn, data if isinstance(data, bytes) else data.build()) for lsn, data in enumerate(messages, 1)]
+    )
 
 
 def test_rows_lose_their_xid_and_nothing_else() -> None:

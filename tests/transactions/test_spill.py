@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logicalrep import Lsn, v1
-from logicalrep.columnar import Session
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.blocks import block_of
-from logicalrep_pipeline.changes import Change, ChangeMessage
-from logicalrep_pipeline.relations import Relation, Relations
-from logicalrep_pipeline.row_runs import RowRun, rows_from
-from logicalrep_pipeline.spill import ChangeLog, SpillArea
-from logicalrep_pipeline.transactions import Transaction
+from logicalrep.arrow.message_batch import message_batch_of
+from logicalrep.arrow.packed_rows import PackedRows, rows_from
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.changes import Change, ChangeMessage
+from logicalrep.transactions.relations import Relations, TableDescription
+from logicalrep.transactions.spill import ChangeLog, SpillArea
+from logicalrep.transactions.transaction import Transaction
+from logicalrep_protocol.columnar import Session
 from tests.transactions import wire
 from tests.transactions.wire import STOP, begin, commit, feed, insert, message, relation, start, stream_commit
 
@@ -40,7 +40,7 @@ def open_files(folder: Path) -> int:
 
 
 @pytest.fixture
-def table() -> Relation:
+def table() -> TableDescription:
     relations = Relations()
     relations.describe(relation("id", "v"), None)
     found = relations.find(wire.TABLE, None)
@@ -48,7 +48,7 @@ def table() -> Relation:
     return found
 
 
-def change(number: int, table: Relation | None) -> Change:
+def change(number: int, table: TableDescription | None) -> Change:
     messages = (
         insert(str(number), ""),
         wire.streamed_insert(7, str(number), None),
@@ -59,14 +59,14 @@ def change(number: int, table: Relation | None) -> Change:
     return Change(number, Lsn(number), chosen, table if "insert" in type(chosen).__name__.lower() else None)
 
 
-def told(log: ChangeLog) -> list[tuple[int, int, object, Relation | None]]:
+def told(log: ChangeLog) -> list[tuple[int, int, object, TableDescription | None]]:
     return [(each.ordinal, each.lsn, each.message, each.relation) for each in log]
 
 
-def run_of(count: int, first: int, table: Relation | None) -> RowRun:
+def run_of(count: int, first: int, table: TableDescription | None) -> PackedRows:
     """Rows of a stream, whose LSNs count from a number on."""
     messages = [(number, wire.streamed_insert(7, str(number), "").build()) for number in range(first, first + count)]
-    rows = rows_from(block_of(messages), 0, Session(version=2, streaming=True))
+    rows = rows_from(message_batch_of(messages), 0, Session(version=2, streaming=True))
     assert rows is not None
     return rows.bound(lambda _: table)
 
@@ -95,7 +95,7 @@ def test_a_log_is_a_list_that_is_cut_and_spilled_at_any_place(steps: Steps, bloc
     expected: list[Change] = []
     log = ChangeLog()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("logicalrep_pipeline.spill._BLOCK", block)
+        patch.setattr("logicalrep.transactions.spill._BLOCK", block)
         for kind, number in steps:
             if kind == "append":
                 for _ in range(number):
@@ -115,7 +115,7 @@ def test_a_log_is_a_list_that_is_cut_and_spilled_at_any_place(steps: Steps, bloc
                 del expected[number:]
                 log.truncate(min(number, len(log)))
             assert len(log) == len(expected)
-        found: list[tuple[Lsn, bytes, Relation | None]] = []
+        found: list[tuple[Lsn, bytes, TableDescription | None]] = []
         for part in log.messages():
             found += [part] if isinstance(part, tuple) else part
         assert found == [(each.lsn, v1_bytes(each.message), each.relation) for each in expected]
@@ -126,7 +126,7 @@ def test_a_log_is_a_list_that_is_cut_and_spilled_at_any_place(steps: Steps, bloc
         log.close()
 
 
-def test_all_together_stay_under_the_limit_and_the_largest_goes_to_disk(table: Relation) -> None:
+def test_all_together_stay_under_the_limit_and_the_largest_goes_to_disk(table: TableDescription) -> None:
     area = SpillArea(20_000, None)
     small, large = area.open(), area.open()
     for number in range(1000):
@@ -144,7 +144,7 @@ def test_all_together_stay_under_the_limit_and_the_largest_goes_to_disk(table: R
     assert area.memory == 0
 
 
-def test_a_log_that_is_closed_says_so(table: Relation) -> None:
+def test_a_log_that_is_closed_says_so(table: TableDescription) -> None:
     for spilled in (False, True):
         log = ChangeLog()
         log.append(change(0, table))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logicalrep import TransactionId
-from logicalrep_pipeline.subtransactions import Subtransactions
+from logicalrep.transactions.subtransactions import Subtransactions
 
 
 class Searched:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from logicalrep_pipeline.table_names import TableName, TableNameError, name_parts, table_names
+from logicalrep.transactions.table_names import TableName, TableNameError, name_parts, table_names
 
 part = st.text('aB1_$". ,é\xa0\n', min_size=1, max_size=4)
 

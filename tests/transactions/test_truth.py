@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.transactions.captured import collected, header, name, selected
+from tests.protocol.captured import collected, selected
+from tests.transactions.captured import header, name
 from tests.transactions.replay import check_final_tables, is_complete
 from tests.transactions.truth import check_committed, check_prepared
 

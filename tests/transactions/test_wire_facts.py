@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from logicalrep import Lsn, TimestampTz, v1, v2, v3
-from logicalrep.versions import AnyMessage
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.changes import Change
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.transactions import NonTransactionalMessage, Transaction
+from logicalrep.captures.capture import Capture
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import change_rows
+from logicalrep.transactions.changes import Change
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.transaction import NonTransactionalMessage, Transaction
+from logicalrep_protocol.versions import AnyMessage
 from tests.transactions import wire
 from tests.transactions.captured import find
 from tests.transactions.truth import Assembled, assembled

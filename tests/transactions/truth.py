@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from logicalrep.v1 import Column as ColumnMessage
-from logicalrep.v1 import NullValue
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.captures import Capture
-from logicalrep_pipeline.change_feed import events
-from logicalrep_pipeline.changes import Change, Value
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.transactions import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep_pipeline.values import Column, ColumnValueError, column_type
+from logicalrep.captures.capture import Capture
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import events
+from logicalrep.transactions.changes import Change, Value
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep.values import Column, ColumnValueError, column_type
+from logicalrep_protocol.v1 import Column as ColumnMessage
+from logicalrep_protocol.v1 import NullValue
 from tests.transactions.captured import final_state, header
 from tests.transactions.plugin_text import (
     UNCHANGED,
@@ -330,7 +330,7 @@ class Check:
 
     def _row(
         self,
-        relation: Relation,
+        relation: TableDescription,
         ours: Mapping[str, Value | None] | None,
         theirs: Row | None,
         *,
@@ -356,7 +356,7 @@ class Check:
                 column = relation.names.index(name)
                 self._value(relation, relation.columns[column], value, theirs[name])
 
-    def _value(self, relation: Relation, column: ColumnMessage, ours: Value, theirs: Any) -> None:
+    def _value(self, relation: TableDescription, column: ColumnMessage, ours: Value, theirs: Any) -> None:
         assert theirs is not UNCHANGED
         assert isinstance(ours, NullValue) == (theirs is None)
         if isinstance(ours, NullValue) or self.header["session"] != final_state(self.path.parent)["session"]:

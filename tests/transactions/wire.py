@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1, v2, v3
-from logicalrep.v1 import Binary, Cell, Column, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
-from logicalrep.versions import AnyMessage
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.transactions import Event, Transaction
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.transaction import Event, Transaction
+from logicalrep_protocol.v1 import Binary, Cell, Column, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
+from logicalrep_protocol.versions import AnyMessage
 
 U = UnchangedToast()
 TABLE = Oid(16400)

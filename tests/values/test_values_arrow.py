@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from value_literals import LITERALS, Literal
 
-from logicalrep_pipeline.values import (
+from logicalrep.values import (
     BoundedArray,
     Column,
     ColumnValueError,
@@ -26,7 +26,7 @@ from logicalrep_pipeline.values import (
     arrow_value,
     column_type,
 )
-from logicalrep_pipeline.values.table import EXTENSIONS, TABLE
+from logicalrep.values.table import EXTENSIONS, TABLE
 
 pa = pytest.importorskip("pyarrow")
 
@@ -192,7 +192,7 @@ def test_for_spark_what_spark_has_not_is_text() -> None:
 def test_pyarrow_is_imported_late_and_pyspark_never() -> None:
     program = """
 import sys
-from logicalrep_pipeline.values import column_type
+from logicalrep.values import column_type
 column_type(1184).load("t", b"2024-01-01 00:00:00+00")
 assert column_type(1231, 655366).spark_type == "array<decimal(10,2)>"
 loaded = {name.partition(".")[0] for name in sys.modules}

@@ -1,4 +1,4 @@
-"""Every value of every shared capture."""
+"""Every value of every capture."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 
 from logicalrep import Decoder
-from logicalrep_pipeline.values import Column, ColumnValueError, column_type
+from logicalrep.values import Column, ColumnValueError, column_type
+from tests.protocol.captured import COLLECTION
 
-CAPTURES = pathlib.Path(__file__).resolve().parents[3] / "shared" / "captures"
 CODECS = {"UTF8": "utf-8", "LATIN1": "latin-1"}
-MAJORS = sorted(path.name for path in CAPTURES.glob("pg*"))
+MAJORS = sorted(path.name for path in COLLECTION.glob("pg*"))
 
-pytestmark = [pytest.mark.corpus, pytest.mark.skipif(not MAJORS, reason="the shared captures are not here")]
+pytestmark = pytest.mark.corpus
 
 
 def captures(major: str, workload: str = "*") -> list[pathlib.Path]:
     return sorted(
         path
-        for path in (CAPTURES / major).glob(f"{workload}/*.jsonl.gz")
+        for path in (COLLECTION / major).glob(f"{workload}/*.jsonl.gz")
         if not path.name.startswith("truth.") and ".raw." not in path.name
     )
 
@@ -146,9 +146,9 @@ def test_binary_and_text_are_equal(major: str, workload: str) -> None:
         assert compared
 
 
-@pytest.mark.parametrize("major", [major for major in MAJORS if (CAPTURES / major / "types").exists()])
+@pytest.mark.parametrize("major", [major for major in MAJORS if (COLLECTION / major / "types").exists()])
 def test_the_final_rows_of_the_workload_types(major: str) -> None:
-    with gzip.open(CAPTURES / major / "types" / "truth.final.json.gz", "rt", encoding="utf-8") as file:
+    with gzip.open(COLLECTION / major / "types" / "truth.final.json.gz", "rt", encoding="utf-8") as file:
         truth = json.load(file)
     for path in captures(major, "types"):
         if "oddstyle" in path.name or "none" in path.name:

@@ -11,21 +11,21 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "types.md"
 
 def test_the_page_has_the_table_of_types() -> None:
     pytest.importorskip("pyarrow")
-    from logicalrep_pipeline.values import docs
+    from logicalrep.values import docs
 
     text = PAGE.read_text("utf-8")
-    assert text == docs.page(text), "run: python -m logicalrep_pipeline.values.docs docs/types.md"
+    assert text == docs.page(text), "run: python -m logicalrep.values.docs docs/types.md"
 
 
 def test_a_page_without_marks_is_an_error() -> None:
-    from logicalrep_pipeline.values import docs
+    from logicalrep.values import docs
 
     with pytest.raises(ValueError, match="the page has no line"):
         docs.page("# Types\n")
 
 
 def test_the_examples_of_the_page_are_true() -> None:
-    from logicalrep_pipeline.values import Column, ColumnValueError, column_type
+    from logicalrep.values import Column, ColumnValueError, column_type
 
     price = Column("price", column_type(1700, 655366), table="public.item")
     text = PAGE.read_text("utf-8")

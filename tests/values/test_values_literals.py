@@ -10,8 +10,8 @@ import pytest
 from psycopg.postgres import types as psycopg_types
 from value_literals import LITERALS, Literal
 
-from logicalrep_pipeline.values import BoundedArray, ColumnType, column_type
-from logicalrep_pipeline.values.table import EXTENSIONS, TABLE
+from logicalrep.values import BoundedArray, ColumnType, column_type
+from logicalrep.values.table import EXTENSIONS, TABLE
 
 IDS = [f"{literal.name} {literal.text[:20]}" for literal in LITERALS]
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from logicalrep_pipeline.values import CatalogType, ColumnValueError, TypeCatalog, column_type, parse_record
+from logicalrep.values import CatalogType, ColumnValueError, TypeCatalog, column_type, parse_record
 
 
 @dataclass

@@ -15,11 +15,11 @@ from psycopg.adapt import PyFormat, Transformer
 from psycopg.pq import Format
 from psycopg.types import multirange, numeric, range
 
-from logicalrep_pipeline.values import BoundedArray, Interval, Range, column_type
-from logicalrep_pipeline.values import hstore as hstore_module
-from logicalrep_pipeline.values.arrays import ArrayText
-from logicalrep_pipeline.values.records import format_record, parse_record
-from logicalrep_pipeline.values.scalars import float4_text, format_float4
+from logicalrep.values import BoundedArray, Interval, Range, column_type
+from logicalrep.values.types import hstore as hstore_module
+from logicalrep.values.types.arrays import ArrayText
+from logicalrep.values.types.records import format_record, parse_record
+from logicalrep.values.types.scalars import float4_text, format_float4
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
 OFFSETS = st.integers(-15 * 60 - 59, 15 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from value_literals import LITERALS
 
-from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, column_type
-from logicalrep_pipeline.values.table import TABLE
+from logicalrep.values import Column, ColumnType, ColumnValueError, column_type
+from logicalrep.values.table import TABLE
 
 
 @dataclass

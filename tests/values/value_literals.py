@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from logicalrep_pipeline.values import (
+from logicalrep.values import (
     BoundedArray,
     Box,
     Circle,

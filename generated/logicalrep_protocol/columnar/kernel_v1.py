@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import (
+from logicalrep_runtime.columnar.located import FULL, OUTSIDE, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UNKNOWN, UTF8
+from logicalrep_runtime.columnar.memory import (
     compiled,
     copy_to,
     find_zero,
@@ -28,7 +29,7 @@ from logicalrep.columnar.memory import (
     write4,
     write8,
 )
-from logicalrep.columnar.rows import (
+from logicalrep_runtime.columnar.rows import (
     CELLS_ENTRIES,
     COLUMN_ENTRIES,
     COUNT,
@@ -42,8 +43,7 @@ from logicalrep.columnar.rows import (
     put_cells,
     put_span,
 )
-from logicalrep.columnar.utf8 import is_utf8
-from logicalrep.columnar.walked import FULL, OUTSIDE, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UNKNOWN, UTF8
+from logicalrep_runtime.columnar.utf8 import is_utf8
 
 STREAMING = 1
 TWO_PHASE = 2

@@ -1,11 +1,11 @@
-"""The columns of each version and the messages that fill them, for both walkers and for Arrow.
+"""The columns of each version and the messages that fill them, for kernels and for Arrow.
 
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations
 
-from logicalrep.columnar.plan import Column, MessagePlan, Plan
+from logicalrep_runtime.columnar.plan import Column, MessagePlan, Plan
 
 FACTS = (
     "streaming",
@@ -17,7 +17,7 @@ FACTS = (
 PLANS = {
     1: Plan(
         version=1,
-        kernel="logicalrep.columnar.kernel_v1",
+        kernel="logicalrep_protocol.columnar.kernel_v1",
         columns=(
             Column(name="final_lsn", kind="int", width=8, scalar="Lsn"),
             Column(name="commit_timestamp", kind="int", width=8, signed=True, scalar="TimestampTz"),
@@ -214,7 +214,7 @@ PLANS = {
     ),
     2: Plan(
         version=2,
-        kernel="logicalrep.columnar.kernel_v2",
+        kernel="logicalrep_protocol.columnar.kernel_v2",
         columns=(
             Column(name="final_lsn", kind="int", width=8, scalar="Lsn"),
             Column(name="commit_timestamp", kind="int", width=8, signed=True, scalar="TimestampTz"),
@@ -453,7 +453,7 @@ PLANS = {
     ),
     3: Plan(
         version=3,
-        kernel="logicalrep.columnar.kernel_v3",
+        kernel="logicalrep_protocol.columnar.kernel_v3",
         columns=(
             Column(name="final_lsn", kind="int", width=8, scalar="Lsn"),
             Column(name="commit_timestamp", kind="int", width=8, signed=True, scalar="TimestampTz"),
@@ -687,7 +687,7 @@ PLANS = {
     ),
     4: Plan(
         version=4,
-        kernel="logicalrep.columnar.kernel_v4",
+        kernel="logicalrep_protocol.columnar.kernel_v4",
         columns=(
             Column(name="final_lsn", kind="int", width=8, scalar="Lsn"),
             Column(name="commit_timestamp", kind="int", width=8, signed=True, scalar="TimestampTz"),

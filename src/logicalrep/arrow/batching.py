@@ -7,36 +7,36 @@ from typing import Any
 
 import numpy as np
 
-from logicalrep_pipeline.blocks import Block, joined
-from logicalrep_pipeline.frames import LARGE_BLOCK
+from logicalrep.arrow.message_batch import MessageBatch, joined
+from logicalrep.transactions.frames import LARGE_BLOCK
 
 _MOST_BYTES = 1 << 30
 _COMMIT = ord("C")
 
 
-class Chunks:
+class Batching:
     """So many messages at a time, fewer where they are large.
 
     With a limit, chunks end at the end of a transaction, and they stop before one that takes more bytes than that, and
     before one that does not end: these have to be read row by row, as nothing of them may be seen before their end.
     """
 
-    def __init__(self, blocks: Iterator[Block], count: int, limit: int | None) -> None:
+    def __init__(self, blocks: Iterator[MessageBatch], count: int, limit: int | None) -> None:
         self._blocks = blocks
         self._count = count
         self._limit = None if limit is None else min(limit, _MOST_BYTES)
-        self._waiting: list[Block] = []
+        self._waiting: list[MessageBatch] = []
 
-    def put_back(self, block: Block) -> None:
+    def put_back(self, block: MessageBatch) -> None:
         """Messages of a chunk that were not read after all; they come first in `rest`."""
         self._waiting.insert(0, block)
 
-    def rest(self) -> Iterator[Block]:
+    def rest(self) -> Iterator[MessageBatch]:
         """What no chunk had."""
         yield from self._waiting
         yield from self._blocks
 
-    def __iter__(self) -> Iterator[Block]:
+    def __iter__(self) -> Iterator[MessageBatch]:
         count, size, is_more = self._count, LARGE_BLOCK, True
         while is_more or self._waiting:
             is_more = is_more and self._gather(count, size)
@@ -87,7 +87,7 @@ class Chunks:
         """For each message how many bytes all have up to its end."""
         return np.cumsum(np.concatenate([np.diff(block.ends, prepend=0) for block in self._waiting]))
 
-    def _taken(self, end: int) -> list[Block]:
+    def _taken(self, end: int) -> list[MessageBatch]:
         """So many messages, which no longer wait. Only what is taken is to be joined: blocks are large."""
         taken, waiting = [], []
         for block in self._waiting:

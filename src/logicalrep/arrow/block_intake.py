@@ -17,16 +17,24 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep import Decoder, Lsn, Oid
-from logicalrep.columnar import Session, decode_batch
-from logicalrep.decoder import OUTSIDE
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.blocks import KNOWN, ROW_CHANGE, Block, block_of, blocks_of, of_tags
-from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.resending import preamble, sent_whole
-from logicalrep_pipeline.row_runs import rows_from
-from logicalrep_pipeline.transactions import Event, Transaction
+from logicalrep.arrow.message_batch import (
+    KNOWN,
+    ROW_CHANGE,
+    MessageBatch,
+    message_batch_of,
+    message_batches_of,
+    of_tags,
+)
+from logicalrep.arrow.packed_rows import rows_from
+from logicalrep.arrow.synthetic_messages import preamble, sent_whole
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.transaction import Event, Transaction
+from logicalrep_protocol.columnar import Session, decode_batch
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_runtime.decoder import OUTSIDE
+from logicalrep_runtime.scalars import Lsn, Oid
 
 _FEWEST = 100
 """From how many messages on blocks are less work than events."""
@@ -45,7 +53,7 @@ _VERSION_1 = Session(version=1)
 class WholeTransactions:
     """Committed transactions, one after another in the order of their commits; an array has an item for each."""
 
-    blocks: Iterable[Block]
+    blocks: Iterable[MessageBatch]
     """Their messages, of version 1, each from Begin to Commit, to be taken once.
 
     Tables are described before they are used, to whoever has taken all blocks so far, so there may be an empty
@@ -71,7 +79,7 @@ class _Found:
     end_lsns: NDArray[np.int64]
 
 
-class BlockIntake(Intake):
+class BlockIntake(Intake[WholeTransactions]):
     """Blocks where that pays, else events."""
 
     def __init__(self, assembler: Assembler, memory_limit: int) -> None:
@@ -79,10 +87,10 @@ class BlockIntake(Intake):
         super().__init__(assembler)
         self._memory_limit = memory_limit
         # The messages of a transaction that began, and may come whole; the assembler has seen none of them.
-        self._open: list[Block] = []
+        self._open: list[MessageBatch] = []
         self._resumed_at = Lsn(0)
         # The tables as they were described in all blocks so far.
-        self._known: dict[Oid, Relation] = {}
+        self._known: dict[Oid, TableDescription] = {}
 
     def connect(self, decoder: Decoder) -> None:
         super().connect(decoder)
@@ -94,9 +102,9 @@ class BlockIntake(Intake):
             super().keepalive(lsn)
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | WholeTransactions]:
-        yield from self.take_block(block_of(messages))
+        yield from self.take_block(message_batch_of(messages))
 
-    def take_block(self, block: Block) -> Iterator[Event | WholeTransactions]:
+    def take_block(self, block: MessageBatch) -> Iterator[Event | WholeTransactions]:
         """As `take`."""
         at = 0
         while at < len(block):
@@ -125,7 +133,7 @@ class BlockIntake(Intake):
 
     # What comes whole
 
-    def _find(self, block: Block) -> _Found | None:
+    def _find(self, block: MessageBatch) -> _Found | None:
         """None where the block begins with no whole transactions, or with few messages of such."""
         tags = block.tags
         if not self._open and tags[0] != _BEGIN:
@@ -152,7 +160,7 @@ class BlockIntake(Intake):
             return None
         return _Found(int(commits[count - 1]) + 1, commits[:count], commit_lsns[:count], end_lsns[:count])
 
-    def _whole(self, block: Block, found: _Found) -> WholeTransactions:
+    def _whole(self, block: MessageBatch, found: _Found) -> WholeTransactions:
         ends = block.ends[found.commits] + self._size_of_open
         blocks = [*self._open, block]
         self._open = []
@@ -160,11 +168,11 @@ class BlockIntake(Intake):
         unknown = [relation for oid, relation in described.items() if self._known.get(oid) is not relation]
         self._follow(blocks)
         self._known = self._assembler.described
-        first = list(blocks_of(preamble(unknown))) if unknown else []
+        first = list(message_batches_of(preamble(unknown))) if unknown else []
         sizes = np.diff(ends, prepend=0)
         return WholeTransactions([*first, *blocks], found.commit_lsns, found.end_lsns, sizes)
 
-    def _follow(self, blocks: list[Block]) -> None:
+    def _follow(self, blocks: list[MessageBatch]) -> None:
         """Let the assembler see how far it is, and what describes tables; of the rest it sees empty transactions."""
         tags = np.concatenate([block.tags for block in blocks])
         commits = tags == _COMMIT
@@ -182,7 +190,7 @@ class BlockIntake(Intake):
                     event.close()
             start = stop
 
-    def _may_come_whole(self, block: Block) -> bool:
+    def _may_come_whole(self, block: MessageBatch) -> bool:
         """Whether nothing says that the open transaction, or the one that the block begins with, will not."""
         if not self._open and block.tags[0] != _BEGIN:
             return False
@@ -198,7 +206,7 @@ class BlockIntake(Intake):
             while at < len(block):
                 at += yield from self._assemble(block, at)
 
-    def _assemble(self, block: Block, at: int) -> Generator[Event | WholeTransactions, None, int]:
+    def _assemble(self, block: MessageBatch, at: int) -> Generator[Event | WholeTransactions, None, int]:
         """Give the assembler the next message, or the rows that come one after another; returns how many these are."""
         assert self._decoder is not None
         if not self._is_outside and ROW_CHANGE.take(block.tags[at : at + _FEWEST_ROWS]).all():
@@ -217,9 +225,9 @@ class BlockIntake(Intake):
     def _sent_whole(self, transaction: Transaction) -> WholeTransactions:
         sizes = np.zeros(1, np.int64)
 
-        def blocks() -> Iterator[Block]:
+        def blocks() -> Iterator[MessageBatch]:
             with transaction:
-                for block in blocks_of(sent_whole(transaction, self._known)):
+                for block in message_batches_of(sent_whole(transaction, self._known)):
                     sizes[0] += block.size
                     yield block
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pyspark.sql.types import StructType
 
-from logicalrep import Decoder, Lsn
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
-from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.spark.builders import builder_for, columnar, of_whole, reads_in_columns
-from logicalrep_pipeline.spark.feed import batches, signed
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, Transaction
+from logicalrep.arrow.block_intake import BlockIntake, WholeTransactions
+from logicalrep.arrow.builders import builder_for, columnar, of_whole, reads_in_columns
+from logicalrep.arrow.feed.rows import batches, signed
+from logicalrep.arrow.row_form import RowForm
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.transaction import Event, NonTransactionalMessage, Transaction
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_runtime.scalars import Lsn
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +46,14 @@ class Committed:
 class Committing:
     """Makes record batches in columns where that goes, else row by row."""
 
-    def __init__(self, options: SourceOptions, schema: StructType, assembler: Assembler) -> None:
-        self._options = options
-        self._schema = schema
-        self._builder = builder_for(options, schema)
+    def __init__(self, form: RowForm, assembler: Assembler) -> None:
+        self._form = form
+        self._builder = builder_for(form)
         self._columnar: Any = None
-        self.intake = Intake(assembler)
+        self.intake: Intake[WholeTransactions] = Intake(assembler)
         """What it wants to be given what of."""
-        if reads_in_columns(options, "utf-8"):
-            self.intake = BlockIntake(assembler, options.memory_limit)
+        if reads_in_columns(form, "utf-8"):
+            self.intake = BlockIntake(assembler, form.memory_limit)
 
     def committed(self, event: Event | WholeTransactions) -> Committed:
         """The rows of what an intake has handed on; the batches raise what reading the values does."""
@@ -73,10 +72,10 @@ class Committing:
     def _in_columns(self, transactions: WholeTransactions) -> Iterator[Any]:
         if self._columnar is None:
             # Not before it is needed: to have compiled code takes memory, and a moment.
-            self._columnar = columnar(Decoder(1), self._options, self._schema, None, None)
-        yield from of_whole(transactions, self._columnar, self._options.rows_per_record_batch)
+            self._columnar = columnar(Decoder(1), self._form, None, None)
+        yield from of_whole(transactions, self._columnar, self._form.rows_per_record_batch)
 
     def _row_by_row(self, event: Event, sizes: NDArray[np.int64]) -> Iterator[Any]:
-        for batch in batches((event,), self._builder, rows=self._options.rows_per_record_batch):
+        for batch in batches((event,), self._builder, rows=self._form.rows_per_record_batch):
             sizes[0] += batch.nbytes
             yield batch

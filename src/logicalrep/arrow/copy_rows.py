@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from logicalrep import Lsn, v1
-from logicalrep.columnar import default_backend
-from logicalrep.v1 import NullValue, Text, TupleData
-from logicalrep_pipeline.blocks import Block, block_of
-from logicalrep_pipeline.copy_out import gathered
-from logicalrep_pipeline.errors import TooLargeError
-from logicalrep_pipeline.relations import Relation
+from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.transactions.errors import TooLargeError
+from logicalrep.transactions.frames import gathered
+from logicalrep.transactions.relations import TableDescription
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import NullValue, TupleData
+from logicalrep_runtime.scalars import Lsn
 
 _MEANINGS = {ord(letter): meaning for letter, meaning in zip("bfnrtv", b"\b\f\n\r\t\v", strict=True)}
 """What letters stand for behind a backslash; all else for itself."""
@@ -24,15 +24,14 @@ _NEWLINE = ord("\n")
 _INSERT = ord(v1.Insert.tag)
 
 
-def inserts(copied: Iterator[memoryview | bytes], relation: Relation, lsn: Lsn) -> Iterator[Block]:
+def inserts(copied: Iterator[memoryview | bytes], relation: TableDescription, lsn: Lsn) -> Iterator[MessageBatch]:
     """The Inserts of rows that the server copies in text format, with all columns of the relation in order."""
-    make = _compiled if default_backend() == "numba" else _one_by_one
     for data in gathered(copied):
-        yield make(data, relation, lsn)
+        yield _inserts(data, relation, lsn)
 
 
-def _compiled(data: bytearray, relation: Relation, lsn: Lsn) -> Block:
-    from logicalrep_pipeline.copy_kernel import insert_messages
+def _inserts(data: bytearray, relation: TableDescription, lsn: Lsn) -> MessageBatch:
+    from logicalrep.arrow.kernels.copy_rows import insert_messages
 
     columns = len(relation.columns)
     # A message of nothing but NULLs, each of which is one byte, without them.
@@ -53,26 +52,8 @@ def _compiled(data: bytearray, relation: Relation, lsn: Lsn) -> Block:
     if offsets[rows] >= 1 << 31:
         raise TooLargeError("rows of 2 GiB and more cannot be read in columns")
     messages = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets.astype(np.int32)), target], 0)
-    return Block(np.full(rows, lsn, np.uint64).view(np.int64), messages, np.full(rows, _INSERT, np.uint8))
+    return MessageBatch(np.full(rows, lsn, np.uint64).view(np.int64), messages, np.full(rows, _INSERT, np.uint8))
 
 
-def _one_by_one(data: bytearray, relation: Relation, lsn: Lsn) -> Block:
-    messages = []
-    *rows, end = bytes(data).split(b"\n")
-    if end:
-        raise _unexpected(relation)
-    for row in rows:
-        values = row.split(b"\t")
-        if len(values) != len(relation.columns):
-            raise _unexpected(relation)
-        new = TupleData.of(*(NullValue() if value == _NULL else Text(_unescaped(value)) for value in values))
-        messages.append((lsn, v1.Insert(relation_id=relation.relation_id, new=new).build()))
-    return block_of(messages)
-
-
-def _unescaped(value: bytes) -> bytes:
-    return _ESCAPED.sub(lambda found: bytes([_MEANINGS.get(found[1][0], found[1][0])]), value)
-
-
-def _unexpected(relation: Relation) -> ValueError:
+def _unexpected(relation: TableDescription) -> ValueError:
     return ValueError(f"the server did not send rows of the columns of {relation}")

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.columnar import default_backend
-from logicalrep_pipeline.errors import TooLargeError
-from logicalrep_pipeline.frames import LARGE_BLOCK, LONGEST_MESSAGE, split_frames
+from logicalrep.transactions.errors import TooLargeError
+from logicalrep.transactions.frames import LARGE_BLOCK, LONGEST_MESSAGE
 
 _MESSAGES = 10_000
 
@@ -36,7 +35,7 @@ ROW_CHANGE = of_tags(b"IUD")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MessageBatch:
     """Messages in order."""
 
     lsns: NDArray[np.int64]
@@ -47,7 +46,7 @@ class Block:
     """The first byte of each; 0 where there is none."""
 
     @classmethod
-    def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> Block:
+    def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> MessageBatch:
         """A block of these messages."""
         data = messages.buffers()[2]
         places = _places(messages)
@@ -60,8 +59,8 @@ class Block:
     def __len__(self) -> int:
         return len(self.lsns)
 
-    def __getitem__(self, part: slice) -> Block:
-        return Block(self.lsns[part], self.messages[part], self.tags[part])
+    def __getitem__(self, part: slice) -> MessageBatch:
+        return MessageBatch(self.lsns[part], self.messages[part], self.tags[part])
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         return zip(self.lsns.view(np.uint64).tolist(), self.messages.to_pylist(), strict=True)
@@ -89,77 +88,70 @@ def _places(messages: pa.Array) -> NDArray[np.int32]:
     return np.frombuffer(messages.buffers()[1], np.int32)[messages.offset : messages.offset + len(messages) + 1]
 
 
-def joined(blocks: list[Block]) -> Block:
+def joined(blocks: list[MessageBatch]) -> MessageBatch:
     """The messages of several blocks."""
     if len(blocks) == 1:
         return blocks[0]
-    return Block(
+    return MessageBatch(
         np.concatenate([block.lsns for block in blocks]),
         pa.concat_arrays([block.messages for block in blocks]),
         np.concatenate([block.tags for block in blocks]),
     )
 
 
-def blocks_of(messages: Iterable[tuple[int, bytes] | Block]) -> Iterator[Block]:
+def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> Iterator[MessageBatch]:
     """Blocks of messages that come one by one: of so many, fewer where they are large; and those that come as such."""
     part: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
-        if isinstance(message, Block):
+        if isinstance(message, MessageBatch):
             if part:
-                yield block_of(part)
+                yield message_batch_of(part)
                 part, size = [], 0
             yield message
             continue
         part.append(message)
         size += len(message[1])
         if len(part) >= _MESSAGES or size >= LARGE_BLOCK:
-            yield block_of(part)
+            yield message_batch_of(part)
             part, size = [], 0
     if part:
-        yield block_of(part)
+        yield message_batch_of(part)
 
 
-def block_of(messages: Sequence[tuple[int, bytes]]) -> Block:
+def message_batch_of(messages: Sequence[tuple[int, bytes]]) -> MessageBatch:
     """A block of these messages."""
     lsns = np.array([lsn for lsn, _ in messages], np.uint64).view(np.int64)
-    return Block.of(lsns, pa.array([data for _, data in messages], pa.binary()))
+    return MessageBatch.of(lsns, pa.array([data for _, data in messages], pa.binary()))
 
 
-def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Block]:
+def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, MessageBatch]:
     """As `frames.split_frames`, with the messages as a block."""
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
         raise TooLargeError("a message of 2 GiB and more cannot be read in columns")
-    kernel = _kernel("split_frames")
-    if kernel is None:
-        size, messages = split_frames(data, header)
-        return size, block_of(messages)
+    kernel = _kernel("split_compiled")
     most = len(source) // header
     lsns, offsets, tags = np.empty(most, np.int64), np.empty(most + 1, np.int32), np.empty(most, np.uint8)
     target = pa.allocate_buffer(len(source))
     count, size = kernel(source, header, LONGEST_MESSAGE, lsns, offsets, tags, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), target], null_count=0)
-    return size, Block(lsns[:count], array, tags[:count])
+    return size, MessageBatch(lsns[:count], array, tags[:count])
 
 
-def copied(block: Block, *, without: slice = slice(0, 0)) -> Block:
+def copied(block: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
     """The same messages in memory of their own, each without the bytes at a place that all of them have."""
     start, length = without.start, without.stop - without.start
     kernel = _kernel("cut_out")
-    if kernel is None:
-        return block_of([(lsn, data[:start] + data[without.stop :]) for lsn, data in block])
     source = np.frombuffer(block.messages.buffers()[2], np.uint8)
     target, offsets = pa.allocate_buffer(block.size - length * len(block)), np.empty(len(block) + 1, np.int32)
     kernel(source, _places(block.messages).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), len(block), [None, pa.py_buffer(offsets), target], null_count=0)
-    return Block(block.lsns.copy(), array, block.tags.copy())
+    return MessageBatch(block.lsns.copy(), array, block.tags.copy())
 
 
 @cache
 def _kernel(name: str) -> Any:
-    if default_backend() == "numpy":
-        return None
-    from logicalrep_pipeline import block_kernel
+    from logicalrep.arrow.kernels import frames as block_kernel
 
     return getattr(block_kernel, name)

@@ -15,36 +15,36 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep import Lsn, Oid, TransactionId
-from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, walk_batch
-from logicalrep_pipeline.blocks import ROW_CHANGE, Block, copied
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.spill import XID
+from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch, copied
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.spill import XID
+from logicalrep_protocol.columnar import LocatedBatch, RowDecodeError, Session, locate_batch
+from logicalrep_runtime.scalars import Lsn, Oid, TransactionId
 
 _DELETE = ord("D")
 _SCHEMA = pa.schema({"lsn": pa.int64(), "relation_id": pa.int64(), "message": pa.binary()})
 
 
 @dataclass(frozen=True, slots=True)
-class RowRun:
+class PackedRows:
     """Insert, Update and Delete messages, of version 1."""
 
-    block: Block
+    block: MessageBatch
     relation_ids: NDArray[np.int64]
     """For each the OID of its table."""
-    relations: Mapping[Oid, Relation]
+    relations: Mapping[Oid, TableDescription]
     """What the tables were described as when they came."""
 
     def __len__(self) -> int:
         return len(self.block)
 
-    def __iter__(self) -> Iterator[tuple[Lsn, bytes, Relation]]:
+    def __iter__(self) -> Iterator[tuple[Lsn, bytes, TableDescription]]:
         """Each message with its position and its Relation."""
         for (lsn, data), relation_id in zip(self.block, self.relation_ids.tolist(), strict=True):
             yield Lsn(lsn), data, self.relations[relation_id]
 
-    def __getitem__(self, part: slice) -> RowRun:
-        return RowRun(self.block[part], self.relation_ids[part], self.relations)
+    def __getitem__(self, part: slice) -> PackedRows:
+        return PackedRows(self.block[part], self.relation_ids[part], self.relations)
 
     @property
     def memory(self) -> int:
@@ -57,8 +57,8 @@ class RowRun:
         relation_ids, firsts = np.unique(self.relation_ids, return_index=True)
         return sorted(zip(firsts.tolist(), map(Oid, relation_ids.tolist()), strict=True))
 
-    def pieces(self, size: int) -> Iterator[RowRun]:
-        """The same rows in runs of so many bytes, more where a single row has."""
+    def pieces(self, size: int) -> Iterator[PackedRows]:
+        """The same rows in parts of so many bytes, more where a single row has."""
         ends = self.block.ends
         start = 0
         while start < len(self):
@@ -73,17 +73,17 @@ class RowRun:
         return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA).serialize()
 
     @classmethod
-    def load(cls, data: bytes, relations: Mapping[Oid, Relation]) -> RowRun:
+    def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> PackedRows:
         """What was dumped, with its Relations."""
         lsns, relation_ids, messages = pa.ipc.read_record_batch(pa.py_buffer(data), _SCHEMA).columns
-        return cls(Block.of(lsns.to_numpy(), messages), relation_ids.to_numpy(), relations)
+        return cls(MessageBatch.of(lsns.to_numpy(), messages), relation_ids.to_numpy(), relations)
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivedRows:
     """Row messages that have yet to be bound to their Relations; an array has an item for each."""
 
-    block: Block
+    block: MessageBatch
     relation_ids: NDArray[np.int64]
     """The OID of its table."""
     widths: NDArray[np.int64]
@@ -91,14 +91,14 @@ class ArrivedRows:
     xids: NDArray[np.int64] | None
     """The subtransaction that it is of; None where they are not streamed."""
 
-    def bound(self, find: Callable[[Oid], Relation | None]) -> RowRun:
+    def bound(self, find: Callable[[Oid], TableDescription | None]) -> PackedRows:
         """The same rows, bound to their Relations, up to one that has none, or not as many values as it has columns."""
         tables, table_of = np.unique(self.relation_ids, return_inverse=True)
         found = {Oid(relation_id): find(Oid(relation_id)) for relation_id in tables.tolist()}
         columns = np.array([-1 if relation is None else len(relation.columns) for relation in found.values()])
         relations = {relation_id: relation for relation_id, relation in found.items() if relation is not None}
         count = _leading(columns[table_of] == self.widths)
-        return RowRun(self.block[:count], self.relation_ids[:count], relations)
+        return PackedRows(self.block[:count], self.relation_ids[:count], relations)
 
     def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
         """Of so many rows those that are not of the subtransaction of the one before: their numbers and xids."""
@@ -107,14 +107,14 @@ class ArrivedRows:
                 yield first, TransactionId(self.xids[first])
 
 
-def rows_from(block: Block, at: int, session: Session) -> ArrivedRows | None:
+def rows_from(block: MessageBatch, at: int, session: Session) -> ArrivedRows | None:
     """The rows of a block that come one after another from a message on, up to one that is not as it should be.
 
     None where the first is not: to parse it says what is wrong.
     """
     part = block[at : at + _leading(ROW_CHANGE.take(block.tags[at:]))]
     try:
-        with walk_batch(part.messages, session) as walk:
+        with locate_batch(part.messages, session) as walk:
             widths, old_widths = _widths(walk, "new"), _widths(walk, "old")
     except RowDecodeError as error:
         return rows_from(block[: at + error.row], at, session) if error.row else None
@@ -133,15 +133,15 @@ def _leading(are: NDArray[np.bool_]) -> int:
     return int(others[0]) if len(others) else len(are)
 
 
-def _fixed(walk: WalkedBatch, name: str) -> NDArray[np.int64]:
+def _fixed(walk: LocatedBatch, name: str) -> NDArray[np.int64]:
     """A field's integers, none of which is below 0; 0 where a message has it not."""
-    values = walk.walked.fixed.get(walk.numbers[name])
+    values = walk.located.fixed.get(walk.numbers[name])
     if values is None:
-        return np.zeros(walk.walked.count, np.int64)
+        return np.zeros(walk.located.count, np.int64)
     return values.view(f"u{values.itemsize}").astype(np.int64)
 
 
-def _widths(walk: WalkedBatch, name: str) -> NDArray[np.int64]:
+def _widths(walk: LocatedBatch, name: str) -> NDArray[np.int64]:
     """How many values each message has there."""
-    cells = walk.walked.cells.get(walk.numbers[name])
-    return np.zeros(walk.walked.count, np.int64) if cells is None else np.diff(cells.offsets).astype(np.int64)
+    cells = walk.located.cells.get(walk.numbers[name])
+    return np.zeros(walk.located.count, np.int64) if cells is None else np.diff(cells.offsets).astype(np.int64)

@@ -6,25 +6,23 @@ from collections.abc import Generator, Iterable, Iterator
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
 
-from pyspark.sql.types import StructType
-
-from logicalrep import Decoder, Lsn
-from logicalrep.scalars import lsn_of
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.block_intake import BlockIntake, WholeTransactions
-from logicalrep_pipeline.blocks import Block, blocks_of
-from logicalrep_pipeline.change_feed import events as assembled_events
-from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.spark.builders import builder_for, columnar, of_whole, reads_in_columns
-from logicalrep_pipeline.spark.chunks import Chunks
-from logicalrep_pipeline.spark.feed import batches, parts
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.runs import UnsupportedError
-from logicalrep_pipeline.transactions import Event, Transaction
+from logicalrep.arrow.batching import Batching
+from logicalrep.arrow.block_intake import BlockIntake, WholeTransactions
+from logicalrep.arrow.builders import builder_for, columnar, of_whole, reads_in_columns
+from logicalrep.arrow.feed.rows import batches, parts
+from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
+from logicalrep.arrow.row_form import RowForm
+from logicalrep.arrow.transaction_index import UnsupportedError
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.change_feed import events as assembled_events
+from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.transaction import Event, Transaction
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_runtime.scalars import Lsn, lsn_of
 
 if TYPE_CHECKING:
-    from logicalrep_pipeline.spark.columnar_feed import ColumnarFeed
-    from logicalrep_pipeline.spark.columnar_typed import ColumnarTyped
+    from logicalrep.arrow.feed.columnar import ColumnarFeed
+    from logicalrep.arrow.table.columnar import ColumnarTyped
 
 # A capture is there at once, so more of it is read in the same calls. A slot's first rows are not to wait for that.
 _RECORD_BATCHES_OF_A_CAPTURE = 3
@@ -32,10 +30,9 @@ _STREAM_ABORT = ord("A")
 
 
 def record_batches(
-    blocks: Iterator[Block],
+    blocks: Iterator[MessageBatch],
     decoder: Decoder,
-    options: SourceOptions,
-    schema: StructType,
+    form: RowForm,
     *,
     start: Lsn | None = None,
     end: Lsn | None = None,
@@ -49,46 +46,44 @@ def record_batches(
     In columns as long as transactions come whole; from there on all is assembled, and a part read row by row. A capture
     may end within a transaction: one that does is left out.
     """
-    if reads_in_columns(options, decoder.encoding):
-        yield from in_columns(blocks, decoder, options, schema, start, end, is_capture=is_capture)
+    if reads_in_columns(form, decoder.encoding):
+        yield from in_columns(blocks, decoder, form, start, end, is_capture=is_capture)
     else:
-        yield from row_by_row(chain.from_iterable(blocks), decoder, options, schema, start, end)
+        yield from row_by_row(chain.from_iterable(blocks), decoder, form, start, end)
 
 
 def row_by_row(
     messages: Iterable[tuple[int, bytes]],
     decoder: Decoder,
-    options: SourceOptions,
-    schema: StructType,
+    form: RowForm,
     start: Lsn | None,
     end: Lsn | None,
 ) -> Iterator[Any]:
-    after = None if start is None else Position(delivered=start, acknowledged=start)
-    with Assembler(after=after, memory_limit=options.memory_limit) as assembler:
+    after = None if start is None else ResumeToken(delivered=start, acknowledged=start)
+    with Assembler(after=after, memory_limit=form.memory_limit) as assembler:
         with_lsns = ((lsn_of(lsn), data) for lsn, data in messages)
         events: Iterable[Event] = assembled_events(with_lsns, decoder, assembler)
         if end is not None:
             events = before(events, end)
-        yield from batches(events, builder_for(options, schema, decoder.encoding), rows=options.rows_per_record_batch)
+        yield from batches(events, builder_for(form, decoder.encoding), rows=form.rows_per_record_batch)
 
 
 def in_columns(
-    blocks: Iterator[Block],
+    blocks: Iterator[MessageBatch],
     decoder: Decoder,
-    options: SourceOptions,
-    schema: StructType,
+    form: RowForm,
     start: Lsn | None,
     end: Lsn | None,
     *,
     is_capture: bool = True,
 ) -> Iterator[Any]:
     """As `record_batches`, in columns."""
-    feed = columnar(decoder, options, schema, start, end)
-    rows = options.rows_per_record_batch
+    feed = columnar(decoder, form, start, end)
+    rows = form.rows_per_record_batch
     if is_capture:
-        chunks = Chunks(blocks, _RECORD_BATCHES_OF_A_CAPTURE * rows, options.memory_limit)
+        chunks = Batching(blocks, _RECORD_BATCHES_OF_A_CAPTURE * rows, form.memory_limit)
     else:
-        chunks = Chunks(blocks, rows, None)
+        chunks = Batching(blocks, rows, None)
     for chunk in chunks:
         unread = yield from _read(chunk, feed, rows, decoder)
         if unread is not None:
@@ -99,15 +94,15 @@ def in_columns(
     if first is None:
         return
     if start is None and end is None:
-        yield from assembled(chain(feed.preamble(), (first,), rest), decoder, options, schema)
+        yield from assembled(chain(feed.preamble(), (first,), rest), decoder, form)
     else:
         messages = chain(feed.preamble(), first, chain.from_iterable(rest))
-        yield from row_by_row(messages, decoder, options, schema, start, end)
+        yield from row_by_row(messages, decoder, form, start, end)
 
 
 def _read(
-    chunk: Block, feed: ColumnarFeed | ColumnarTyped, rows: int, decoder: Decoder
-) -> Generator[Any, None, Block | None]:
+    chunk: MessageBatch, feed: ColumnarFeed | ColumnarTyped, rows: int, decoder: Decoder
+) -> Generator[Any, None, MessageBatch | None]:
     """The record batches of a chunk; returns the part from where on all has to be read row by row, if there is one."""
     while len(chunk):
         try:
@@ -123,21 +118,19 @@ def _read(
     return None
 
 
-def assembled(
-    messages: Iterable[tuple[int, bytes] | Block], decoder: Decoder, options: SourceOptions, schema: StructType
-) -> Iterator[Any]:
+def assembled(messages: Iterable[tuple[int, bytes] | MessageBatch], decoder: Decoder, form: RowForm) -> Iterator[Any]:
     """As `record_batches`, of all, in columns where a transaction has enough to pay for them."""
-    builder, feed = builder_for(options, schema), columnar(Decoder(1), options, schema, None, None)
-    with Assembler(memory_limit=options.memory_limit) as assembler:
-        intake = BlockIntake(assembler, options.memory_limit)
+    builder, feed = builder_for(form), columnar(Decoder(1), form, None, None)
+    with Assembler(memory_limit=form.memory_limit) as assembler:
+        intake = BlockIntake(assembler, form.memory_limit)
         intake.connect(decoder)
-        found = chain.from_iterable(intake.take_block(block) for block in blocks_of(messages))
+        found = chain.from_iterable(intake.take_block(block) for block in message_batches_of(messages))
         for are_whole, group in groupby(found, lambda item: isinstance(item, WholeTransactions)):
             if are_whole:
                 for transactions in cast(Iterator[WholeTransactions], group):
-                    yield from of_whole(transactions, feed, options.rows_per_record_batch)
+                    yield from of_whole(transactions, feed, form.rows_per_record_batch)
             else:
-                yield from batches(cast(Iterator[Event], group), builder, rows=options.rows_per_record_batch)
+                yield from batches(cast(Iterator[Event], group), builder, rows=form.rows_per_record_batch)
 
 
 def before(events: Iterable[Event], end: Lsn) -> Iterator[Event]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
-from logicalrep_pipeline.blocks import Block
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.transactions import Transaction
+from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.arrow.packed_rows import PackedRows
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.transaction import Transaction
+from logicalrep_protocol import v1
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 
-def preamble(relations: Iterable[Relation]) -> Iterator[tuple[Lsn, bytes]]:
+def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes]]:
     """An empty transaction that describes tables, for who reads a session on from its middle."""
     yield Lsn(1), v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=TransactionId(0)).build()
     for relation in relations:
@@ -18,7 +20,9 @@ def preamble(relations: Iterable[Relation]) -> Iterator[tuple[Lsn, bytes]]:
     yield Lsn(1), v1.Commit(commit_lsn=Lsn(1), end_lsn=Lsn(1), commit_timestamp=TimestampTz(0)).build()
 
 
-def sent_whole(transaction: Transaction, known: dict[Oid, Relation]) -> Iterator[tuple[Lsn, bytes] | Block]:
+def sent_whole(
+    transaction: Transaction, known: dict[Oid, TableDescription]
+) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
     """A transaction from Begin to Commit; of its tables those are described that are not known so, and are then.
 
     Its gid is not in it: only Commit Prepared says that.
@@ -34,12 +38,16 @@ def sent_whole(transaction: Transaction, known: dict[Oid, Relation]) -> Iterator
             if relation is not None and known.get(relation.relation_id) is not relation:
                 known[relation.relation_id] = relation
                 yield from _description(relation)
-        yield part[:2] if isinstance(part, tuple) else part.block
+        if isinstance(part, tuple):
+            yield part[:2]
+        else:
+            assert isinstance(part, PackedRows)
+            yield part.block
     end_lsn = transaction.end_lsn
     yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=moment).build()
 
 
-def _description(relation: Relation) -> Iterator[tuple[Lsn, bytes]]:
+def _description(relation: TableDescription) -> Iterator[tuple[Lsn, bytes]]:
     for type_ in relation.types:
         if type_ is not None:
             yield Lsn(1), type_.build()
@@ -54,8 +62,8 @@ def _description(relation: Relation) -> Iterator[tuple[Lsn, bytes]]:
 
 
 def inserted(
-    relation: Relation, inserts: Iterable[Block], commit_lsn: Lsn, commit_timestamp: TimestampTz
-) -> Iterator[tuple[Lsn, bytes] | Block]:
+    relation: TableDescription, inserts: Iterable[MessageBatch], commit_lsn: Lsn, commit_timestamp: TimestampTz
+) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
     """A transaction that has inserted rows, of one table, which is described before."""
     yield from preamble([relation])
     begin = v1.Begin(final_lsn=commit_lsn, commit_timestamp=commit_timestamp, xid=TransactionId(0))

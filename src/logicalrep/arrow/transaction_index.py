@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep import TransactionId, v1
-from logicalrep.columnar import Session, WalkedBatch, walk_batch
-from logicalrep.columnar.walked import address
-from logicalrep_pipeline.blocks import KNOWN, Block
-from logicalrep_pipeline.errors import TransactionError
+from logicalrep.arrow.message_batch import KNOWN, MessageBatch
+from logicalrep.transactions.errors import TransactionError
+from logicalrep_protocol import v1
+from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
+from logicalrep_runtime.columnar.located import address
+from logicalrep_runtime.scalars import TransactionId
 
 B, C, I, U, D, T, M, R, Y, O = b"BCIUDTMRYO"  # noqa: E741
 
@@ -28,7 +29,7 @@ class UnsupportedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class IndexedBatch:
     """The transactions of a chunk: number 0 is the one it begins in, the others are counted by their Begin."""
 
     transaction_of: Any
@@ -46,7 +47,7 @@ class Run:
     """By the number of the transaction, where there is one."""
 
 
-class Runs:
+class TransactionIndex:
     """Follows the transactions of a session from chunk to chunk."""
 
     def __init__(self, start: int | None, end: int | None) -> None:
@@ -54,7 +55,7 @@ class Runs:
         self.start = 0 if start is None else int(start)
         self.end = _EVERYTHING if end is None else int(end)
         # Compiled loops are there only where numba is.
-        from logicalrep_pipeline.spark.run_kernels import follow
+        from logicalrep.arrow.kernels.transactions import follow
 
         self._follow = follow
         self._session = Session(version=1)
@@ -72,7 +73,7 @@ class Runs:
             raise TransactionError(chr(tag), None, TransactionId(self._open[0][2]), "comes within a transaction")
         raise UnsupportedError(index)
 
-    def next(self, block: Block, batch: WalkedBatch | None = None) -> Run:
+    def next(self, block: MessageBatch, batch: LocatedBatch | None = None) -> IndexedBatch:
         """The transactions of the next chunk; `batch` is the chunk, if it has been walked already."""
         tags = np.ascontiguousarray(block.tags)
         begins = np.flatnonzero(tags == B)
@@ -92,7 +93,7 @@ class Runs:
             origins[int(transaction_of[at])] = origin.name
         if batch is None:
             # Its integers are in memory of their own, so that it may be given back at once.
-            with walk_batch(block.messages.take(pa.array(begins)), self._session) as batch:
+            with locate_batch(block.messages.take(pa.array(begins)), self._session) as batch:
                 begins = np.arange(len(begins))
         final_lsn, commit_timestamp, xid = (
             np.concatenate((np.array([first], np.int64), _of_begins(batch, name, begins)))
@@ -100,7 +101,9 @@ class Runs:
         )
         unsigned = final_lsn.view(np.uint64)
         in_range = (unsigned >= np.uint64(self.start)) & (unsigned < np.uint64(self.end))
-        run = Run(transaction_of, ordinals, in_range.take(transaction_of), final_lsn, commit_timestamp, xid, origins)
+        run = IndexedBatch(
+            transaction_of, ordinals, in_range.take(transaction_of), final_lsn, commit_timestamp, xid, origins
+        )
         self._open = None
         if is_open:
             number = int(transaction_of[-1])
@@ -115,9 +118,9 @@ def _tables_of(data: bytes) -> int:
     return len(truncate.relation_ids)
 
 
-def _of_begins(batch: WalkedBatch, name: str, begins: Any) -> Any:
+def _of_begins(batch: LocatedBatch, name: str, begins: Any) -> Any:
     """A field of these Begins, as int64: of an LSN its 64 bits, of a time microseconds since 1970."""
     if not len(begins):
         return np.empty(0, np.int64)
-    values = batch.walked.fixed[batch.numbers[name]][begins]
+    values = batch.located.fixed[batch.numbers[name]][begins]
     return values if values.itemsize == 8 else values.view(np.uint32).astype(np.int64)

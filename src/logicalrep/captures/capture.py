@@ -19,13 +19,15 @@ from pathlib import Path
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from logicalrep import Decoder, LogicalRepError, Lsn, versions, walsender
-from logicalrep.scalars import lsn_of
-from logicalrep_pipeline.encodings import python_codec
-from logicalrep_pipeline.frames import LONGEST_MESSAGE, split_frames
+from logicalrep.transactions.frames import LONGEST_MESSAGE, split_frames
+from logicalrep.values.encodings import python_codec
+from logicalrep_protocol import versions, walsender
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_runtime.errors import EncodingError, LogicalRepError
+from logicalrep_runtime.scalars import Lsn, lsn_of
 
 if TYPE_CHECKING:
-    from logicalrep_pipeline.blocks import Block
+    from logicalrep.arrow.message_batch import MessageBatch
 
 _T = TypeVar("_T")
 
@@ -42,7 +44,7 @@ class CaptureError(LogicalRepError, ValueError):
 
 
 @dataclass(frozen=True)
-class Session:
+class CaptureSession:
     """How the session was set up that a capture is of."""
 
     protocol_version: int = _NEWEST
@@ -74,7 +76,7 @@ class Capture:
         self._stream = stream
         self.size = path.stat().st_size
         """The file's size in bytes, as it lies on the disk."""
-        self.session = Session()
+        self.session = CaptureSession()
         """How the session was set up; the newest protocol version where the file does not say."""
         self._is_raw_conversation = False
         self._is_json = self._peek() == b"{"
@@ -113,12 +115,12 @@ class Capture:
     def __iter__(self) -> Iterator[tuple[Lsn, bytes]]:
         return self._json_messages() if self._is_json else self._framed_messages()
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> Iterator[MessageBatch]:
         """The same messages as arrays, for who reads them in columns; needs `logicalrep[arrow]`."""
-        from logicalrep_pipeline.blocks import blocks_of, split
+        from logicalrep.arrow.message_batch import message_batches_of, split
 
         if self._is_json:
-            return blocks_of(self._json_messages())
+            return message_batches_of(self._json_messages())
         return self._pieces(lambda data: split(data, _FRAME.size))
 
     def _peek(self) -> bytes:
@@ -137,7 +139,7 @@ class Capture:
         except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged: {error}") from None
 
-    def _read_header(self) -> Session:
+    def _read_header(self) -> CaptureSession:
         header = self._json(self._line(), 1)
         kind = header.get("format")
         if kind not in ("pgoutput-capture/1", "pgoutput-raw/1"):
@@ -151,9 +153,9 @@ class Capture:
         options = header.get("options")
         try:
             encoding = python_codec(str(header.get("client_encoding", "UTF8")))
-        except ValueError as error:
-            raise CaptureError(f"{self._path}:1: {error}") from None
-        return Session(
+        except EncodingError as error:
+            raise CaptureError(f"{self._path}:1: {error.description}", code=error.code) from None
+        return CaptureSession(
             protocol_version=version,
             parallel=isinstance(options, dict) and options.get("streaming") == "parallel",
             two_phase=header.get("slot_two_phase") is True,

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from logicalrep_pipeline.terminal import Style
+from logicalrep.cli.terminal import Style
 
 _VALUE_WIDTH = 40
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from logicalrep import DecodeError
-from logicalrep.layout import ProtocolLayout
-from logicalrep.walk import Step, walk
-from logicalrep_pipeline.terminal import Style
+from logicalrep.cli.terminal import Style
+from logicalrep_runtime.errors import DecodeError
+from logicalrep_runtime.layout import ProtocolLayout
+from logicalrep_runtime.layout_walk import Step, walk
 
 _BYTES_SHOWN = 8
 _VALUE_WIDTH = 60

@@ -10,18 +10,20 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from logicalrep import DecodeError, EncodingError, LogicalRepError, Lsn, versions
-from logicalrep.layouts import LOGICALREP, WALSENDER
-from logicalrep_pipeline.captures import Capture, CaptureError, Session
-from logicalrep_pipeline.change_feed import change_rows
-from logicalrep_pipeline.change_table import table_lines
-from logicalrep_pipeline.encodings import python_codec
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.inspection import inspect
-from logicalrep_pipeline.message_json import message_json
-from logicalrep_pipeline.summary import Summary
-from logicalrep_pipeline.table_names import TableNameError, name_parts
-from logicalrep_pipeline.terminal import Progress, Style
+from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
+from logicalrep.cli.change_table import table_lines
+from logicalrep.cli.inspection import inspect
+from logicalrep.cli.message_json import message_json
+from logicalrep.cli.summary import Summary
+from logicalrep.cli.terminal import Progress, Style
+from logicalrep.transactions.change_feed import change_rows
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.table_names import TableNameError, name_parts
+from logicalrep.values.encodings import python_codec
+from logicalrep_protocol import versions
+from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
+from logicalrep_runtime.errors import DecodeError, EncodingError, LogicalRepError
+from logicalrep_runtime.scalars import Lsn
 
 _NEWEST = max(versions.PARSE)
 
@@ -134,9 +136,9 @@ def _decode(options: argparse.Namespace) -> int:
     return 0
 
 
-def _session(options: argparse.Namespace, found: Session) -> Session:
+def _session(options: argparse.Namespace, found: CaptureSession) -> CaptureSession:
     """The session that the file describes, with what the arguments say otherwise."""
-    return Session(
+    return CaptureSession(
         protocol_version=options.protocol_version or found.protocol_version,
         parallel=options.parallel or found.parallel,
         two_phase=options.two_phase or found.two_phase,

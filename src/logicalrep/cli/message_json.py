@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from logicalrep import Decoder, Lsn, TimestampTz
-from logicalrep.layouts import LOGICALREP
-from logicalrep.v1 import TupleData
-from logicalrep.versions import AnyMessage, Message, Relation
-from logicalrep_pipeline.changes import BINARY, UNCHANGED
-from logicalrep_pipeline.json_values import json_value
-from logicalrep_pipeline.table_names import TableName
+from logicalrep.transactions.changes import BINARY, UNCHANGED
+from logicalrep.transactions.table_names import TableName
+from logicalrep.values.json_values import json_value
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.v1 import TupleData
+from logicalrep_protocol.versions import AnyMessage, Message, Relation
+from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 

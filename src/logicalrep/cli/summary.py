@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from logicalrep import Decoder, Lsn, TimestampTz
-from logicalrep.layouts import LOGICALREP
-from logicalrep.versions import AnyMessage, Delete, Insert, Truncate, Update
-from logicalrep_pipeline.captures import Session
-from logicalrep_pipeline.message_json import message_json, relation_name
-from logicalrep_pipeline.terminal import Style
+from logicalrep.captures.capture import CaptureSession
+from logicalrep.cli.message_json import message_json, relation_name
+from logicalrep.cli.terminal import Style
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.versions import AnyMessage, Delete, Insert, Truncate, Update
+from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _ROWS_SHOWN = 5
 _ROW_WIDTH = 100
@@ -22,7 +23,7 @@ _OPERATIONS = ("Insert", "Update", "Delete", "Truncate")
 class Summary:
     """Counts the messages of a session as they come."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: CaptureSession) -> None:
         self._session = session
         self._by_tag: Counter[str] = Counter()
         self._bytes = 0

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
 
-from logicalrep import LogicalRepError
+from logicalrep_runtime.errors import LogicalRepError
 
 # So that values come as the types' readers expect them, and the same wherever a server stands; and so that what takes
 # its time is not ended.

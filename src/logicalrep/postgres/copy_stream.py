@@ -5,18 +5,13 @@ from __future__ import annotations
 import select
 import time
 from collections.abc import Generator, Iterator
-from itertools import chain, islice
+from itertools import chain
 
 import psycopg
 from psycopg import pq, sql
 
-from logicalrep_pipeline.connection import error_of
-from logicalrep_pipeline.frames import LARGE_BLOCK
-from logicalrep_pipeline.slots import Connection
-
-# So many rows are put together at most, as in a record batch of Spark, so that most need not be put together again;
-# their bytes are looked at after each step of so many.
-_ROWS, _STEP = 10_000, 16
+from logicalrep.postgres.connection import error_of
+from logicalrep.postgres.slots import Connection
 
 
 def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
@@ -25,21 +20,6 @@ def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryv
     rows = received(connection)
     first = next(rows, b"")
     return chain((first,), rows)
-
-
-def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
-    """Rows together: so many as fit a record batch, fewer where they are large."""
-    while True:
-        # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
-        data = bytearray()
-        for _ in range(0, _ROWS, _STEP):
-            for row in islice(rows, _STEP):
-                data += row
-            if len(data) >= LARGE_BLOCK:
-                break
-        if not data:
-            return
-        yield data
 
 
 def send(connection: Connection, statement: sql.Composed) -> None:

@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from logicalrep import LogicalRepError
+from logicalrep_runtime.errors import LogicalRepError
 
 # A server refuses to run as root: started by root, it runs as this user, which exists everywhere.
 _UNPRIVILEGED = "nobody"

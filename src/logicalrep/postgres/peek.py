@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import psycopg
 from psycopg import sql
 
-from logicalrep import Lsn
-from logicalrep.scalars import lsn_of
-from logicalrep_pipeline.copy_out import gathered, received, send, started
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.publication_watch import publications_there
-from logicalrep_pipeline.slots import Connection, when_free
+from logicalrep.postgres.copy_stream import received, send, started
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.slots import Connection, when_free
+from logicalrep.transactions.frames import gathered
+from logicalrep_runtime.scalars import Lsn, lsn_of
 
 if TYPE_CHECKING:
-    from logicalrep_pipeline.blocks import Block
+    from logicalrep.arrow.message_batch import MessageBatch
 
 # A row of COPY in binary format: the number of fields, then the length of each and its bytes: an LSN, and a message.
 _ROW = Struct(">hiQi")
@@ -65,7 +65,7 @@ def peek(
 
 def peek_blocks(
     connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None, patience: float = 30
-) -> Iterator[Block]:
+) -> Iterator[MessageBatch]:
     """As `peek`, as arrays without a Python object for each message; needs `logicalrep[arrow]`."""
     with publications_there(connection):
         yield from _in_blocks(_copy(connection, slot, options, upto_lsn, None, patience))
@@ -73,7 +73,7 @@ def peek_blocks(
 
 def peek_blocks_from(
     connection: Connection, slot: str, options: PluginOptions, start: Lsn, upto_lsn: Lsn
-) -> Iterator[Block]:
+) -> Iterator[MessageBatch]:
     """As `peek_blocks`, of what commits at or after `start`, to which the slot is moved. The server begins at once.
 
     For a slot that nobody else uses, and a connection that does nothing else until all is read. A message outside of
@@ -84,13 +84,13 @@ def peek_blocks_from(
     return _sent(connection)
 
 
-def _sent(connection: Connection) -> Iterator[Block]:
+def _sent(connection: Connection) -> Iterator[MessageBatch]:
     with publications_there(connection):
         yield from _in_blocks(received(connection))
 
 
-def _in_blocks(copied: Iterator[memoryview | bytes]) -> Iterator[Block]:
-    from logicalrep_pipeline.blocks import split
+def _in_blocks(copied: Iterator[memoryview | bytes]) -> Iterator[MessageBatch]:
+    from logicalrep.arrow.message_batch import split
 
     left = bytearray()
     for data in gathered(chain((next(copied)[_HEADER:],), copied)):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from logicalrep import Decoder
+from logicalrep_protocol.decoder import Decoder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

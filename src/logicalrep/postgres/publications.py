@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import psycopg
 from psycopg.errors import Diagnostic
 
-from logicalrep_pipeline.slots import Connection, SlotError
+from logicalrep.postgres.slots import Connection, SlotError
 
 # The functions of the server that say so: their words may be in any language.
 _WARNS = "LoadPublications"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
-from logicalrep import Oid, v1
-from logicalrep.v1 import ReplicaIdentity
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.slots import Connection, server_major
-from logicalrep_pipeline.table_names import TableName
-from logicalrep_pipeline.values import CatalogType, TypeCatalog
+from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.table_names import TableName
+from logicalrep.values import CatalogType, TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
 
 _FIRST_NAMED_TYPE = 10_000
 """The OID from which on the server names a column's data type in a Type message."""
@@ -44,7 +45,9 @@ SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b'
 """
 
 
-def published_relation(connection: Connection, table: TableName, publications: tuple[str, ...]) -> Relation | None:
+def published_relation(
+    connection: Connection, table: TableName, publications: tuple[str, ...]
+) -> TableDescription | None:
     """A table with its published columns; None if there is no such table.
 
     No column is flagged as one of the key.
@@ -62,7 +65,7 @@ def published_relation(connection: Connection, table: TableName, publications: t
             columns.append(v1.Column(flags=0, name=column, type_id=Oid(type_id), type_modifier=modifier))
             type_ = v1.Type(type_id=Oid(type_id), namespace=_sent(base_schema), name=base)
             types.append(type_ if type_id >= _FIRST_NAMED_TYPE else None)
-    return Relation(
+    return TableDescription(
         relation_id=Oid(rows[0][0]),
         schema=table.schema,
         name=table.name,

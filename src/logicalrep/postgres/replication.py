@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from logicalrep import Lsn
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.intake import Intake
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.retries import TRANSIENT, Retries
-from logicalrep_pipeline.timelines import Timeline, WalPosition
-from logicalrep_pipeline.transactions import Event
-from logicalrep_pipeline.walsender import Walsender
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.retries import TRANSIENT, Retries
+from logicalrep.postgres.timelines import Timeline, WalPosition
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.transaction import Event
+from logicalrep_runtime.scalars import Lsn
 
 if TYPE_CHECKING:
-    from logicalrep_pipeline.block_intake import WholeTransactions
+    from logicalrep.arrow.block_intake import WholeTransactions
 
 
 class Replication:
@@ -30,7 +30,7 @@ class Replication:
         settings: ConnectionSettings,
         slot: str,
         options: PluginOptions,
-        intake: Intake,
+        intake: Intake[WholeTransactions],
         *,
         messages: int = 10_000,
         retry_timeout: float = 60,

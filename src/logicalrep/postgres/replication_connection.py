@@ -17,16 +17,16 @@ from typing import NoReturn, Self
 import psycopg
 from psycopg import pq, sql
 
-from logicalrep import Lsn, TimestampTz, walsender
-from logicalrep.layouts import WALSENDER
-from logicalrep.scalars import lsn_of
-from logicalrep_pipeline.connection import ConnectionSettings, error_of
-from logicalrep_pipeline.copy_out import wait_readable
-from logicalrep_pipeline.frames import LARGE_BLOCK
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.publication_watch import publications_there
-from logicalrep_pipeline.slots import Connection, Slot, check_not_passed, check_within_wal, the_slot, when_free
-from logicalrep_pipeline.timelines import WalPosition
+from logicalrep.postgres.connection import ConnectionSettings, error_of
+from logicalrep.postgres.copy_stream import wait_readable
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, the_slot, when_free
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.transactions.frames import LARGE_BLOCK
+from logicalrep_protocol import walsender
+from logicalrep_protocol.layouts import WALSENDER
+from logicalrep_runtime.scalars import Lsn, TimestampTz, lsn_of
 
 _UNIX_EPOCH_MICROSECONDS = 946_684_800_000_000
 

@@ -8,7 +8,7 @@ import time
 
 import psycopg
 
-from logicalrep_pipeline.connection import ConnectError
+from logicalrep.postgres.connection import ConnectError
 
 _log = logging.getLogger("logicalrep")
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import psycopg
 from psycopg.pq import TransactionStatus
 
-from logicalrep import Lsn
-from logicalrep_pipeline.blocks import Block
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.peek import peek_blocks_from
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.slots import Connection, Slot, server_major
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.peek import peek_blocks_from
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slots import Connection, Slot, server_major
+from logicalrep_runtime.scalars import Lsn
+
+if TYPE_CHECKING:
+    from logicalrep.arrow.message_batch import MessageBatch
 
 # One slot is left for others: the workers of a subscription, for example, need one for each table that they copy.
 _COPY = """
@@ -33,7 +36,7 @@ class SlotCopy:
         self._connection = connection
         self.name = name
 
-    def decode(self, options: PluginOptions, start: Lsn, upto_lsn: Lsn) -> Iterator[Block]:
+    def decode(self, options: PluginOptions, start: Lsn, upto_lsn: Lsn) -> Iterator[MessageBatch]:
         """What commits at or after `start`, as `peek_blocks` gives it; the server begins at once."""
         return peek_blocks_from(self._connection, self.name, options, start, upto_lsn)
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from logicalrep_pipeline.retries import Retries
-from logicalrep_pipeline.slots import Connection, SlotError, in_use
+from logicalrep.postgres.retries import Retries
+from logicalrep.postgres.slots import Connection, SlotError, in_use
 
 # A reader whose machine is gone holds the lock until the server notices: within a minute, as long as the reader itself
 # would wait for the server.

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.rows import dict_row
 
-from logicalrep import LogicalRepError, Lsn, versions
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.retries import Retries
-from logicalrep_pipeline.timelines import Timeline, WalPosition, why_not_part_of, with_beginning
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.retries import Retries
+from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of, with_beginning
+from logicalrep_protocol import versions
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

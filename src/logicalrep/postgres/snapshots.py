@@ -14,10 +14,10 @@ import psycopg
 from psycopg import sql
 from psycopg.rows import dict_row
 
-from logicalrep import Lsn, TimestampTz
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.slots import Connection, SlotError, find_slot, when_free
-from logicalrep_pipeline.table_names import TableName
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.slots import Connection, SlotError, find_slot, when_free
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"

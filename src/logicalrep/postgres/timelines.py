@@ -15,8 +15,8 @@ from typing import Any
 import psycopg
 from psycopg import pq
 
-from logicalrep import Lsn
-from logicalrep_pipeline.connection import ConnectionSettings, error_of, settings_of
+from logicalrep.postgres.connection import ConnectionSettings, error_of, settings_of
+from logicalrep_runtime.scalars import Lsn
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,17 +11,18 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep_pipeline.captures import Capture, Session
-from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.slots import the_slot
-from logicalrep_pipeline.spark.driver import log_to_standard_error
-from logicalrep_pipeline.spark.logs import warn
-from logicalrep_pipeline.spark.options import OptionError, SourceOptions
-from logicalrep_pipeline.spark.reading import record_batches
-from logicalrep_pipeline.spark.schemas import arrow_schema
-from logicalrep_pipeline.spark.slot_range import SlotRange, read_slot
-from logicalrep_pipeline.spark.spool import SUFFIX, read_whole_segment
-from logicalrep_pipeline.spark.worker import PromptReader, collected_once
+from logicalrep.arrow.reading import record_batches
+from logicalrep.captures.capture import Capture, CaptureSession
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.slots import the_slot
+from logicalrep.spark.options import OptionError, SourceOptions
+from logicalrep.spark.peek.slot_range import SlotRange, read_slot
+from logicalrep.spark.row_form import row_form
+from logicalrep.spark.schemas import arrow_schema
+from logicalrep.spark.server_connection import log_to_standard_error
+from logicalrep.spark.walsender.spool import SUFFIX, read_whole_segment
+from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.transactions.logs import warn
 
 
 @dataclass
@@ -83,13 +84,13 @@ class BatchReader(PromptReader, DataSourceReader):
         with Capture.open(path) as capture:
             session = capture.session
             if not session.header:
-                session = Session(
+                session = CaptureSession(
                     protocol_version=self._options.protocol_version or session.protocol_version,
                     parallel=self._options.streaming == "parallel",
                     two_phase=self._options.two_phase,
                 )
             decoder = session.decoder()
-            yield from record_batches(capture.blocks(), decoder, self._options, self._schema, is_capture=True)
+            yield from record_batches(capture.blocks(), decoder, row_form(self._options, self._schema), is_capture=True)
 
 
 def files(path: str) -> list[Path]:

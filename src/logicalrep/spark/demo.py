@@ -1,5 +1,5 @@
 """The whole way on one machine: a PostgreSQL 18 and a local Spark are started, a shop does its business, its changes
-are streamed, shown, and checked against the server. `python -m logicalrep_pipeline.spark.demo`
+are streamed, shown, and checked against the server. `python -m logicalrep.spark.demo`
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from logicalrep_pipeline.connection import ConnectionSettings
-from logicalrep_pipeline.server import LocalServer, find_installation
-from logicalrep_pipeline.slots import Connection
-from logicalrep_pipeline.spark.local import session
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer, find_installation
+from logicalrep.postgres.slots import Connection
+from logicalrep.spark.sessions import session
 
 _SHOP = """
 CREATE TABLE customer (id int PRIMARY KEY, name text NOT NULL, city text);

@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from logicalrep import LogicalRepError
-from logicalrep_pipeline.spark.driver import log
+from logicalrep.spark.server_connection import log
+from logicalrep_runtime.errors import LogicalRepError
 
 _NEEDED = ("logicalrep", "logicalrep_pipeline", "construct", "numpy", "pandas", "psycopg", "pyarrow")
 _LONGEST_WAIT = 30.0

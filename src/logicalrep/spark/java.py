@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from logicalrep import LogicalRepError
+from logicalrep_runtime.errors import LogicalRepError
 
 _LAUNCHER = """#!/bin/sh
 # Spark's launcher asks for a module that this Java does not have, and does not need it.

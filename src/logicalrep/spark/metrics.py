@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep import Lsn
-from logicalrep_pipeline.blocks import Block
-from logicalrep_pipeline.slots import Connection, Slot, find_slot
-from logicalrep_pipeline.spark.driver import log
+from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.postgres.slots import Connection, Slot, find_slot
+from logicalrep.spark.server_connection import log
+from logicalrep_runtime.scalars import Lsn
 
 
 class Statistics:
@@ -32,7 +32,7 @@ class Statistics:
         self.last_commit: float | None = None
         """When the last transaction committed, in seconds since 1970."""
 
-    def count(self, blocks: Iterable[Block]) -> Iterator[Block]:
+    def count(self, blocks: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """The same messages."""
         for block in blocks:
             self.bytes += block.size

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from logicalrep import Lsn
-from logicalrep_pipeline.spark.options import OptionError
-from logicalrep_pipeline.timelines import Timeline, WalPosition
+from logicalrep.postgres.timelines import Timeline, WalPosition
+from logicalrep.spark.options import OptionError
+from logicalrep_runtime.scalars import Lsn
 
 Offset = dict[str, str | int]
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
-from logicalrep import LogicalRepError
-from logicalrep_pipeline.connection import PARAMETERS, ConnectionSettings, settings_from
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.preflight import Needs
-from logicalrep_pipeline.snapshots import Snapshot
-from logicalrep_pipeline.table_names import TableName, TableNameError, table_names
-from logicalrep_pipeline.values import TypeCatalog
+from logicalrep.postgres.connection import PARAMETERS, ConnectionSettings, settings_from
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.postgres.snapshots import Snapshot
+from logicalrep.transactions.table_names import TableName, TableNameError, table_names
+from logicalrep.values import TypeCatalog
+from logicalrep_runtime.errors import LogicalRepError
 
 _NAMES = (
     "dsn",

@@ -7,20 +7,13 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
-from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.retries import TRANSIENT, Retries
-from logicalrep_pipeline.slot_locks import lock_slot
-from logicalrep_pipeline.slots import (
-    Connection,
-    advance_slot,
-    check_within_wal,
-    create_slot,
-    find_slot,
-    the_slot,
-)
-from logicalrep_pipeline.spark.logs import warn
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.timelines import WalPosition
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.retries import TRANSIENT, Retries
+from logicalrep.postgres.slot_locks import lock_slot
+from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, create_slot, find_slot, the_slot
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.options import SourceOptions
+from logicalrep.transactions.logs import warn
 
 _Result = TypeVar("_Result")
 

@@ -12,21 +12,23 @@ from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep import Decoder, Lsn
-from logicalrep_pipeline.blocks import blocks_of
-from logicalrep_pipeline.copied_rows import inserts
-from logicalrep_pipeline.copy_out import received, send
-from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.published import definitions, published_relation, row_filter
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.resending import inserted
-from logicalrep_pipeline.slots import Connection, server_major
-from logicalrep_pipeline.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
-from logicalrep_pipeline.spark.driver import log_to_standard_error
-from logicalrep_pipeline.spark.options import OptionError, SourceOptions
-from logicalrep_pipeline.spark.reading import record_batches
-from logicalrep_pipeline.spark.typed import with_catalog
-from logicalrep_pipeline.spark.worker import PromptReader, collected_once
+from logicalrep.arrow.copy_rows import inserts
+from logicalrep.arrow.message_batch import message_batches_of
+from logicalrep.arrow.reading import record_batches
+from logicalrep.arrow.synthetic_messages import inserted
+from logicalrep.postgres.copy_stream import received, send
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.published import definitions, published_relation, row_filter
+from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
+from logicalrep.spark.options import OptionError, SourceOptions
+from logicalrep.spark.row_form import row_form
+from logicalrep.spark.server_connection import log_to_standard_error
+from logicalrep.spark.typed_tables.table_schema import with_catalog
+from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.transactions.relations import TableDescription
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_runtime.scalars import Lsn
 
 _PART = 64 << 20
 """In bytes: so much of a table is a task."""
@@ -38,7 +40,7 @@ _PATIENCE = "10s"
 class TablePart(InputPartition):
     """A table or partition, or a part of it."""
 
-    relation: Relation
+    relation: TableDescription
     """The table as it is published."""
     query: str
     """What gives the rows."""
@@ -99,20 +101,20 @@ class SnapshotReader(PromptReader, DataSourceReader):
             with closing(received(connection)) as copied:
                 rows = inserts(copied, part.relation, part.commit_lsn)
                 messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
-                yield from record_batches(blocks_of(messages), Decoder(1), options, self._schema)
+                yield from record_batches(message_batches_of(messages), Decoder(1), row_form(options, self._schema))
 
     def _hold(self, connection: Connection) -> None:
         """Have the snapshot, and the table as it was then."""
         hold(connection, self._snapshot)
         hold_tables(connection, [self._table], wait=False)
 
-    def _relation(self, connection: Connection) -> Relation:
+    def _relation(self, connection: Connection) -> TableDescription:
         relation = published_relation(connection, self._table, self._options.publications)
         if relation is None:
             raise OptionError(f"option 'table' is {self._table}, which was not there when the snapshot was made")
         return relation
 
-    def _queries(self, connection: Connection, relation: Relation) -> list[str]:
+    def _queries(self, connection: Connection, relation: TableDescription) -> list[str]:
         """What gives the published rows of each part."""
         published = row_filter(connection, relation.table, self._options.publications)
         columns = sql.SQL(", ").join(map(sql.Identifier, relation.names)).as_string(connection)
@@ -126,7 +128,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
         return queries
 
 
-def _files(connection: Connection, relation: Relation) -> list[tuple[str, int, int, bool]]:
+def _files(connection: Connection, relation: TableDescription) -> list[tuple[str, int, int, bool]]:
     """The table, or each of its partitions: its name, its pages, its size in bytes, and whether parts can be read.
 
     The partitions are those of the snapshot: a function of the server would tell those of now.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from logicalrep_pipeline.spark.options import OptionError, SourceOptions, read_options
-from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS, feed_schema
-from logicalrep_pipeline.spark.worker import Shipped
+from logicalrep.spark.options import OptionError, SourceOptions, read_options
+from logicalrep.spark.schemas import TYPED_COLUMNS, feed_schema
+from logicalrep.spark.worker import Shipped
 
 
 class LogicalRepDataSource(Shipped, DataSource):
@@ -50,7 +50,7 @@ class LogicalRepDataSource(Shipped, DataSource):
             return feed_schema(options.values)
         if options.path is not None:
             raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
-        from logicalrep_pipeline.spark.typed import relation_on_server, relation_schema
+        from logicalrep.spark.typed_tables.table_schema import relation_on_server, relation_schema
 
         relation, catalog = relation_on_server(options)
         return relation_schema(relation, options.text_columns, catalog)
@@ -60,10 +60,10 @@ class LogicalRepDataSource(Shipped, DataSource):
         options = self._options()
         _check_schema(options, schema)
         if options.snapshot is not None:
-            from logicalrep_pipeline.spark.snapshot_reader import SnapshotReader
+            from logicalrep.spark.snapshot_reader import SnapshotReader
 
             return SnapshotReader(options, options.snapshot, schema)
-        from logicalrep_pipeline.spark.batch import BatchReader
+        from logicalrep.spark.batch import BatchReader
 
         return BatchReader(options, schema)
 
@@ -76,10 +76,10 @@ class LogicalRepDataSource(Shipped, DataSource):
             raise OptionError("option 'snapshot' is for spark.read; a stream reads what comes after it")
         _check_schema(options, schema)
         if options.mode == "walsender":
-            from logicalrep_pipeline.spark.walsender_stream import WalsenderStreamReader
+            from logicalrep.spark.walsender.stream import WalsenderStreamReader
 
             return WalsenderStreamReader(options, schema)
-        from logicalrep_pipeline.spark.peek_stream import PeekStreamReader
+        from logicalrep.spark.peek.stream import PeekStreamReader
 
         return PeekStreamReader(options, schema)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logicalrep_pipeline.tables.fitting import MergeError
-from logicalrep_pipeline.tables.merging import changed_rows, merged
+from logicalrep.tables.fitting import MergeError
+from logicalrep.tables.merging import changed_rows, merged
 
 __all__ = ["MergeError", "changed_rows", "merged"]

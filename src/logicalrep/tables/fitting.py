@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import lit
 
-from logicalrep import LogicalRepError
-from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
-from logicalrep_pipeline.tables.events import column
+from logicalrep.spark.schemas import TYPED_COLUMNS
+from logicalrep.tables.events import column
+from logicalrep_runtime.errors import LogicalRepError
 
 
 class MergeError(LogicalRepError, ValueError):

@@ -26,7 +26,7 @@ from pyspark.sql.functions import (
     xxhash64,
 )
 
-from logicalrep_pipeline.tables.events import IS_GONE, ORDER, POSITION, column
+from logicalrep.tables.events import IS_GONE, ORDER, POSITION, column
 
 _KNOWN, _MOVED, _NOWHERE = 0, 1, 2
 """What is said of a column: its value, that it is the one of the preimage, that nobody has it.

@@ -8,14 +8,32 @@ come out as the same: transactions that hold, in the order in which they took ef
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
-from logicalrep import Lsn, Oid, TimestampTz, TransactionId
-from logicalrep.v1 import TupleData
-from logicalrep.versions import (
+from logicalrep.transactions.changes import Change, ChangeMessage
+from logicalrep.transactions.errors import refused
+from logicalrep.transactions.open_transactions import HeldTransaction, OpenTransaction
+from logicalrep.transactions.relations import (
+    DeliveredRelations,
+    Relations,
+    SchemaChange,
+    StreamRelations,
+    TableDescription,
+)
+from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT, PackedRows, SpillArea
+from logicalrep.transactions.transaction import (
+    Decision,
+    Event,
+    NonTransactionalMessage,
+    PreparedTransaction,
+    Transaction,
+)
+from logicalrep_protocol.v1 import TupleData
+from logicalrep_protocol.versions import (
     AnyMessage,
     Begin,
     BeginPrepare,
@@ -36,23 +54,18 @@ from logicalrep.versions import (
     Type,
     Update,
 )
-from logicalrep.versions import Relation as RelationMessage
-from logicalrep_pipeline.changes import Change, ChangeMessage
-from logicalrep_pipeline.errors import refused
-from logicalrep_pipeline.open_transactions import HeldTransaction, OpenTransaction
-from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.relations import DeliveredRelations, Relation, Relations, SchemaChange, StreamRelations
-from logicalrep_pipeline.spill import DEFAULT_MEMORY_LIMIT, SpillArea
-from logicalrep_pipeline.transactions import (
-    Decision,
-    Event,
-    NonTransactionalMessage,
-    PreparedTransaction,
-    Transaction,
-)
+from logicalrep_protocol.versions import Relation as RelationMessage
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
-if TYPE_CHECKING:
-    from logicalrep_pipeline.row_runs import ArrivedRows
+
+class ArrivedRows(Protocol):
+    """Row messages that came one after another, and have yet to be bound to their Relations."""
+
+    def bound(self, find: Callable[[Oid], TableDescription | None]) -> PackedRows:
+        """The same rows, bound to their Relations, up to one that cannot be."""
+
+    def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
+        """Of so many rows those that are not of the subtransaction of the one before: their numbers and xids."""
 
 
 class Assembler:
@@ -73,8 +86,8 @@ class Assembler:
         self,
         *,
         hand_on_prepared: bool = False,
-        after: Position | None = None,
-        relations: Iterable[Relation] = (),
+        after: ResumeToken | None = None,
+        relations: Iterable[TableDescription] = (),
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -88,7 +101,7 @@ class Assembler:
         more is kept in temporary files in `directory`, by default the system's. Where that lies in memory (tmpfs),
         name another.
         """
-        position = after or Position()
+        position = after or ResumeToken()
         self._hands_on_prepared = hand_on_prepared
         self._delivered = position.delivered
         self._acknowledged = position.acknowledged
@@ -153,17 +166,17 @@ class Assembler:
         self._resumed_at = self._delivered
 
     @property
-    def position(self) -> Position:
+    def position(self) -> ResumeToken:
         """How far this assembler came, to go on from after all that it returned is safe."""
-        return Position(delivered=self._delivered, acknowledged=self._acknowledged, prepared=dict(self._prepared))
+        return ResumeToken(delivered=self._delivered, acknowledged=self._acknowledged, prepared=dict(self._prepared))
 
     @property
-    def relations(self) -> tuple[Relation, ...]:
+    def relations(self) -> tuple[TableDescription, ...]:
         """The tables as they were last described in what was handed on."""
         return self._delivered_relations.all()
 
     @property
-    def described(self) -> dict[Oid, Relation]:
+    def described(self) -> dict[Oid, TableDescription]:
         """The tables as they are described, by OID, to transactions that are sent whole and begin now."""
         return self._session_relations.all()
 
@@ -413,7 +426,7 @@ class Assembler:
             if subxid is not None:
                 block.subtransactions.appear(subxid, len(block.log), len(block.relations))
 
-    def _add(self, block: OpenTransaction, message: ChangeMessage, lsn: Lsn, relation: Relation | None) -> None:
+    def _add(self, block: OpenTransaction, message: ChangeMessage, lsn: Lsn, relation: TableDescription | None) -> None:
         if not block.kept:
             return
         if relation is not None:
@@ -422,7 +435,7 @@ class Assembler:
 
     def _find(
         self, block: OpenTransaction, message: Insert | Update | Delete | Truncate, relation_id: Oid, lsn: Lsn
-    ) -> Relation:
+    ) -> TableDescription:
         relation = self._session_relations.find(relation_id, block.relations)
         if relation is None:
             raise refused(message, lsn, block.xid, f"no Relation has described the table with OID {relation_id}")
@@ -536,7 +549,7 @@ _HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
 }
 
 
-def _of_another_width(values: int, relation: Relation) -> str:
+def _of_another_width(values: int, relation: TableDescription) -> str:
     reason = f"has {values} values where the Relation of {relation} has {len(relation.columns)} columns"
     if values > len(relation.columns):
         reason += "; PostgreSQL 15.0 and 15.1 do that where a column list is published, 15.2 does not"

@@ -25,21 +25,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from logicalrep import Decoder, Lsn
-from logicalrep.v1 import TupleData
-from logicalrep.versions import Delete, Insert, Message, Update
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
-from logicalrep_pipeline.json_values import json_value
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.table_names import name_parts
-from logicalrep_pipeline.transactions import (
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.changes import BINARY, UNCHANGED, Change, old_columns, resolved
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.table_names import name_parts
+from logicalrep.transactions.transaction import (
     Decision,
     Event,
     NonTransactionalMessage,
     PreparedTransaction,
     Transaction,
 )
+from logicalrep.values.json_values import json_value
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_protocol.v1 import TupleData
+from logicalrep_protocol.versions import Delete, Insert, Message, Update
+from logicalrep_runtime.scalars import Lsn
 
 
 def events(
@@ -88,7 +89,7 @@ def change_rows(
             raise event.error
 
 
-def is_named(relation: Relation, parts: tuple[str, ...]) -> bool:
+def is_named(relation: TableDescription, parts: tuple[str, ...]) -> bool:
     """Whether a table's name is this, behind its schema's or without."""
     return parts == relation.table[-len(parts) :]
 
@@ -133,7 +134,7 @@ def message_row(event: NonTransactionalMessage, *, encoding: str) -> dict[str, A
 
 
 def _rows(
-    change: Change, relation: Relation | None, encoding: str
+    change: Change, relation: TableDescription | None, encoding: str
 ) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
     message = change.message
     before: dict[str, Any] | None = None

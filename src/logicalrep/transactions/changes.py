@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from logicalrep import Lsn
-from logicalrep.v1 import Binary, NullValue, Text, TupleData
-from logicalrep.versions import Delete, Insert, Message, Truncate, Update
-from logicalrep_pipeline.relations import Relation
+from logicalrep.transactions.relations import TableDescription
+from logicalrep_protocol.v1 import Binary, NullValue, Text, TupleData
+from logicalrep_protocol.versions import Delete, Insert, Message, Truncate, Update
+from logicalrep_runtime.scalars import Lsn
 
 Op = Literal["insert", "update", "delete", "truncate", "message"]
 """What a change did; message is what pg_logical_emit_message wrote."""
@@ -33,7 +33,7 @@ class Change:
 
     __slots__ = ("lsn", "message", "ordinal", "relation")
 
-    def __init__(self, ordinal: int, lsn: Lsn, message: ChangeMessage, relation: Relation | None) -> None:
+    def __init__(self, ordinal: int, lsn: Lsn, message: ChangeMessage, relation: TableDescription | None) -> None:
         self.ordinal = ordinal
         """Its number within the transaction, from 0."""
         self.lsn = lsn
@@ -98,7 +98,7 @@ class Change:
         return tuple(name for name, kind in zip(self.relation.names, kinds, strict=True) if kind == UNCHANGED)
 
 
-def old_columns(relation: Relation, message: Update | Delete) -> range | list[int]:
+def old_columns(relation: TableDescription, message: Update | Delete) -> range | list[int]:
     """The indexes of the columns that the old row has: all of an O row, those of the key in a K row.
 
     The others of a K row are sent as NULL, which they need not be. A value in a column that is not flagged belongs to

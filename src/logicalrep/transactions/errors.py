@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from logicalrep import LogicalRepError, Lsn, TransactionId
-from logicalrep.layouts import LOGICALREP
-from logicalrep.versions import AnyMessage
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.versions import AnyMessage
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn, TransactionId
 
 _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 

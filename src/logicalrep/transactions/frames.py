@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from struct import Struct
 
 LONGEST_MESSAGE = 1 << 30
@@ -12,6 +14,10 @@ LARGE_BLOCK = 4 << 20
 
 Smaller ones keep those who make them and those who take them at work at the same time; larger ones take fewer calls.
 """
+
+# So many rows are put together at most, as in a record batch of Spark, so that most need not be put together again;
+# their bytes are looked at after each step of so many.
+_ROWS, _STEP = 10_000, 16
 
 _POSITION = Struct(">Qi")
 
@@ -32,3 +38,18 @@ def split_frames(data: bytes | bytearray | memoryview, header: int) -> tuple[int
         messages.append((lsn, bytes(data[end - length : end])))
         start = end
     return start, messages
+
+
+def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
+    """Rows together: so many as fit a record batch, fewer where they are large."""
+    while True:
+        # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
+        data = bytearray()
+        for _ in range(0, _ROWS, _STEP):
+            for row in islice(rows, _STEP):
+                data += row
+            if len(data) >= LARGE_BLOCK:
+                break
+        if not data:
+            return
+        yield data

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
-from logicalrep import Decoder, Lsn
-from logicalrep.scalars import lsn_of
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.transactions import Event
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.transaction import Event
+from logicalrep_protocol.decoder import Decoder
+from logicalrep_runtime.scalars import Lsn, lsn_of
 
-if TYPE_CHECKING:
-    from logicalrep_pipeline.block_intake import WholeTransactions
+_Whole = TypeVar("_Whole", covariant=True)
 
 
-class Intake:
-    """Message by message."""
+class Intake(Generic[_Whole]):
+    """Message by message; a subclass may give whole transactions in a form of its own."""
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
         self._decoder: Decoder | None = None
 
     @property
-    def position(self) -> Position:
+    def position(self) -> ResumeToken:
         """How far it came with what it has handed on."""
         return self._assembler.position
 
@@ -33,7 +32,7 @@ class Intake:
             self._assembler.reconnect()
         self._decoder = decoder
 
-    def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | WholeTransactions]:
+    def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | _Whole]:
         """What is finished with the next messages; all of it has to be taken before more is given.
 
         Raises DecodeError, TransactionError, and OSError where a temporary file could not be written.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from logicalrep import Oid, TransactionId
-from logicalrep.versions import Begin, BeginPrepare, Origin, Prepare, StreamPrepare
-from logicalrep_pipeline.relations import Relation, StreamRelations
-from logicalrep_pipeline.spill import ChangeLog
-from logicalrep_pipeline.subtransactions import Subtransactions
+from logicalrep.transactions.relations import StreamRelations, TableDescription
+from logicalrep.transactions.spill import ChangeLog
+from logicalrep.transactions.subtransactions import Subtransactions
+from logicalrep_protocol.versions import Begin, BeginPrepare, Origin, Prepare, StreamPrepare
+from logicalrep_runtime.scalars import Oid, TransactionId
 
 
 class OpenTransaction:
@@ -24,11 +24,11 @@ class OpenTransaction:
         self.origin: Origin | None = None
         self.relations = None if begin is not None else StreamRelations()
         self.subtransactions = Subtransactions(xid)
-        self.uses: list[tuple[int, Relation]] = []
+        self.uses: list[tuple[int, TableDescription]] = []
         """The Relations of its changes, each with the first change that is bound to it after those of another."""
-        self._used: dict[Oid, Relation] = {}
+        self._used: dict[Oid, TableDescription] = {}
 
-    def use(self, relation: Relation, ordinal: int) -> None:
+    def use(self, relation: TableDescription, ordinal: int) -> None:
         """The change that is to have this number is bound to this Relation."""
         if self._used.get(relation.relation_id) is not relation:
             self._used[relation.relation_id] = relation

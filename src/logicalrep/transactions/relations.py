@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from logicalrep import Oid, v1
-from logicalrep.v1 import Column, ReplicaIdentity
-from logicalrep.versions import Relation as RelationMessage
-from logicalrep.versions import Type as TypeMessage
-from logicalrep_pipeline.table_names import TableName
+from logicalrep.transactions.table_names import TableName
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import Column, ReplicaIdentity
+from logicalrep_protocol.versions import Relation as RelationMessage
+from logicalrep_protocol.versions import Type as TypeMessage
+from logicalrep_runtime.scalars import Oid
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relation:
+class TableDescription:
     """A table as a Relation message described it; equal to any that describes the same."""
 
     relation_id: Oid
@@ -56,13 +57,13 @@ class SchemaChange:
 
     ordinal: int
     """The number, in the transaction, of the change that is the first of the new form."""
-    old: Relation | None
+    old: TableDescription | None
     """The description that held before; None for a table that was not seen before."""
-    new: Relation
+    new: TableDescription
     """The description of the changes that follow."""
 
 
-def added_columns(old: Relation, new: Relation) -> list[str]:
+def added_columns(old: TableDescription, new: TableDescription) -> list[str]:
     """Return a warning of the columns that a table has got, if any: the server does not send older rows again."""
     added = [name for name in new.names if name not in old.names]
     return [f"{new} has got {', '.join(added)}: {OLDER_ROWS}"] if added else []
@@ -75,14 +76,14 @@ OLDER_ROWS = "where it came with a DEFAULT, older rows have that on the server, 
 class DeliveredRelations:
     """The tables as they were last described in what was handed on."""
 
-    def __init__(self, relations: Iterable[Relation]) -> None:
+    def __init__(self, relations: Iterable[TableDescription]) -> None:
         self._relations = {relation.relation_id: relation for relation in relations}
 
-    def all(self) -> tuple[Relation, ...]:
+    def all(self) -> tuple[TableDescription, ...]:
         """Each of them."""
         return tuple(self._relations.values())
 
-    def deliver(self, uses: Iterable[tuple[int, Relation]]) -> tuple[SchemaChange, ...]:
+    def deliver(self, uses: Iterable[tuple[int, TableDescription]]) -> tuple[SchemaChange, ...]:
         """Which of a transaction's Relations, each with the change from which on it holds, are news; they hold now."""
         schema_changes = []
         for ordinal, relation in uses:
@@ -105,7 +106,7 @@ class DeliveredRelations:
 
 @dataclass(slots=True)
 class _Described:
-    relation: Relation
+    relation: TableDescription
     arrival: int
     """Later descriptions have higher numbers."""
 
@@ -123,7 +124,7 @@ class StreamRelations:
         """How many descriptions came that said something new, to be given to `truncate` again."""
         return len(self._undo)
 
-    def put(self, relation: Relation, arrival: int) -> None:
+    def put(self, relation: TableDescription, arrival: int) -> None:
         """Describe a table from here on."""
         described = self.current.get(relation.relation_id)
         if described is not None and described.relation is relation:
@@ -147,7 +148,7 @@ class Relations:
 
     def __init__(self) -> None:
         self._current: dict[Oid, _Described] = {}
-        self._latest: dict[Oid, Relation] = {}
+        self._latest: dict[Oid, TableDescription] = {}
         self._types: dict[Oid, v1.Type] = {}
         self._arrivals = 0
 
@@ -166,7 +167,7 @@ class Relations:
         self._arrivals += 1
         described = self._current if stream is None else stream.current
         current = described.get(message.relation_id)
-        relation = Relation(
+        relation = TableDescription(
             relation_id=message.relation_id,
             schema=message.namespace or "pg_catalog",
             name=message.name,
@@ -185,7 +186,7 @@ class Relations:
         else:
             stream.put(relation, self._arrivals)
 
-    def find(self, relation_id: Oid, stream: StreamRelations | None) -> Relation | None:
+    def find(self, relation_id: Oid, stream: StreamRelations | None) -> TableDescription | None:
         """The description that holds for a row that arrives now; None if there never was any."""
         if stream is not None:
             described = stream.current.get(relation_id)
@@ -198,7 +199,7 @@ class Relations:
         # in between does not, the last description is the best there is.
         return self._latest.get(relation_id)
 
-    def all(self) -> dict[Oid, Relation]:
+    def all(self) -> dict[Oid, TableDescription]:
         """What `find` finds for transactions that are not streamed, by OID."""
         return self._latest | {oid: described.relation for oid, described in self._current.items()}
 

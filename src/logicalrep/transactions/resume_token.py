@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from logicalrep import Lsn
+from logicalrep_runtime.scalars import Lsn
 
 _START = Lsn(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class ResumeToken:
     """What to keep together with what was handed on, and to give to the Assembler that goes on from there."""
 
     delivered: Lsn = _START

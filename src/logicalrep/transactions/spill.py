@@ -12,19 +12,18 @@ import tempfile
 import weakref
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from io import FileIO
 from struct import Struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, Self, cast
 
-from logicalrep import LogicalRepError, Lsn, Oid, v1, v2
-from logicalrep.v1 import TupleData
-from logicalrep.versions import Delete, Insert, Message, Truncate, Update
-from logicalrep_pipeline.changes import Change, ChangeMessage
-from logicalrep_pipeline.relations import Relation
-
-if TYPE_CHECKING:
-    from logicalrep_pipeline.row_runs import RowRun
+from logicalrep.transactions.changes import Change, ChangeMessage
+from logicalrep.transactions.relations import TableDescription
+from logicalrep_protocol import v1, v2
+from logicalrep_protocol.v1 import TupleData
+from logicalrep_protocol.versions import Delete, Insert, Message, Truncate, Update
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn, Oid
 
 DEFAULT_MEMORY_LIMIT = 64 << 20
 """How many bytes of memory the changes of all open transactions may take together."""
@@ -49,6 +48,37 @@ class ClosedError(LogicalRepError, ValueError):
     code = "TRANSACTION_CLOSED"
 
 
+class PackedRows(Protocol):
+    """Many row changes of a transaction, one after another, kept as the bytes that they are."""
+
+    @property
+    def relations(self) -> Mapping[Oid, TableDescription]:
+        """What the tables were described as when the rows came."""
+
+    @property
+    def memory(self) -> int:
+        """How many bytes of memory they take."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[tuple[Lsn, bytes, TableDescription]]: ...
+
+    def __getitem__(self, part: slice) -> Self: ...
+
+    def tables(self) -> list[tuple[int, Oid]]:
+        """The tables, each with the number of its first row, by which they are ordered."""
+
+    def pieces(self, size: int) -> Iterator[Self]:
+        """The same rows in parts of about so many bytes."""
+
+    def dump(self) -> Any:
+        """All but the Relations, as a buffer."""
+
+    @classmethod
+    def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> Self:
+        """What was dumped, with its Relations."""
+
+
 class ChangeLog:
     """The changes of one transaction in their order: iterate over it, again and again, until it is closed.
 
@@ -66,6 +96,7 @@ class ChangeLog:
         "_end",
         "_file",
         "_length",
+        "_load",
         "_on_disk",
         "_relation_numbers",
         "_relations",
@@ -80,15 +111,17 @@ class ChangeLog:
         self.closed = False
         """Whether its changes are gone."""
         self._length = 0
-        self._tail: list[Change | RowRun] = []
+        self._tail: list[Change | PackedRows] = []
         self._on_disk = 0
         self._file: FileIO | None = None
         self._end = 0
         self._block_firsts = array("Q")
         self._block_offsets = array("Q")
-        # Of a block that is a run of rows its Relations; None for a block of records.
-        self._block_relations: list[Mapping[Oid, Relation] | None] = []
-        self._relations: list[Relation] = []
+        # Reads packed rows from their bytes, once some were added.
+        self._load: Callable[[bytes, Mapping[Oid, TableDescription]], PackedRows] | None = None
+        # Of a block of packed rows its Relations; None for a block of records.
+        self._block_relations: list[Mapping[Oid, TableDescription] | None] = []
+        self._relations: list[TableDescription] = []
         self._relation_numbers: dict[int, int] = {}
         self._close: weakref.finalize[[], ChangeLog] | None = None
 
@@ -101,8 +134,10 @@ class ChangeLog:
         """How many bytes of it are on disk."""
         return self._end
 
-    def append(self, part: Change | RowRun) -> int:
+    def append(self, part: Change | PackedRows) -> int:
         """Add a change, whose ordinal is the log's length, or many; returns by how much `memory` grew."""
+        if not isinstance(part, Change):
+            self._load = type(part).load
         self._tail.append(part)
         self._length += _count(part)
         cost = _cost(part)
@@ -168,7 +203,7 @@ class ChangeLog:
                     yield Change(number, lsn, message, relation)
             ordinal += _count(part)
 
-    def messages(self) -> Iterator[tuple[Lsn, bytes, Relation | None] | RowRun]:
+    def messages(self) -> Iterator[tuple[Lsn, bytes, TableDescription | None] | PackedRows]:
         """The changes as messages of version 1, each with its position and Relation, and as runs of rows.
 
         ValueError as `__iter__`.
@@ -187,7 +222,7 @@ class ChangeLog:
             else:
                 yield part
 
-    def _next_block(self) -> tuple[Any, Mapping[Oid, Relation] | None, int]:
+    def _next_block(self) -> tuple[Any, Mapping[Oid, TableDescription] | None, int]:
         """What is to be written next: the bytes, the Relations if it is a run of rows, and of how many parts it is."""
         first = self._tail[0]
         if not isinstance(first, Change):
@@ -204,7 +239,7 @@ class ChangeLog:
         data = change.message.build()
         return _RECORD.pack(len(data), _form(change.message), change.lsn, self._number(change.relation)) + data
 
-    def _number(self, relation: Relation | None) -> int:
+    def _number(self, relation: TableDescription | None) -> int:
         if relation is None:
             return 0
         number = self._relation_numbers.get(id(relation))
@@ -213,7 +248,7 @@ class ChangeLog:
             number = self._relation_numbers[id(relation)] = len(self._relations)
         return number
 
-    def _read_block(self, index: int) -> Iterator[tuple[Lsn, ChangeMessage, Relation | None]]:
+    def _read_block(self, index: int) -> Iterator[tuple[Lsn, ChangeMessage, TableDescription | None]]:
         relations = self._block_relations[index]
         if relations is not None:
             yield from _parsed(self._read_rows(index, relations))
@@ -222,10 +257,9 @@ class ChangeLog:
             parsed = v1.parse(data) if form == _VERSION_1 else v2.parse(data, streaming=form == _STREAMED)
             yield lsn, cast(ChangeMessage, parsed), self._relations[number - 1] if number else None
 
-    def _read_rows(self, index: int, relations: Mapping[Oid, Relation]) -> RowRun:
-        from logicalrep_pipeline.row_runs import RowRun
-
-        return RowRun.load(self._bytes(index), relations)
+    def _read_rows(self, index: int, relations: Mapping[Oid, TableDescription]) -> PackedRows:
+        assert self._load is not None
+        return self._load(self._bytes(index), relations)
 
     def _bytes(self, index: int) -> bytes:
         if self.closed or self._file is None:
@@ -281,7 +315,7 @@ class SpillArea:
         self._logs.add(log)
         return log
 
-    def append(self, log: ChangeLog, part: Change | RowRun) -> None:
+    def append(self, log: ChangeLog, part: Change | PackedRows) -> None:
         """Add a change, or many, to a log; OSError where it was to be written to disk and could not."""
         self.memory += log.append(part)
         while self.memory > self._limit:
@@ -344,16 +378,16 @@ def _read(file: FileIO, offset: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _parsed(rows: RowRun) -> Iterator[tuple[Lsn, ChangeMessage, Relation]]:
+def _parsed(rows: PackedRows) -> Iterator[tuple[Lsn, ChangeMessage, TableDescription]]:
     for lsn, data, relation in rows:
         yield lsn, cast(ChangeMessage, v1.parse(data)), relation
 
 
-def _count(part: Change | RowRun) -> int:
+def _count(part: Change | PackedRows) -> int:
     return 1 if isinstance(part, Change) else len(part)
 
 
-def _pieces(part: Change | RowRun) -> Iterator[Change | RowRun]:
+def _pieces(part: Change | PackedRows) -> Iterator[Change | PackedRows]:
     """The same, none of it much longer than a block."""
     if isinstance(part, Change):
         yield part
@@ -361,7 +395,7 @@ def _pieces(part: Change | RowRun) -> Iterator[Change | RowRun]:
         yield from part.pieces(_BLOCK)
 
 
-def _cost(part: Change | RowRun) -> int:
+def _cost(part: Change | PackedRows) -> int:
     """About how much memory a change takes: its objects, each value's object and reference, and the bytes."""
     if not isinstance(part, Change):
         return part.memory

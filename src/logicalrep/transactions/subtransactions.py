@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 
-from logicalrep import TransactionId
+from logicalrep_runtime.scalars import TransactionId
 
 
 class Subtransactions:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from logicalrep import LogicalRepError
+from logicalrep_runtime.errors import LogicalRepError
 
 # A server in UTF-8 makes small letters of these capitals only.
 _PLAIN = re.compile(r"[a-z_\x80-\U0010ffff][a-z0-9_$\x80-\U0010ffff]*")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from logicalrep import Lsn, TimestampTz, TransactionId
-from logicalrep.versions import Message
-from logicalrep_pipeline.changes import Change
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.relations import SchemaChange
-from logicalrep_pipeline.spill import ChangeLog
+from logicalrep.transactions.changes import Change
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.relations import SchemaChange
+from logicalrep.transactions.spill import ChangeLog
+from logicalrep_protocol.versions import Message
+from logicalrep_runtime.scalars import Lsn, TimestampTz, TransactionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

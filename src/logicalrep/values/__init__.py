@@ -1,6 +1,6 @@
 """Column values: PostgreSQL's text and binary formats to Python, Arrow and Spark, without loss.
 
-    from logicalrep_pipeline.values import Column, column_type
+    from logicalrep.values import Column, column_type
 
     price = Column("price", column_type(1700, 655366), table="public.item")   # numeric(10,2)
     price.load("t", b"19.90")                # Decimal('19.90')
@@ -17,17 +17,17 @@ that is too short, and what datetime and timedelta cannot hold is an error or is
 
 from __future__ import annotations
 
-from .arrays import BoundedArray
-from .arrow import arrow_array, arrow_array_or_text, arrow_value
-from .catalog import CatalogType, TypeCatalog, TypeName
-from .column import Column
-from .column_type import ColumnType
-from .errors import ColumnValueError
-from .geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
-from .ranges import Range
-from .records import parse_record
-from .resolve import column_type
-from .temporal import ExtendedDate, ExtendedTime, ExtendedTimestamp, Interval
+from logicalrep.values.arrow import arrow_array, arrow_array_or_text, arrow_value
+from logicalrep.values.catalog import CatalogType, TypeCatalog, TypeName
+from logicalrep.values.column import Column
+from logicalrep.values.column_type import ColumnType
+from logicalrep.values.errors import ColumnValueError
+from logicalrep.values.resolve import column_type
+from logicalrep.values.types.arrays import BoundedArray
+from logicalrep.values.types.geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
+from logicalrep.values.types.ranges import Range
+from logicalrep.values.types.records import parse_record
+from logicalrep.values.types.temporal import ExtendedDate, ExtendedTime, ExtendedTimestamp, Interval
 
 __all__ = [
     "BoundedArray",

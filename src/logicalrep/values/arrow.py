@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .column import Column
-from .column_type import ColumnType
-from .errors import ColumnValueError
-from .targets import Target, pyarrow
+from logicalrep.values.column import Column
+from logicalrep.values.column_type import ColumnType
+from logicalrep.values.errors import ColumnValueError
+from logicalrep.values.targets import Target, pyarrow
 
 __all__ = ["arrow_array", "arrow_array_or_text", "arrow_value"]
 

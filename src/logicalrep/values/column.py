@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from logicalrep.errors import codec_name
-
-from .column_type import ColumnType
-from .errors import ColumnValueError
+from logicalrep.values.column_type import ColumnType
+from logicalrep.values.errors import ColumnValueError
+from logicalrep_runtime.errors import codec_name
 
 __all__ = ["Column"]
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from . import scalars, targets
-from .errors import ColumnValueError
-from .targets import Target
+from logicalrep.values import targets
+from logicalrep.values.errors import ColumnValueError
+from logicalrep.values.targets import Target
+from logicalrep.values.types import scalars
 
 __all__ = ["ColumnType", "string_type"]
 

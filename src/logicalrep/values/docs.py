@@ -1,4 +1,4 @@
-"""Writes the table of types into its page: `python -m logicalrep_pipeline.values.docs docs/types.md`. Needs pyarrow."""
+"""Writes the table of types into its page: `python -m logicalrep.values.docs docs/types.md`. Needs pyarrow."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pathlib
 import sys
 from collections.abc import Iterator
 
-from .column_type import ColumnType
-from .table import EXTENSIONS, TABLE, Row
+from logicalrep.values.column_type import ColumnType
+from logicalrep.values.table import EXTENSIONS, TABLE, Row
 
-BEGIN = "<!-- The table of types: written by python -m logicalrep_pipeline.values.docs -->"
+BEGIN = "<!-- The table of types: written by python -m logicalrep.values.docs -->"
 END = "<!-- The end of the table of types -->"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logicalrep import EncodingError
+from logicalrep_runtime.errors import EncodingError
 
 _CODECS = {
     "BIG5": "big5",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logicalrep import LogicalRepError
+from logicalrep_runtime.errors import LogicalRepError
 
 __all__ = ["ColumnValueError", "shortened"]
 

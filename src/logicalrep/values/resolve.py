@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from . import scalars
-from .arrays import MOST_DIMENSIONS, ArrayText, array_binary, only
-from .binary import Reader
-from .catalog import CatalogType, TypeCatalog, TypeName
-from .column_type import ColumnType, string_type
-from .records import format_record
-from .table import EXTENSIONS, TABLE, Row, array_of
+from logicalrep.values.catalog import CatalogType, TypeCatalog, TypeName
+from logicalrep.values.column_type import ColumnType, string_type
+from logicalrep.values.table import EXTENSIONS, TABLE, Row, array_of
+from logicalrep.values.types import scalars
+from logicalrep.values.types.arrays import MOST_DIMENSIONS, ArrayText, array_binary, only
+from logicalrep.values.types.binary import BinaryReader
+from logicalrep.values.types.records import format_record
 
 __all__ = ["column_type"]
 
@@ -190,7 +190,7 @@ def _element_oid(value: bytes) -> int | None:
     Its second number says whether there are NULLs, where a composite value has the OID of a type, which is larger. A
     label of an enum has no zero bytes.
     """
-    reader = Reader(value)
+    reader = BinaryReader(value)
     try:
         dimensions, has_null, element_oid = reader.uint32(), reader.uint32(), reader.uint32()
     except ValueError:
@@ -209,7 +209,7 @@ def _record_fields(value: bytes) -> list[tuple[int, bytes | None]] | None:
     The format is a count, and for each field an OID and a value with its length. What fits it to the last byte is one:
     a label of an enum has no zero bytes. Without fields (a bare count of 0) there is nothing to tell it by.
     """
-    reader = Reader(value)
+    reader = BinaryReader(value)
     try:
         fields = [(reader.uint32(), reader.field()) for _ in range(reader.count(8))]
         reader.end()

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import geometry, hstore, network, numeric, scalars, targets, temporal, textsearch
-from .arrays import ArrayText, array_binary
-from .binary import fixed
-from .column_type import ColumnType
-from .numeric import Precision
-from .ranges import RangeText, multirange_binary, range_binary
-from .targets import Target
+from logicalrep.values import targets
+from logicalrep.values.column_type import ColumnType
+from logicalrep.values.targets import Target
+from logicalrep.values.types import geometry, hstore, network, numeric, scalars, temporal, textsearch
+from logicalrep.values.types.arrays import ArrayText, array_binary
+from logicalrep.values.types.binary import fixed
+from logicalrep.values.types.numeric import Precision
+from logicalrep.values.types.ranges import RangeText, multirange_binary, range_binary
 
 Text = Callable[[str], Any]
 Binary = Callable[[bytes, str], Any]

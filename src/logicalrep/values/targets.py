@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from . import temporal
-from .arrays import BoundedArray
-from .geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
-from .numeric import Precision
+from logicalrep.values.types import temporal
+from logicalrep.values.types.arrays import BoundedArray
+from logicalrep.values.types.geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
+from logicalrep.values.types.numeric import Precision
 
 
 def pyarrow() -> Any:

@@ -1,19 +1,19 @@
-"""Arrow from a batch that was walked: arrays are made of buffers, whole columns at a time."""
+"""Arrow from a batch that was located: arrays are made of buffers, whole columns at a time."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.plan import Column, Plan
-from logicalrep.columnar.plans import PLANS
-from logicalrep.columnar.texts import transcoded
-from logicalrep.columnar.walked import REFUSED_BIT, Cells, CopiedCells, Ints, Spans, Walked
+from logicalrep_runtime.columnar.located import REFUSED_BIT, Cells, CopiedCells, Ints, Located, Spans
+from logicalrep_runtime.columnar.plan import Column, Plan
+from logicalrep_runtime.columnar.texts import transcoded
 
 Values = Literal["binary", "string"]
 
@@ -75,11 +75,17 @@ def _integer_type(column: Column, style: Style) -> pa.DataType:
     return (_WIDENED if style.for_spark else _UNSIGNED)[column.width]
 
 
+@cache
+def locating() -> Any:
+    """The module that runs kernels. Not before it is needed: numba takes a while to import."""
+    return importlib.import_module("logicalrep_runtime.columnar.locate")
+
+
 @lru_cache(64)
-def schema_of(version: int, style: Style) -> pa.Schema:
+def schema_of(plan: Plan, style: Style) -> pa.Schema:
     """The schema of a version's batches."""
     fields = [pa.field("tag", pa.string(), nullable=style.marks)]
-    fields += [pa.field(column.name, type_of(column, style)) for column in PLANS[version].columns]
+    fields += [pa.field(column.name, type_of(column, style)) for column in plan.columns]
     if style.marks:
         fields.append(pa.field("error", pa.string()))
         fields.append(pa.field("data", pa.large_binary() if style.large else pa.binary()))
@@ -87,48 +93,47 @@ def schema_of(version: int, style: Style) -> pa.Schema:
 
 
 class Maker:
-    """Makes the arrays of one batch. `walker` is the module that walked it."""
+    """Makes the arrays of one batch."""
 
-    def __init__(self, plan: Plan, style: Style, walker: Any, data: Ints, walked: Walked, encoding: str) -> None:
+    def __init__(self, plan: Plan, style: Style, data: Ints, located: Located, encoding: str) -> None:
         self.plan = plan
         self.style = style
-        self.walker = walker
         self.data = data
-        self.walked = walked
+        self.located = located
         self.encoding = encoding
         self.index_type = np.int64 if style.large else np.int32
 
     def arrays(self) -> list[pa.Array]:
         """The tag and the version's columns."""
-        walked, count = self.walked, self.walked.count
+        located, count = self.located, self.located.count
         taken = None
-        if self.style.marks and (walked.status & REFUSED_BIT).any():
-            taken = pa.py_buffer(np.packbits(walked.status == 0, bitorder="little"))
-        arrays = list(_nothing(count, self.plan.version, self.style))
-        arrays[0] = _characters(walked.tags, taken)
-        for number, column, type_, make in _recipe(self.plan, self.style, tuple(walked.validity)):
-            arrays[number + 1] = make(self, column, number, type_, pa.py_buffer(walked.validity[number]))
+        if self.style.marks and (located.status & REFUSED_BIT).any():
+            taken = pa.py_buffer(np.packbits(located.status == 0, bitorder="little"))
+        arrays = list(_nothing(count, self.plan, self.style))
+        arrays[0] = _characters(located.tags, taken)
+        for number, column, type_, make in _recipe(self.plan, self.style, tuple(located.validity)):
+            arrays[number + 1] = make(self, column, number, type_, pa.py_buffer(located.validity[number]))
         return arrays
 
     def _char(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
-        return _characters(self.walked.fixed[number], validity)
+        return _characters(self.located.fixed[number], validity)
 
     def _number(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
-        return self._fixed(column, self.walked.fixed[number], type_, validity)
+        return self._fixed(column, self.located.fixed[number], type_, validity)
 
     def _rows(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
-        copied = self.walked.copied.get(number) or self._copied(self.walked.cells[number])
-        return _array_of(type_, self.walked.count, [validity, copied.offsets], self._cells(column, copied, type_))
+        copied = self.located.copied.get(number) or self._copied(self.located.cells[number])
+        return _array_of(type_, self.located.count, [validity, copied.offsets], self._cells(column, copied, type_))
 
     def _list(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
-        spans, count = self.walked.spans[number], self.walked.count
-        offsets = self.walker.lists(spans, count, self.index_type)
+        spans, count = self.located.spans[number], self.located.count
+        offsets = locating().lists(spans, count, self.index_type)
         child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
         return _array_of(type_, count, [validity, offsets], child)
 
     def _text(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
-        count = self.walked.count
-        return _array_of(type_, count, [validity, *self._bytes(column, self.walked.spans[number], count)])
+        count = self.located.count
+        return _array_of(type_, count, [validity, *self._bytes(column, self.located.spans[number], count)])
 
     def _fixed(self, column: Column, values: Ints, type_: pa.DataType, validity: Any) -> pa.Array:
         if column.kind == "bool":
@@ -140,19 +145,19 @@ class Maker:
 
     def _bytes(self, column: Column, spans: Spans, count: int) -> tuple[Any, Any]:
         """The bytes of texts, in UTF-8, or of bytes, and the offsets of `count` rows: buffers."""
-        offsets, values = self.walker.texts(self.data, spans, count, self.index_type)
+        offsets, values = locating().texts(self.data, spans, count, self.index_type)
         if column.kind == "text" and self.encoding != "utf-8":
             return transcoded(np.frombuffer(offsets, self.index_type), values, self.encoding)
         return offsets, values
 
     def _integers(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
         size = spans.size * column.width
-        _, values = self.walker.gathered(self.data, spans.starts, spans.lengths * column.width, size, self.index_type)
+        _, values = locating().gathered(self.data, spans.starts, spans.lengths * column.width, size, self.index_type)
         big = np.frombuffer(values, f">i{column.width}").astype(f"i{column.width}")
         return self._fixed(column, big, type_, None)
 
     def _items(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
-        found = self.walker.items(self.plan, column, self.data, spans)
+        found = locating().items(self.plan, column, self.data, spans)
         children = []
         for field, inner in zip(column.fields, type_, strict=True):
             values = found[field.name]
@@ -165,8 +170,8 @@ class Maker:
         return pa.Array.from_buffers(type_, spans.size, [None], children=children)
 
     def _copied(self, cells: Cells) -> CopiedCells:
-        """What a walker gives who copies."""
-        starts, values = self.walker.gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
+        """Rows' values from a walk that copied none."""
+        starts, values = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
         offsets = pa.py_buffer(cells.offsets.astype(self.index_type))
         return CopiedCells(offsets, pa.py_buffer(cells.kinds.copy()), starts, values)
 
@@ -216,7 +221,7 @@ _MAKES: dict[str, _Make] = {
 @lru_cache(64)
 def _recipe(plan: Plan, style: Style, numbers: tuple[int, ...]) -> list[tuple[int, Column, pa.DataType, _Make]]:
     """How to make the columns of those numbers: nearly all batches have the same ones."""
-    schema = schema_of(plan.version, style)
+    schema = schema_of(plan, style)
     return [
         (number, plan.columns[number], schema.field(number + 1).type, _MAKES[plan.columns[number].kind])
         for number in numbers
@@ -239,7 +244,7 @@ def _counting(count: int) -> Any:
 
 
 @_shared
-def _nothing(count: int, version: int, style: Style) -> list[pa.Array]:
+def _nothing(count: int, plan: Plan, style: Style) -> list[pa.Array]:
     """The tag's place, and a version's columns where there is nothing."""
-    fields = list(schema_of(version, style))[1 : len(PLANS[version].columns) + 1]
+    fields = list(schema_of(plan, style))[1 : len(plan.columns) + 1]
     return [pa.nulls(0), *(pa.nulls(count, field.type) for field in fields)]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.arrow import Maker, Style, Values, schema_of
-from logicalrep.columnar.plan import Column, Plan, bit_of
-from logicalrep.columnar.plans import FACTS, PLANS
-from logicalrep.columnar.texts import are_valid
-from logicalrep.columnar.walked import REFUSED_BIT, UTF8, Cells, CopiedCells, Ints, Spans, Walked
-from logicalrep.errors import DecodeError, codec_name
-from logicalrep.versions import PARSE
-
-Backend = Literal["numba", "numpy"]
+from logicalrep_runtime.columnar.arrow import Maker, Style, Values, locating, schema_of
+from logicalrep_runtime.columnar.located import REFUSED_BIT, UTF8, Cells, CopiedCells, Ints, Located, Spans
+from logicalrep_runtime.columnar.plan import Column, Plan, bit_of
+from logicalrep_runtime.columnar.texts import are_valid
+from logicalrep_runtime.errors import DecodeError, codec_name
 
 _INT32 = 2**31 - 1
 _TEXT = ord("t")
@@ -27,8 +22,18 @@ _TEXT = ord("t")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """What decoding depends on beside the bytes; `decode_batch` gives the one that the next batch begins with."""
+class ColumnarSession:
+    """What decoding depends on beside the bytes; `decode_batch` gives the one that the next batch begins with.
+
+    The generated subclass `Session` brings the protocol's tables.
+    """
+
+    plans: ClassVar[Mapping[int, Plan]]
+    """The columns of each version."""
+    facts: ClassVar[tuple[str, ...]]
+    """The session facts, in the order of their bits."""
+    parsers: ClassVar[Mapping[int, Callable[..., Any]]]
+    """The `parse` of each version by its number."""
 
     version: int
     """The protocol version, 1 to 4."""
@@ -42,10 +47,18 @@ class Session:
     """The session's client_encoding as a Python codec. Texts in another one than UTF-8 are decoded one by one."""
 
     def __post_init__(self) -> None:
-        if self.version not in PLANS:
-            raise ValueError(f"protocol version {self.version} is unknown; known are {', '.join(map(str, PLANS))}")
+        if self.version not in self.plans:
+            raise ValueError(f"protocol version {self.version} is unknown; known are {', '.join(map(str, self.plans))}")
         # Spellings of one codec are the same session.
         object.__setattr__(self, "encoding", codec_name(self.encoding))
+
+    @property
+    def plan(self) -> Plan:
+        """The columns of the session's version."""
+        return self.plans[self.version]
+
+
+_Session = TypeVar("_Session", bound=ColumnarSession)
 
 
 class RowDecodeError(DecodeError):
@@ -59,14 +72,8 @@ class RowDecodeError(DecodeError):
         self.add_note(f"in row {row} of the batch")
 
 
-@cache
-def default_backend() -> Backend:
-    """`numba` where it is installed; `numpy`, some 6 times slower, where it is not."""
-    return "numba" if importlib.util.find_spec("numba") else "numpy"
-
-
 def batch_schema(
-    version: int,
+    session: ColumnarSession,
     *,
     errors: Literal["raise", "column"] = "raise",
     values: Values = "binary",
@@ -74,19 +81,18 @@ def batch_schema(
     large: bool = False,
 ) -> pa.Schema:
     """The schema of what `decode_batch` gives for the same arguments."""
-    return schema_of(version, Style(values, large, for_spark, errors == "column"))
+    return schema_of(session.plan, Style(values, large, for_spark, errors == "column"))
 
 
 def decode_batch(
     messages: pa.Array | pa.ChunkedArray,
-    session: Session,
+    session: _Session,
     *,
     errors: Literal["raise", "column"] = "raise",
     values: Values = "binary",
     for_spark: bool = False,
     large: bool | None = None,
-    backend: Backend | None = None,
-) -> tuple[pa.RecordBatch, Session]:
+) -> tuple[pa.RecordBatch, _Session]:
     """Decode whole messages, in the order in which they came, to one row each.
 
     A row has the message's `tag` and, under its field's name, every field that `parse` makes an attribute of; the
@@ -108,7 +114,6 @@ def decode_batch(
         for_spark: signed integers only: int64 for an OID or transaction id, int16 for a byte, and int64 with the same
             bits for an LSN.
         large: offsets of 64 bits in lists, strings and binaries; None has them for more than 2 GiB of messages.
-        backend: `numba` or `numpy`, which give equal batches; None takes numba where it is installed.
 
     Returns:
         A batch of `batch_schema(...)`, and the session's state after the last message.
@@ -130,11 +135,11 @@ def decode_batch(
     if large is False and is_large:
         raise ValueError("more than 2 GiB of messages take large types")
     style = Style(values, is_large if large is None else large, for_spark, errors == "column")
-    return _Batch(session, style, array, data, offsets, _walker(backend)).decode()
+    return _Batch(session, style, array, data, offsets).decode()
 
 
 @dataclass(frozen=True, slots=True)
-class WalkedBatch:
+class LocatedBatch(Generic[_Session]):
     """A batch of which everything was found and nothing copied, for those who make columns of their own.
 
     As a context manager it lets other batches use the memory of what was found, once it is left.
@@ -144,25 +149,23 @@ class WalkedBatch:
     """The bytes that messages and values lie in."""
     offsets: Ints
     """Where each message begins in `data` and, last, where all end."""
-    walked: Walked
+    located: Located
     """What is where; the places of texts, lists and rows' values until the context is left."""
     columns: tuple[Column, ...]
-    """What the columns' numbers in `walked` stand for."""
+    """What the columns' numbers in `located` stand for."""
     numbers: Mapping[str, int]
     """The columns' numbers by their names."""
-    session: Session
+    session: _Session
     """The session's state after the last message."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.walked.give_back()
+        self.located.give_back()
 
 
-def walk_batch(
-    messages: pa.Array | pa.ChunkedArray, session: Session, *, backend: Backend | None = None
-) -> WalkedBatch:
+def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> LocatedBatch[_Session]:
     """Find everything in a batch as `decode_batch` does, and copy nothing.
 
     Raises:
@@ -170,9 +173,9 @@ def walk_batch(
     """
     array = _one_array(messages)
     data, offsets = _buffers(array)
-    batch = _Batch(session, Style("binary", False, False, False), array, data, offsets, _walker(backend))
-    walked, _ = batch.walk(lambda _: ([], set()), copies=False)
-    return WalkedBatch(data, offsets, walked, batch.plan.columns, _numbers(batch.plan), batch.after(walked))
+    batch = _Batch(session, Style("binary", False, False, False), array, data, offsets)
+    located, _ = batch.walk(lambda _: ([], set()), copies=False)
+    return LocatedBatch(data, offsets, located, batch.plan.columns, _numbers(batch.plan), batch.after(located))
 
 
 @cache
@@ -181,17 +184,9 @@ def _numbers(plan: Plan) -> Mapping[str, int]:
 
 
 @lru_cache(64)
-def _bits_of(session: Session) -> int:
+def _bits_of(session: ColumnarSession) -> int:
     """The facts that hold, as bits."""
-    return sum(bit_of(FACTS, fact) for fact in FACTS if getattr(session, fact))
-
-
-@cache
-def _walker(backend: Backend | None) -> Any:
-    backend = default_backend() if backend is None else backend
-    if backend not in ("numba", "numpy"):
-        raise ValueError(f"backend must be 'numba' or 'numpy', not {backend!r}")
-    return importlib.import_module(f"logicalrep.columnar.{'walk' if backend == 'numba' else 'numpy_walk'}")
+    return sum(bit_of(session.facts, fact) for fact in session.facts if getattr(session, fact))
 
 
 def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -222,41 +217,39 @@ def _buffers(array: pa.Array) -> tuple[Ints, Ints]:
     return np.frombuffer(b"" if data is None else data, np.uint8), places
 
 
-class _Batch:
+class _Batch(Generic[_Session]):
     """One batch on its way."""
 
-    def __init__(
-        self, session: Session, style: Style, messages: pa.Array, data: Ints, offsets: Ints, walker: Any
-    ) -> None:
+    def __init__(self, session: _Session, style: Style, messages: pa.Array, data: Ints, offsets: Ints) -> None:
         self.session = session
         self.style = style
         self.messages = messages
         self.data = data
         self.offsets = offsets
-        self.walker = walker
-        self.plan = PLANS[session.version]
+        self.plan = session.plan
         self.refused: set[int] = set()
         # The rows whose values cannot be strings, and why.
         self.value_errors: dict[int, RowDecodeError] = {}
 
-    def decode(self) -> tuple[pa.RecordBatch, Session]:
-        walked, arrays = self.walk(self._arrays, copies=not self.style.large)
+    def decode(self) -> tuple[pa.RecordBatch, _Session]:
+        located, arrays = self.walk(self._arrays, copies=not self.style.large)
         if self.style.marks:
-            arrays += self._marks(walked)
-        batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.session.version, self.style))
-        walked.give_back()
-        return batch, self.after(walked)
+            arrays += self._marks(located)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.plan, self.style))
+        located.give_back()
+        return batch, self.after(located)
 
-    def after(self, walked: Walked) -> Session:
+    def after(self, located: Located) -> _Session:
         """The session's state after the batch."""
-        if walked.facts & ~UTF8 == _bits_of(self.session):
+        if located.facts & ~UTF8 == _bits_of(self.session):
             return self.session
-        facts: dict[str, Any] = {fact: bool(walked.facts & bit_of(FACTS, fact)) for fact in FACTS}
+        known = self.session.facts
+        facts: dict[str, Any] = {fact: bool(located.facts & bit_of(known, fact)) for fact in known}
         return replace(self.session, **facts)
 
     def walk(
-        self, make: Callable[[Walked], tuple[list[pa.Array], set[int]]], *, copies: bool
-    ) -> tuple[Walked, list[pa.Array]]:
+        self, make: Callable[[Located], tuple[list[pa.Array], set[int]]], *, copies: bool
+    ) -> tuple[Located, list[pa.Array]]:
         """Walk until no row is refused that was not known to be; what `make` makes of the last walk.
 
         `copies` asks for the values of rows as copies.
@@ -265,48 +258,48 @@ class _Batch:
             RowDecodeError: a row is refused, and rows are not to be marked.
         """
         while True:
-            walked = self._walk(copies=copies)
+            located = self._walk(copies=copies)
             arrays: list[pa.Array] = []
-            more = self._rows_of_bad_texts(walked)
-            if not more and not (walked.stopped and self.style.values == "binary"):
-                arrays, more = make(walked)
+            more = self._rows_of_bad_texts(located)
+            if not more and not (located.stopped and self.style.values == "binary"):
+                arrays, more = make(located)
             if not more:
                 break
             # What was refused late could have changed the session's facts for what follows: walk again without it.
             self.refused |= more
-            walked.give_back()
-        if walked.stopped:
-            raise self._error(walked.count, walked.facts)
-        return walked, arrays
+            located.give_back()
+        if located.stopped:
+            raise self._error(located.count, located.facts)
+        return located, arrays
 
-    def _walk(self, *, copies: bool) -> Walked:
+    def _walk(self, *, copies: bool) -> Located:
         """Walk without the rows that are known to be refused."""
         facts = _bits_of(self.session) | (UTF8 if self.session.encoding == "utf-8" else 0)
         refused = np.array(sorted(self.refused), np.int64)
-        walked: Walked = self.walker.walk(
+        located: Located = locating().locate(
             self.plan, self.data, self.offsets, facts, stops=not self.style.marks, refused=refused, copies=copies
         )
-        return walked
+        return located
 
-    def _arrays(self, walked: Walked) -> tuple[list[pa.Array], set[int]]:
+    def _arrays(self, located: Located) -> tuple[list[pa.Array], set[int]]:
         """The columns; or the rows that are refused because their values cannot be strings."""
-        if self.style.values == "string" and (refused := self._rows_of_bad_values(walked)):
+        if self.style.values == "string" and (refused := self._rows_of_bad_values(located)):
             return [], refused
-        maker = Maker(self.plan, self.style, self.walker, self.data, walked, self.session.encoding)
+        maker = Maker(self.plan, self.style, self.data, located, self.session.encoding)
         return maker.arrays(), set()
 
-    def _rows_of_bad_texts(self, walked: Walked) -> set[int]:
-        """The rows with a text that is not valid in an encoding that walkers do not know."""
+    def _rows_of_bad_texts(self, located: Located) -> set[int]:
+        """The rows with a text that is not valid in an encoding that the kernels do not know."""
         rows: set[int] = set()
         if self.session.encoding == "utf-8":
             return rows
-        for number, spans in walked.spans.items():
+        for number, spans in located.spans.items():
             column = self.plan.columns[number]
             if column.kind == "text":
                 rows |= self._bad_texts(spans, spans.rows)
             elif column.kind == "items":
                 owners = np.repeat(spans.rows, spans.lengths)
-                for found in self.walker.items(self.plan, column, self.data, spans).values():
+                for found in locating().items(self.plan, column, self.data, spans).values():
                     if isinstance(found, Spans):
                         rows |= self._bad_texts(found, owners)
         return rows
@@ -315,15 +308,15 @@ class _Batch:
         valid = are_valid(self.data, spans.starts, spans.lengths, self.session.encoding)
         return set(rows[~valid].tolist())
 
-    def _rows_of_bad_values(self, walked: Walked) -> set[int]:
+    def _rows_of_bad_values(self, located: Located) -> set[int]:
         """The rows with a value that cannot be a string."""
         rows: set[int] = set()
-        if walked.copied:
-            if all(self._are_strings(number, copied) for number, copied in walked.copied.items()):
+        if located.copied:
+            if all(self._are_strings(number, copied) for number, copied in located.copied.items()):
                 return rows
             # The copies do not say where in the messages they were.
-            walked = self._walk(copies=False)
-        for number, cells in walked.cells.items():
+            located = self._walk(copies=False)
+        for number, cells in located.cells.items():
             column = self.plan.columns[number]
             kinds = cells.kinds
             binary = np.isin(kinds, np.frombuffer(column.valued, np.uint8)) & (kinds != _TEXT)
@@ -335,7 +328,7 @@ class _Batch:
                 start = int(cells.starts[cell])
                 raw = bytes(self.data[start : start + min(int(cells.lengths[cell]), 17)])
                 self.value_errors[row] = RowDecodeError(
-                    self.plan.messages[int(walked.tags[row])].name,
+                    self.plan.messages[int(located.tags[row])].name,
                     f"{column.name}.cells[{cell - int(cells.offsets[row])}].value",
                     start - int(self.offsets[row]),
                     bad[cell],
@@ -354,7 +347,7 @@ class _Batch:
     def _invalid(self, cells: Cells) -> list[int]:
         """The values that are not UTF-8, looked at one by one only where there is one."""
         index_type = np.int64 if self.style.large else np.int32
-        buffers = self.walker.gathered(self.data, cells.starts, cells.lengths, cells.size, index_type)
+        buffers = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, index_type)
         if self._are_utf8(buffers[0], buffers[1], len(cells.kinds)):
             return []
         valid = are_valid(self.data, cells.starts, cells.lengths, "utf-8")
@@ -369,16 +362,16 @@ class _Batch:
             return False
         return True
 
-    def _marks(self, walked: Walked) -> list[pa.Array]:
+    def _marks(self, located: Located) -> list[pa.Array]:
         """The errors and the bytes of the refused rows."""
-        rows = np.flatnonzero(walked.status & REFUSED_BIT)
+        rows = np.flatnonzero(located.status & REFUSED_BIT)
         bytes_ = pa.large_binary() if self.style.large else pa.binary()
         if not len(rows):
-            return [pa.nulls(walked.count, pa.string()), pa.nulls(walked.count, bytes_)]
-        places = np.zeros(walked.count, np.int64)
+            return [pa.nulls(located.count, pa.string()), pa.nulls(located.count, bytes_)]
+        places = np.zeros(located.count, np.int64)
         places[rows] = np.arange(len(rows))
-        indices = pa.array(places, mask=(walked.status & REFUSED_BIT) == 0)
-        errors = [str(self._error(int(row), int(walked.status[row]))) for row in rows]
+        indices = pa.array(places, mask=(located.status & REFUSED_BIT) == 0)
+        errors = [str(self._error(int(row), int(located.status[row]))) for row in rows]
         data = self.messages.take(pa.array(rows)).cast(bytes_)
         return [pa.array(errors, pa.string()).take(indices), data.take(indices)]
 
@@ -388,9 +381,9 @@ class _Batch:
             return self.value_errors[row]
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
-        is_let_in = message is not None and message.when and facts & bit_of(FACTS, message.when)
-        parse = PARSE[message.version if message is not None and is_let_in else self.session.version]
-        streaming = bool(facts & bit_of(FACTS, "streaming"))
+        is_let_in = message is not None and message.when and facts & bit_of(self.session.facts, message.when)
+        parse = self.session.parsers[message.version if message is not None and is_let_in else self.session.version]
+        streaming = bool(facts & bit_of(self.session.facts, "streaming"))
         try:
             parse(data, streaming=streaming, parallel=self.session.parallel, encoding=self.session.encoding)
         except DecodeError as error:

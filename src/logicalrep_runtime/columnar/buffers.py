@@ -7,9 +7,9 @@ import threading
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.memory import SLACK
-from logicalrep.columnar.rows import CELLS_ENTRIES
-from logicalrep.columnar.walked import Cells, CopiedCells, Ints, Walked, address
+from logicalrep_runtime.columnar.located import Cells, CopiedCells, Ints, Located, address
+from logicalrep_runtime.columnar.memory import SLACK
+from logicalrep_runtime.columnar.rows import CELLS_ENTRIES
 
 # A value takes 17 bytes of a message in an ordinary table of numbers and short texts, its kind and length included.
 _BYTES_PER_CELL = 10
@@ -61,7 +61,7 @@ class Scratch:
         addresses = [address(array) for array in (self.offsets, self.kinds, self.starts, self.lengths)]
         self.entries[:] = (*addresses, len(self.starts), 0, 0)
 
-    def give(self, result: Walked, number: int, count: int, filled: int, size: int) -> None:
+    def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
         """What was found; only until the room is given back."""
         result.cells[number] = Cells(
             self.offsets[: count + 1], self.kinds[:filled], self.starts[:filled], self.lengths[:filled], size
@@ -113,7 +113,7 @@ class Copies:
         offsets, kinds, starts = self.offsets.address, self.kinds.address, self.starts.address
         return [offsets, kinds, starts, 0, self.capacity, self.values.address, self.size]
 
-    def give(self, result: Walked, number: int, count: int, filled: int, size: int) -> None:
+    def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
         """What was found, in no more memory than it takes."""
         if self.batch_size:
             self.shares.cells, self.shares.bytes = filled / self.batch_size, size / self.batch_size

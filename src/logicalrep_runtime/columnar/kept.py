@@ -21,7 +21,7 @@ from typing import Any
 
 _caching: Any = importlib.import_module("numba.core.caching")
 _config: Any = importlib.import_module("numba").config
-_OURS = ("logicalrep", "logicalrep_pipeline")
+_OURS = ("logicalrep", "logicalrep_protocol", "logicalrep_runtime")
 _log = logging.getLogger(__name__)
 
 

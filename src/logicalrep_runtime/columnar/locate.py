@@ -11,10 +11,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.memory import SLACK
-from logicalrep.columnar.plan import Column, Plan
-from logicalrep.columnar.rooms import ROOMS, Copies, Scratch
-from logicalrep.columnar.rows import (
+from logicalrep_runtime.columnar.buffers import ROOMS, Copies, Scratch
+from logicalrep_runtime.columnar.located import (
+    FULL,
+    REFUSED,
+    REFUSED_BIT,
+    TAKEN,
+    UNKNOWN,
+    Ints,
+    Located,
+    Spans,
+    address,
+    check_offsets,
+    zeros,
+)
+from logicalrep_runtime.columnar.memory import SLACK
+from logicalrep_runtime.columnar.plan import Column, Plan
+from logicalrep_runtime.columnar.rows import (
     ADDRESS,
     CELLS_ENTRIES,
     COLUMN_ENTRIES,
@@ -27,25 +40,12 @@ from logicalrep.columnar.rows import (
     gather_texts,
     spread_lists,
 )
-from logicalrep.columnar.walked import (
-    FULL,
-    REFUSED,
-    REFUSED_BIT,
-    TAKEN,
-    UNKNOWN,
-    Ints,
-    Spans,
-    Walked,
-    address,
-    check_offsets,
-    zeros,
-)
 
 _ALIGNED = 64
 _SPAN_WIDTH = 24
 
 
-def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints, copies: bool) -> Walked:
+def locate(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints, copies: bool) -> Located:
     """Walk messages that lie at `offsets` in `data`.
 
     `stops` says whether to stop at one that is no message; `refused` are rows that are known to be none. `copies` asks
@@ -69,7 +69,7 @@ def walk(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refu
         check_offsets(data, offsets)
     seen = arrays.seen()
     usual.was(seen)
-    return arrays.walked(seen, row, after, result == REFUSED)
+    return arrays.located(seen, row, after, result == REFUSED)
 
 
 @cache
@@ -217,13 +217,13 @@ class _Arrays:
         return int(self.table[self._entry(number, COUNT)])
 
     def seen(self) -> bytes:
-        """The tags of the messages that were walked."""
+        """The tags of the messages that were located."""
         return np.flatnonzero(self.known == SEEN).astype(np.uint8).tobytes()
 
-    def walked(self, seen: bytes, count: int, facts: int, stopped: bool) -> Walked:
+    def located(self, seen: bytes, count: int, facts: int, stopped: bool) -> Located:
         """What was found, once the walk is at its end, in the columns of the messages that came."""
         layout = self.layout
-        result = Walked(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
+        result = Located(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
         there = _numbers(layout.plan, seen)
         filled = self.table[COUNT : len(layout.table) : COLUMN_ENTRIES].tolist()
         sizes = self.table[SIZE : len(layout.table) : COLUMN_ENTRIES].tolist()

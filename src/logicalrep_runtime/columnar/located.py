@@ -1,4 +1,4 @@
-"""What a walk over a batch finds: every value's place, no value's copy. Both walkers fill it, Arrow is made from it."""
+"""What a kernel finds in a batch: every value's place, no value's copy. Arrow is made from it."""
 
 from __future__ import annotations
 
@@ -43,8 +43,6 @@ class Spans:
     list, how many items."""
     size: int
     """How many bytes or items there are in all."""
-    ends: Ints | None = None
-    """Where lists end, from the walker that cannot do without."""
 
     @property
     def rows(self) -> Ints:
@@ -93,11 +91,11 @@ class CopiedCells:
 
 
 @dataclass(slots=True)
-class Walked:
-    """A batch that was walked. Columns that no message has are in none of the mappings."""
+class Located:
+    """A batch that was located. Columns that no message has are in none of the mappings."""
 
     count: int
-    """How many messages were walked; in a walk that stopped at a refused one, those before it."""
+    """How many messages were located; in a walk that stopped at a refused one, those before it."""
     tags: Ints
     """Each message's tag; 0 for one that was refused."""
     status: Ints

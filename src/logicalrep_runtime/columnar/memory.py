@@ -13,7 +13,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from logicalrep.columnar.kept import keep
+from logicalrep_runtime.columnar.kept import keep
 
 Function = Callable[..., Any]
 

@@ -1,4 +1,4 @@
-"""What a version's columns are: data that the generator writes (plans.py), and both walkers and Arrow are driven by."""
+"""What a version's columns are: data that the generator writes (plans.py), and that kernels and Arrow are driven by."""
 
 from __future__ import annotations
 

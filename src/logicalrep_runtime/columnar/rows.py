@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import compiled, copy_to, inlined, intrinsic, ir, read4, read8, types, write4, write8
+from logicalrep_runtime.columnar.memory import (
+    compiled,
+    copy_to,
+    inlined,
+    intrinsic,
+    ir,
+    read4,
+    read8,
+    types,
+    write4,
+    write8,
+)
 
 COLUMN_ENTRIES = 5
 """The address of the values or spans; that of the validity bitmap; how many spans or cells there are; their bytes, or

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.columnar.walked import Ints
+from logicalrep_runtime.columnar.located import Ints
 
 
 def are_utf8(data: Ints, starts: Ints, lengths: Ints) -> NDArray[np.bool_]:

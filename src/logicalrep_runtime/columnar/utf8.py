@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from logicalrep.columnar.memory import (
+from logicalrep_runtime.columnar.memory import (
     LANES,
     checked,
     compiled,

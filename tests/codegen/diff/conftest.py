@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.diff.running import Diff
+from tests.codegen.diff.running import Diff
 
 
 @pytest.fixture

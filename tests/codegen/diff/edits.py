@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from codegen.model import Field, Message, Part, Protocol, parts_used
-from codegen.notation import Byte1, Int, PartName, String
+from codegen.spec.model import Field, Message, Part, Protocol, parts_used
+from codegen.spec.notation import Byte1, Int, PartName, String
 
 Rows = tuple[Field, ...]
 

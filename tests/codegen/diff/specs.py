@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.diff.running import SPEC
+from tests.codegen.diff.running import SPEC
 
 Edits = dict[str, list[tuple[str, str]]]
 """By file, `logicalrep/update.yaml` for example: words and what stands in their place."""

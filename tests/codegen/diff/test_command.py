@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.codegen.diff.running import RULES, SPEC, Diff
+from tests.codegen.diff.specs import Repository, edited
 from tests.conftest import ROOT
-from tests.diff.running import RULES, SPEC, Diff
-from tests.diff.specs import Repository, edited
 
 STREAM_ABORT = "logicalrep/stream_abort.yaml"
 WITHOUT_PARALLEL = {

@@ -8,9 +8,9 @@ import pytest
 
 from codegen.diff import compare
 from codegen.diff.rows import out_of_order
-from codegen.loader import load
-from tests.diff.running import SPEC
-from tests.diff.specs import Edits, edited
+from codegen.spec.reader import load
+from tests.codegen.diff.running import SPEC
+from tests.codegen.diff.specs import Edits, edited
 
 UPDATE = "logicalrep/update.yaml"
 RELATION = "logicalrep/relation.yaml"

@@ -11,10 +11,10 @@ import pytest
 from codegen.diff.change import Case
 from codegen.diff.compare import Comparison, compare
 from codegen.diff.rules import Severity
-from codegen.loader import load
-from codegen.model import Protocol
-from tests.diff.edits import EDITS, RowOf, alone, rows_of
-from tests.diff.running import SPEC
+from codegen.spec.model import Protocol
+from codegen.spec.reader import load
+from tests.codegen.diff.edits import EDITS, RowOf, alone, rows_of
+from tests.codegen.diff.running import SPEC
 
 PROTOCOLS = {protocol.name: protocol for protocol in load(SPEC)}
 ROWS = [(protocol, row) for protocol in PROTOCOLS.values() for row in rows_of(protocol)]

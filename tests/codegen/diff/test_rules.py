@@ -8,8 +8,8 @@ import pytest
 
 from codegen.diff import RULES as KNOWN
 from codegen.diff import compare, rule_rows
-from codegen.loader import load
-from tests.diff.running import RULES, SPEC, Diff
+from codegen.spec.reader import load
+from tests.codegen.diff.running import RULES, SPEC, Diff
 
 
 def test_every_rule_has_a_folder_and_every_folder_a_rule() -> None:

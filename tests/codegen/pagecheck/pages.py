@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from codegen.docs.expected import ExpectedBoundary, ExpectedRow, Layout, layouts
-from codegen.loader import load
-from codegen.model import Protocol
-from codegen.views import view
+from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow, Layout, layouts
+from codegen.spec.model import Protocol
+from codegen.spec.reader import load
+from codegen.spec.versions import view
 from tests.conftest import ROOT
 
 PAGES = ROOT.parent / "shared" / "docs"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from codegen.docs.command import AGREES, DIFFERS, UNREADABLE
-from tests.docs.pages import DOCBOOK, HTML, LOGICALREP, SGML, WALSENDER, draw
+from codegen.pagecheck.command import AGREES, DIFFERS, UNREADABLE
+from tests.codegen.pagecheck.pages import DOCBOOK, HTML, LOGICALREP, SGML, WALSENDER, draw
 
 
 @pytest.fixture

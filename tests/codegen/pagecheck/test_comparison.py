@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.docs import compare, protocols_on
-from codegen.doctables import DocPageError, parse_page, read_page
-from codegen.model import Field, Protocol
-from codegen.notation import Int, PartName, parse_type
-from tests.docs.mutations import Mutations
-from tests.docs.pages import (
+from codegen.pagecheck import compare, protocols_on
+from codegen.pagecheck.reading import DocPageError, parse_page, read_page
+from codegen.spec.model import Field, Protocol
+from codegen.spec.notation import Int, PartName, parse_type
+from tests.codegen.pagecheck.mutations import Mutations
+from tests.codegen.pagecheck.pages import (
     DOCBOOK,
     FRAGMENTS,
     HTML,

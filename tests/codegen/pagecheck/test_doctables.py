@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen.docs.expected import layouts
-from codegen.doctables import DocPageError, Message, Page, Row, parse_page, read_page, render
-from codegen.views import view
-from tests.docs.pages import (
+from codegen.pagecheck.expected import layouts
+from codegen.pagecheck.page import Message, Page, Row
+from codegen.pagecheck.printing import render
+from codegen.pagecheck.reading import DocPageError, parse_page, read_page
+from codegen.spec.versions import view
+from tests.codegen.pagecheck.pages import (
     DOCBOOK,
     FRAGMENTS,
     HTML,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from codegen.loader import load
-from codegen.model import Protocol
-from codegen.reference import site
+from codegen.reference.site import site
+from codegen.spec.model import Protocol
+from codegen.spec.reader import load
+from tests.conftest import ROOT
 
-SPEC = Path(__file__).parents[2] / "spec"
+SPEC = ROOT / "spec"
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urldefrag, urlparse
 
 import pytest
 
-from codegen.model import Protocol
-from codegen.reference import standalone_picture
+from codegen.reference.site import standalone_picture
+from codegen.spec.model import Protocol
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
 

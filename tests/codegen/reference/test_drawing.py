@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from codegen.model import Field, Message, Part, Place, Protocol
-from codegen.notation import Byte1, Byten, Int, PartName, String
-from codegen.reference_drawing import NARROW, WIDE, Picture, draw
-from codegen.reference_layout import rows
+from codegen.reference.drawing import NARROW, WIDE, Picture, draw
+from codegen.reference.layout import rows
+from codegen.spec.model import Field, Message, Part, Place, Protocol
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String
 
 PLACE = Place(Path("spec.yaml"), 1)
 

@@ -16,10 +16,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from codegen import reference, reference_pages
-from codegen.loader import load
-from codegen.model import Protocol
-from tests.reference.conftest import SPEC
+from codegen.reference import pages as reference_pages
+from codegen.reference import site as reference
+from codegen.spec.model import Protocol
+from codegen.spec.reader import load
+from tests.codegen.reference.conftest import SPEC
 
 ROOT = SPEC.parent
 VOID = {"meta", "link", "br", "img", "hr"}
@@ -151,7 +152,7 @@ def test_effects_read_as_sentences(messages: Protocol) -> None:
 
 def test_python_classes_are_named_with_the_versions_that_share_them(files: dict[str, str]) -> None:
     text = files["logicalrep.html"].replace("\u200b", "")
-    assert "<code>logicalrep.v4.StreamAbort</code>" in text
+    assert "<code>logicalrep_protocol.v4.StreamAbort</code>" in text
     assert "v2 and v3 share another" in text
     assert "abort_lsn: Lsn | None = None" in text
 
@@ -177,8 +178,8 @@ def test_a_new_version_gets_its_column_and_its_step(messages: Protocol) -> None:
 
 def test_the_same_spec_gives_the_same_bytes(files: dict[str, str]) -> None:
     code = (
-        "import hashlib, sys; from pathlib import Path; from codegen.loader import load; "
-        "from codegen.reference import site; "
+        "import hashlib, sys; from pathlib import Path; from codegen.spec.reader import load; "
+        "from codegen.reference.site import site; "
         f"texts = site(load(Path({str(SPEC)!r}))); "
         "print(hashlib.sha256(''.join(f'{name}{text}' for name, text in texts.items()).encode()).hexdigest())"
     )

@@ -14,9 +14,9 @@ import pytest
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
-import codegen.emit
-from codegen.loader import load
-from codegen.model import Protocol
+import codegen.emit.package
+from codegen.spec.model import Protocol
+from codegen.spec.reader import load
 
 
 class _InMemory(BytecodeCache):
@@ -43,27 +43,27 @@ def emit_unformatted(protocols: Iterable[Protocol]) -> dict[Path, str]:
         return {Path(name): text for name, text in texts.items()}
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("codegen.emit._formatted", unformatted)
-        for module in (codegen.emit, sys.modules.get("codegen.columnar")):
+        patch.setattr("codegen.emit.package._formatted", unformatted)
+        for module in (codegen.emit.package, sys.modules.get("codegen.emit.columns")):
             if hasattr(module, "Environment"):
                 patch.setattr(module, "Environment", partial(Environment, bytecode_cache=_COMPILED))
-        return codegen.emit.emit(protocols)
+        return codegen.emit.package.emit(protocols)
 
 
 def _is_of_package(module: str) -> bool:
-    return module.split(".")[0] == "logicalrep"
+    return module.split(".")[0] == "logicalrep_protocol"
 
 
 @contextmanager
 def generated_from(spec: Path, out: Path) -> Iterator[ModuleType]:
-    """Generate into a folder and import `logicalrep` from there."""
+    """Generate into a folder and import `logicalrep_protocol` from there."""
     for path, text in emit_unformatted(load(spec)).items():
         (out / path).parent.mkdir(parents=True, exist_ok=True)
         (out / path).write_text(text, encoding="utf-8")
     real = {name: sys.modules.pop(name) for name in list(sys.modules) if _is_of_package(name)}
     sys.path.insert(0, str(out))
     try:
-        package = importlib.import_module("logicalrep")
+        package = importlib.import_module("logicalrep_protocol")
         assert package.__file__ is not None
         assert Path(package.__file__).is_relative_to(out)
         yield package

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -10,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from codegen.model import SpecError
+from codegen.spec.model import SpecError
+from tests.codegen.spec.generation import generated_from
 from tests.conftest import ROOT
-from tests.spec.generation import generated_from
 
 BEGIN = "logicalrep/begin.yaml"
 DOC = "doc: The transaction's id."
@@ -42,7 +43,8 @@ CHANGES: dict[str, list[tuple[str, str, str]]] = {
     "a protocol's name that is a digit": [(PROTOCOL, "protocol: logicalrep", "protocol: 1")],
     "a protocol's name twice": [(PROTOCOL, "protocol: logicalrep", "protocol: walsender")],
     "a module that is a keyword": [(PROTOCOL, "module: v1", "module: class")],
-    "a module of the runtime": [(PROTOCOL, "module: v1", "module: decoder")],
+    "a module of the runtime": [(PROTOCOL, "module: v1", "module: scalars")],
+    "the module of the decoder": [(PROTOCOL, "module: v1", "module: decoder")],
     "a module that is generated otherwise": [(PROTOCOL, "module: v1", "module: layouts")],
     "a module of another protocol": [(PROTOCOL, "module: v1", "module: walsender")],
     "a session fact by another name": [
@@ -101,7 +103,9 @@ def test_what_is_accepted_works(name: str, tmp_path: Path) -> None:
 
 def _use(package: ModuleType) -> None:
     """Write messages with both codecs of every version, and read them back."""
-    for module in (package.v1, package.v2, package.v3, package.v4):
+    modules = [sys.modules[parse.__module__] for parse in package.versions.PARSE.values()]
+    assert len(modules) == 4
+    for module in modules:
         row = module.TupleData(kinds=b"tnub", values=(b"1", None, None, b"22"))
         column = module.Column(flags=1, name="a", type_id=23, type_modifier=-1)
         for name in ("Insert", "Update", "Delete", "Relation", "Truncate", "Message", "Origin"):

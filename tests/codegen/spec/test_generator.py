@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from codegen.emit import emit
-from codegen.loader import load
-from codegen.python_source import MARK
+from codegen.emit.package import emit
+from codegen.emit.python_source import MARK
+from codegen.spec.reader import load
 from tests.conftest import ROOT
 
 
@@ -58,7 +58,7 @@ def test_check_is_content_with_what_regen_wrote(tmp_path: Path, capsys: pytest.C
     out = tmp_path / "out"
     assert main(["regen", "--out", str(out)]) == 0
     written = capsys.readouterr().out.splitlines()
-    assert f"wrote {out}/logicalrep/v1.py" in written
+    assert f"wrote {out}/logicalrep_protocol/v1.py" in written
     assert len(written) == len(_files(out))
     assert main(["check", "--out", str(out)]) == 0
     assert capsys.readouterr() == ("", "")
@@ -73,29 +73,29 @@ def test_regen_writes_nothing_the_second_time(out: Path, capsys: pytest.CaptureF
 
 def test_a_changed_file_is_shown_and_mended(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = _files(out)
-    path = out / "logicalrep" / "v1.py"
+    path = out / "logicalrep_protocol" / "v1.py"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace('ClassVar[str] = "B"', 'ClassVar[str] = "Z"', 1), encoding="utf-8")
     assert main(["check", "--out", str(out)]) == 1
     printed = capsys.readouterr()
     assert printed.out.startswith(f"--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ ")
     assert '\n-    tag: ClassVar[str] = "Z"\n+    tag: ClassVar[str] = "B"\n' in printed.out
-    assert printed.err == "1 stale, run `make regen`: logicalrep/v1.py\n"
+    assert printed.err == "1 stale, run `make regen`: logicalrep_protocol/v1.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"wrote {path}\n", "")
     after = _files(out)
     assert {name: text for name, (text, _) in after.items()} == {name: text for name, (text, _) in before.items()}
-    assert {name for name in after if after[name][1] != before[name][1]} == {"logicalrep/v1.py"}
+    assert {name for name in after if after[name][1] != before[name][1]} == {"logicalrep_protocol/v1.py"}
 
 
 def test_a_file_of_an_earlier_spec_is_shown_and_removed(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = out / "logicalrep" / "v9.py"
+    path = out / "logicalrep_protocol" / "v9.py"
     mark = "Generated from spec/ by `python -m codegen regen`; do not edit."
     path.write_text(f'"""{mark}"""\n', encoding="utf-8")
     assert main(["check", "--out", str(out)]) == 1
     printed = capsys.readouterr()
     assert printed.out == f'--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ -1 +0,0 @@\n-"""{mark}"""\n'
-    assert printed.err == "1 stale, run `make regen`: logicalrep/v9.py\n"
+    assert printed.err == "1 stale, run `make regen`: logicalrep_protocol/v9.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"removed {path}\n", "")
     assert not path.exists()
@@ -110,7 +110,7 @@ def test_every_file_with_a_text_has_the_mark(emitted: dict[Path, str]) -> None:
 def test_a_foreign_file_is_a_finding_and_stays(
     out: Path, command: str, content: bytes, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = out / "logicalrep" / "columnar" / "own.py"
+    path = out / "logicalrep_protocol" / "columnar" / "own.py"
     path.write_bytes(content)
     assert main([command, "--out", str(out)]) == 1
     finding = f"{path}: the generator has not written it; move it out of the package\n"
@@ -121,37 +121,37 @@ def test_a_foreign_file_is_a_finding_and_stays(
 def test_a_binary_file_in_the_place_of_a_generated_one_is_shown_and_mended(
     out: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = out / "logicalrep" / "v1.py"
+    path = out / "logicalrep_protocol" / "v1.py"
     before = path.read_bytes()
     path.write_bytes(b"\xff\xfe\x00")
     assert main(["check", "--out", str(out)]) == 1
-    assert capsys.readouterr().err == "1 stale, run `make regen`: logicalrep/v1.py\n"
+    assert capsys.readouterr().err == "1 stale, run `make regen`: logicalrep_protocol/v1.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"wrote {path}\n", "")
     assert path.read_bytes() == before
 
 
 def test_a_missing_file_is_shown_and_written(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = out / "logicalrep" / "make.py"
+    path = out / "logicalrep_protocol" / "decoder.py"
     text = path.read_text(encoding="utf-8")
     path.unlink()
     assert main(["check", "--out", str(out)]) == 1
     printed = capsys.readouterr()
     assert printed.out.startswith(f"--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ -0,0 +1,")
-    assert printed.err == "1 stale, run `make regen`: logicalrep/make.py\n"
+    assert printed.err == "1 stale, run `make regen`: logicalrep_protocol/decoder.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"wrote {path}\n", "")
     assert path.read_text(encoding="utf-8") == text
 
 
 def test_a_missing_file_without_a_text_is_stale_too(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (out / "logicalrep" / "py.typed").unlink()
+    (out / "logicalrep_protocol" / "py.typed").unlink()
     assert main(["check", "--out", str(out)]) == 1
-    assert capsys.readouterr().err == "1 stale, run `make regen`: logicalrep/py.typed\n"
+    assert capsys.readouterr().err == "1 stale, run `make regen`: logicalrep_protocol/py.typed\n"
 
 
 def test_compiled_files_are_let_alone(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cache = out / "logicalrep" / "__pycache__" / "v1.cpython-311.pyc"
+    cache = out / "logicalrep_protocol" / "__pycache__" / "v1.cpython-311.pyc"
     cache.parent.mkdir()
     cache.write_bytes(b"\xff\xfe")
     assert main(["check", "--out", str(out)]) == 0
@@ -189,7 +189,7 @@ def test_the_output_depends_on_neither_hashes_nor_the_folder(tmp_path: Path, emi
         out = tmp_path / str(index)
         result = _run("regen", "--out", str(out), *arguments, cwd=tmp_path, seed=seed)
         assert (result.returncode, result.stderr) == (0, "")
-        assert f"wrote {index}/logicalrep/__init__.py" in result.stdout.splitlines()
+        assert f"wrote {index}/logicalrep_protocol/__init__.py" in result.stdout.splitlines()
         assert {name: text for name, (text, _) in _files(out).items()} == wanted
 
 

@@ -12,12 +12,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codegen import loader
-from codegen.loader import load
-from codegen.model import Finding, SpecError
-from codegen.yamlnodes import Entries, Findings, read
+from codegen.spec import reader as loader
+from codegen.spec.model import Finding, SpecError
+from codegen.spec.nodes import Entries, Findings, read
+from codegen.spec.reader import load
+from tests.codegen.spec.small_spec import FILES, write
 from tests.conftest import ROOT
-from tests.spec.small_spec import FILES, write
 
 STEADY = settings(deadline=None, derandomize=True)
 REAL = {str(path.relative_to(ROOT / "spec")): path.read_text(encoding="utf-8") for path in ROOT.glob("spec/**/*.yaml")}

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from codegen.__main__ import main
-from codegen.loader import load
-from codegen.model import SpecError
+from codegen.spec.model import SpecError
+from codegen.spec.reader import load
+from tests.codegen.spec.small_spec import FILES, changed, write
 from tests.conftest import ROOT
-from tests.spec.small_spec import FILES, changed, write
 
 TYPES_FILE = "types.yaml"
 PROTOCOL = "shop/protocol.yaml"

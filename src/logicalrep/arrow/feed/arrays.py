@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 
-class Maps:
+class MapArrays:
     """Collects rows of names and values, and makes an array of maps from them."""
 
     __slots__ = ("_keys", "_sizes", "_values")

@@ -12,22 +12,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep import Lsn, TimestampTz, TransactionId, v1
-from logicalrep.columnar import Session, WalkedBatch, walk_batch
-from logicalrep.columnar.walked import address, room
-from logicalrep_pipeline.blocks import ROW_CHANGE, Block
-from logicalrep_pipeline.changes import Change
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.relations import Relation, Relations
-from logicalrep_pipeline.resending import preamble
-from logicalrep_pipeline.spark.feed import EPOCH, FeedBuilder, Reads, Texts
-from logicalrep_pipeline.spark.maps import Maps, Names, Tables, Wanted, addresses
-from logicalrep_pipeline.spark.row_kernels import fill
-from logicalrep_pipeline.spark.run_kernels import number_tables
-from logicalrep_pipeline.spark.runs import M, R, Run, Runs, T, Y
-from logicalrep_pipeline.spark.table_numbers import TableNumbers
-from logicalrep_pipeline.spill import ChangeLog
-from logicalrep_pipeline.transactions import NonTransactionalMessage, Transaction
+from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted, addresses
+from logicalrep.arrow.feed.rows import EPOCH, FeedBuilder, Reads, Texts
+from logicalrep.arrow.kernels.rows import fill_rows
+from logicalrep.arrow.kernels.transactions import number_tables
+from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
+from logicalrep.arrow.synthetic_messages import preamble
+from logicalrep.arrow.table_numbers import TableNumbers
+from logicalrep.arrow.transaction_index import IndexedBatch, M, R, T, TransactionIndex, Y
+from logicalrep.transactions.changes import Change
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.relations import Relations, TableDescription
+from logicalrep.transactions.spill import ChangeLog
+from logicalrep.transactions.transaction import NonTransactionalMessage, Transaction
+from logicalrep_protocol import v1
+from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
+from logicalrep_runtime.columnar.located import address, room
+from logicalrep_runtime.scalars import Lsn, TimestampTz, TransactionId
 
 _OPS = Names(["insert", "update", "delete"])
 _MOST_VALUES = 1 << 22
@@ -49,7 +50,7 @@ class ColumnarFeed:
         self._schema = schema
         self._reads = reads
         self._session = session
-        self._runs = Runs(start, end)
+        self._runs = TransactionIndex(start, end)
         self._rows = FeedBuilder(schema, reads)
         self._texts = Texts("utf-8")
         self._relations = Relations()
@@ -59,7 +60,7 @@ class ColumnarFeed:
         # By the OID, the last Relation's bytes; none where a Type came since, which may give them another meaning.
         self._last_messages: dict[int, bytes] = {}
         # All descriptions so far, and what of them rows need, to be taken by number.
-        self._known: list[Relation] = []
+        self._known: list[TableDescription] = []
         self._wanted: list[bool] = []
         self._tables: _Tables | None = None
 
@@ -67,7 +68,7 @@ class ColumnarFeed:
         """An empty transaction that describes all tables, for who reads on row by row."""
         return preamble(self._known[number] for number in self._described.values())
 
-    def batches(self, block: Block) -> Iterator[Any]:
+    def batches(self, block: MessageBatch) -> Iterator[Any]:
         """The rows of a block; raises UnsupportedError after those that come before the message in question."""
         stop = self._runs.supported(block.tags)
         if stop:
@@ -75,17 +76,17 @@ class ColumnarFeed:
         if stop < len(block):
             self._runs.refuse(stop, int(block.tags[stop]))
 
-    def _chunk(self, block: Block) -> Iterator[Any]:
-        with walk_batch(block.messages, self._session) as batch:
+    def _chunk(self, block: MessageBatch) -> Iterator[Any]:
+        with locate_batch(block.messages, self._session) as batch:
             self._session = batch.session
             yield from self._rows_of(block, batch)
 
-    def _rows_of(self, block: Block, batch: WalkedBatch) -> Iterator[Any]:
+    def _rows_of(self, block: MessageBatch, batch: LocatedBatch) -> Iterator[Any]:
         tags, lsns = block.tags, block.lsns
         run = self._runs.next(block, batch)
         table_of, truncated = self._bind(batch, block)
         assert self._tables is not None
-        maps = Maps(batch, self._tables.for_maps, self._texts)
+        maps = RowMaps(batch, self._tables.for_maps, self._texts)
         wanted = ROW_CHANGE.take(tags) & run.in_range
         if not all(self._wanted):
             wanted &= np.asarray([*self._wanted, True])[table_of]
@@ -108,15 +109,15 @@ class ColumnarFeed:
         places = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
         return [part for part in np.split(chosen, places) if len(part)]
 
-    def _bind(self, batch: WalkedBatch, block: Block) -> tuple[Any, dict[int, list[Relation]]]:
+    def _bind(self, batch: LocatedBatch, block: MessageBatch) -> tuple[Any, dict[int, list[TableDescription]]]:
         """For each row the number of its table's description; that of no table is the number of all descriptions.
 
         And what describes the tables of each Truncate where it comes, by its index.
         """
         tags = np.ascontiguousarray(block.tags)
         table_of = np.full(len(tags), -1, dtype=np.int32)
-        oids = batch.walked.fixed.get(batch.numbers["relation_id"], table_of)
-        truncated: dict[int, list[Relation]] = {}
+        oids = batch.located.fixed.get(batch.numbers["relation_id"], table_of)
+        truncated: dict[int, list[TableDescription]] = {}
         position = 0
         for at in [*np.flatnonzero((tags == R) | (tags == Y) | (tags == T)).tolist(), len(tags)]:
             unknown = number_tables(
@@ -160,7 +161,7 @@ class ColumnarFeed:
             self._known.append(relation)
             self._wanted.append(self._reads(relation.schema, relation.name))
 
-    def _plain(self, maps: Maps, chosen: Any, tags: Any, lsns: Any, table_of: Any, run: Run) -> Any:
+    def _plain(self, maps: RowMaps, chosen: Any, tags: Any, lsns: Any, table_of: Any, run: IndexedBatch) -> Any:
         assert self._tables is not None
         tables, count = self._tables, len(chosen)
         ops, numbers = room(2 * count, np.int32).reshape(2, count)
@@ -168,7 +169,7 @@ class ColumnarFeed:
         of_messages = addresses(tags, lsns, table_of, run.transaction_of, run.ordinals)
         of_transactions = addresses(run.final_lsn, run.commit_timestamp, run.xid)
         of_rows = addresses(ops, numbers, *columns)
-        values, names = fill(
+        values, names = fill_rows(
             address(chosen), count, address(of_messages), address(tables.addresses), address(of_transactions),
             address(of_rows),
         )  # fmt: skip
@@ -198,7 +199,9 @@ class ColumnarFeed:
         }
         return pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
 
-    def _rare(self, data: bytes, lsn: int, run: Run, index: int, truncated: list[Relation] | None) -> Iterator[Any]:
+    def _rare(
+        self, data: bytes, lsn: int, run: IndexedBatch, index: int, truncated: list[TableDescription] | None
+    ) -> Iterator[Any]:
         message = v1.parse(data)
         if isinstance(message, v1.Message) and not message.transactional:
             if self._runs.start < message.message_lsn:
@@ -235,9 +238,9 @@ def _not_described(oid: int) -> TransactionError:
 class _Tables:
     """What rows need of all descriptions of tables, to be taken by their number."""
 
-    def __init__(self, known: list[Relation]) -> None:
+    def __init__(self, known: list[TableDescription]) -> None:
         self.schemas = Names([relation.schema for relation in known])
         self.names = Names([relation.name for relation in known])
         self.oids = np.array([relation.relation_id for relation in known], np.int64)
-        self.for_maps = Tables(known)
+        self.for_maps = TableNames(known)
         self.addresses = addresses(self.oids, self.for_maps.widths, self.for_maps.name_sizes)

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar import WalkedBatch
-from logicalrep.columnar.memory import SLACK
-from logicalrep.columnar.utf8 import are_utf8
-from logicalrep.columnar.walked import PADDING, address, padded_room, room
-from logicalrep_pipeline.changes import BINARY
-from logicalrep_pipeline.errors import TransactionError
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.spark import map_kernels
-from logicalrep_pipeline.spark.feed import Texts, refuse_texts
+from logicalrep.arrow.feed.rows import Texts, refuse_texts
+from logicalrep.arrow.kernels import maps as map_kernels
+from logicalrep.transactions.changes import BINARY
+from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.relations import TableDescription
+from logicalrep_protocol.columnar import LocatedBatch
+from logicalrep_runtime.columnar.located import PADDING, address, padded_room, room
+from logicalrep_runtime.columnar.memory import SLACK
+from logicalrep_runtime.columnar.utf8 import are_utf8
 
-__all__ = ["Maps", "Names", "Tables", "Wanted", "addresses"]
+__all__ = ["Names", "RowMaps", "TableNames", "Wanted", "addresses"]
 
 
 class Names:
@@ -40,10 +40,10 @@ class Names:
         return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(ends), copies.slice(0, size)], 0)
 
 
-class Tables:
+class TableNames:
     """What maps need of descriptions of tables, which are counted from 0; and their columns, counted together."""
 
-    def __init__(self, known: Sequence[Relation]) -> None:
+    def __init__(self, known: Sequence[TableDescription]) -> None:
         self.known = tuple(known)
         self.widths = np.array([len(relation.columns) for relation in known], np.int64)
         self.first = np.cumsum(self.widths) - self.widths
@@ -116,14 +116,14 @@ def _set_bits(count: int) -> Any:
     return bits
 
 
-class Maps:
+class RowMaps:
     """Makes maps of a batch's rows."""
 
-    def __init__(self, batch: WalkedBatch, tables: Tables, texts: Texts) -> None:
+    def __init__(self, batch: LocatedBatch, tables: TableNames, texts: Texts) -> None:
         self._batch = batch
         self._tables = tables
         self._texts = texts
-        self._old_kinds = batch.walked.fixed.get(batch.numbers["old_kind"])
+        self._old_kinds = batch.located.fixed.get(batch.numbers["old_kind"])
         self._old, self._new = self._side("old"), self._side("new")
 
     def before(self, rows: Wanted, type_: Any) -> Any:
@@ -145,16 +145,16 @@ class Maps:
 
     def _side(self, name: str) -> Any:
         number = self._batch.numbers[name]
-        cells = self._batch.walked.cells.get(number)
+        cells = self._batch.located.cells.get(number)
         if cells is None:
             return np.zeros(5, np.int64)
-        validity = self._batch.walked.validity[number]
+        validity = self._batch.located.validity[number]
         return addresses(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
     def _entries(self, rows: Wanted, side: Any, other: Any) -> _Entries:
         places = self._batch.offsets
         entries = _Entries(rows, int(places[rows.messages[-1] + 1]) - int(places[rows.messages[0]]))
-        wrong = map_kernels.fill(
+        wrong = map_kernels.fill_maps(
             address(rows.messages), len(rows.messages), address(rows.tables), address(self._tables.addresses),
             address(side), 0 if other is None else address(other),
             0 if self._old_kinds is None else address(self._old_kinds), self._batch.data,

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from logicalrep import LogicalRepError
-from logicalrep.v1 import TupleData
-from logicalrep.versions import Delete, Insert, Message, Update
-from logicalrep_pipeline.changes import BINARY, UNCHANGED, Change, old_columns, resolved
-from logicalrep_pipeline.relations import Relation, SchemaChange, added_columns
-from logicalrep_pipeline.spark.arrays import Lists, Maps, Variants
-from logicalrep_pipeline.spark.logs import warn
-from logicalrep_pipeline.transactions import Event, NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep_pipeline.values import Column, TypeCatalog, column_type
+from logicalrep.arrow.feed.arrays import Lists, MapArrays, Variants
+from logicalrep.transactions.changes import BINARY, UNCHANGED, Change, old_columns, resolved
+from logicalrep.transactions.logs import warn
+from logicalrep.transactions.relations import SchemaChange, TableDescription, added_columns
+from logicalrep.transactions.transaction import Event, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep.values import Column, TypeCatalog, column_type
+from logicalrep_protocol.v1 import TupleData
+from logicalrep_protocol.versions import Delete, Insert, Message, Update
+from logicalrep_runtime.errors import LogicalRepError
 
 EPOCH = 946_684_800_000_000
 """2000-01-01, from which PostgreSQL counts microseconds, as Arrow and Spark count them."""
@@ -117,16 +117,16 @@ class FeedBuilder:
         self._relations = relations
         self._texts = Texts(encoding)
         self._transcoded_from = None if encoding == "utf-8" else encoding
-        self._wanted: dict[int, tuple[Relation, bool]] = {}
+        self._wanted: dict[int, tuple[TableDescription, bool]] = {}
         self._clear()
 
     def _clear(self) -> None:
         self.rows = 0
         self.size = 0
         self._plain: list[tuple[Any, ...]] = []
-        kind = Maps if pa.types.is_map(self._schema.field("before").type) else Variants
-        self._before: Maps | Variants = kind()
-        self._after: Maps | Variants = kind()
+        kind = MapArrays if pa.types.is_map(self._schema.field("before").type) else Variants
+        self._before: MapArrays | Variants = kind()
+        self._after: MapArrays | Variants = kind()
         self._key = Lists()
         self._unchanged = Lists()
 
@@ -202,13 +202,15 @@ class FeedBuilder:
         self._clear()
         return batch
 
-    def _is_wanted(self, relation: Relation) -> bool:
+    def _is_wanted(self, relation: TableDescription) -> bool:
         known = self._wanted.get(id(relation))
         if known is None or known[0] is not relation:
             known = self._wanted[id(relation)] = relation, self._reads(relation.schema, relation.name)
         return known[1]
 
-    def _row(self, rows: Maps | Variants, relation: Relation, row: TupleData, columns: Sequence[int] | None) -> None:
+    def _row(
+        self, rows: MapArrays | Variants, relation: TableDescription, row: TupleData, columns: Sequence[int] | None
+    ) -> None:
         values: Sequence[bytes | None] = row.values
         if BINARY in row.kinds:
             values = self._texts.of(relation, row)
@@ -232,7 +234,7 @@ class FeedBuilder:
     def _append(
         self,
         op: str,
-        relation: Relation | None,
+        relation: TableDescription | None,
         lsn: int | None,
         ordinal: int | None,
         transaction: Transaction | PreparedTransaction | None,
@@ -288,9 +290,9 @@ class Texts:
         self._encoding = encoding
         self._text_columns = text_columns
         self._catalog = catalog
-        self._columns: dict[int, tuple[Relation, tuple[Column, ...]]] = {}
+        self._columns: dict[int, tuple[TableDescription, tuple[Column, ...]]] = {}
 
-    def columns(self, relation: Relation) -> tuple[Column, ...]:
+    def columns(self, relation: TableDescription) -> tuple[Column, ...]:
         """The columns of a table with their types."""
         known = self._columns.get(id(relation))
         if known is None or known[0] is not relation:
@@ -304,7 +306,7 @@ class Texts:
             known = self._columns[id(relation)] = relation, tuple(columns)
         return known[1]
 
-    def of(self, relation: Relation, row: TupleData) -> list[bytes | None]:
+    def of(self, relation: TableDescription, row: TupleData) -> list[bytes | None]:
         """The values of a row as text in UTF-8; ColumnValueError where one cannot be read."""
         values = list(row.values)
         for at, (kind, column) in enumerate(zip(row.kinds, self.columns(relation), strict=True)):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import compiled, copy, uint8
-from logicalrep_pipeline.changes import NULL, TEXT
+from logicalrep.transactions.changes import NULL, TEXT
+from logicalrep_runtime.columnar.memory import compiled, copy, uint8
 
 _TAB, _NEWLINE, _BACKSLASH, _OF_NULL = map(ord, "\t\n\\N")
 _HEADER = 5

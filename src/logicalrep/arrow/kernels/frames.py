@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import compiled, copy, int32, int64
+from logicalrep_runtime.columnar.memory import compiled, copy, int32, int64
 
 
 @compiled
-def split_frames(source: Any, header: int, longest: int, lsns: Any, offsets: Any, tags: Any, target: Any) -> Any:
+def split_compiled(source: Any, header: int, longest: int, lsns: Any, offsets: Any, tags: Any, target: Any) -> Any:
     """How many whole frames there are, and their bytes; their LSNs and tags, and the messages one after another."""
     offsets[0] = 0
     count = place = start = 0

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from logicalrep.columnar.memory import (
+from logicalrep_runtime.columnar.memory import (
     LANES,
     checked,
     compiled,
@@ -40,7 +40,7 @@ from logicalrep.columnar.memory import (
     write4,
     write8,
 )
-from logicalrep.columnar.utf8 import are_utf8, is_utf8
+from logicalrep_runtime.columnar.utf8 import are_utf8, is_utf8
 
 _cgutils: Any = importlib.import_module("numba.core.cgutils")
 

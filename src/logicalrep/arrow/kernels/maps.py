@@ -1,14 +1,14 @@
 """The compiled loops that make maps of rows, and copy names.
 
-Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep.columnar.memory.
+Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep_runtime.columnar.memory.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import compiled, copy_to, inlined, read1, read4, read8, write1, write4, write8
-from logicalrep_pipeline.changes import BINARY, NULL, TEXT, UNCHANGED
+from logicalrep.transactions.changes import BINARY, NULL, TEXT, UNCHANGED
+from logicalrep_runtime.columnar.memory import compiled, copy_to, inlined, read1, read4, read8, write1, write4, write8
 
 _KEY, _WHOLE = map(ord, "KO")
 
@@ -47,7 +47,7 @@ def _clear(bits: int, index: int) -> None:
 
 
 @compiled
-def fill(
+def fill_maps(
     rows: int, count: int, tables: int, of_tables: int, side: int, other: int, old_kinds: int,
     data: Any, all_names: Any, to: int, found: int,
 ) -> int:  # fmt: skip

@@ -1,13 +1,13 @@
 """The compiled loop that gives rows of the feed what they have of their message, their table and their transaction.
 
-Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep.columnar.memory.
+Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep_runtime.columnar.memory.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.columnar.memory import compiled, read1, read4, read8, write4, write8
+from logicalrep_runtime.columnar.memory import compiled, read1, read4, read8, write4, write8
 
 _INSERT, _UPDATE = map(ord, "IU")
 
@@ -25,7 +25,7 @@ _OPS, _TABLE_NUMBERS, _RELATION_IDS, _LSN, _COMMIT_LSN, _COMMIT_TIMESTAMP, _XID,
 
 
 @compiled
-def fill(rows: int, count: int, of_messages: int, of_tables: int, of_transactions: int, of_rows: int) -> Any:
+def fill_rows(rows: int, count: int, of_messages: int, of_tables: int, of_transactions: int, of_rows: int) -> Any:
     """Note for each of the rows, which are messages of a chunk, what it has.
 
     Its `op` is 0 for insert, 1 for update, 2 for delete. Returns how many values the tables of

@@ -1,12 +1,12 @@
 """The compiled loops over a chunk's messages: which transaction each belongs to, and which table.
 
-Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep.columnar.memory.
+Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep_runtime.columnar.memory.
 """
 
 from __future__ import annotations
 
-from logicalrep.columnar.memory import compiled, read1, read4, read8, write4, write8
-from logicalrep_pipeline.spark.table_numbers import FREE
+from logicalrep.arrow.table_numbers import FREE
+from logicalrep_runtime.columnar.memory import compiled, read1, read4, read8, write4, write8
 
 _BEGIN, _COMMIT, _TRUNCATE, _MESSAGE = map(ord, "BCTM")
 _INSERT, _UPDATE, _DELETE = map(ord, "IUD")

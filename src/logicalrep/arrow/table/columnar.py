@@ -8,25 +8,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep import Lsn
-from logicalrep.columnar import Session
-from logicalrep_pipeline.blocks import Block
-from logicalrep_pipeline.changes import UNCHANGED
-from logicalrep_pipeline.relations import Relation
-from logicalrep_pipeline.resending import preamble
-from logicalrep_pipeline.spark.runs import D, I, Run, Runs, T
-from logicalrep_pipeline.spark.typed import ColumnCheck
-from logicalrep_pipeline.spark.typed_rows import (
-    DELETE,
-    INSERT,
-    POSTIMAGE,
-    PREIMAGE,
-    TRUNCATE,
-    refuse_kept,
-    typed_batch,
-)
-from logicalrep_pipeline.values import Column
-from logicalrep_pipeline.wide import WideTable, WideTables
+from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.arrow.synthetic_messages import preamble
+from logicalrep.arrow.table.rows import ColumnCheck
+from logicalrep.arrow.table.table_decoder import WideTable, WideTables
+from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
+from logicalrep.arrow.transaction_index import D, I, IndexedBatch, T, TransactionIndex
+from logicalrep.transactions.changes import UNCHANGED
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import Column
+from logicalrep_protocol.columnar import Session
+from logicalrep_runtime.scalars import Lsn
 
 _OLD_IS_WHOLE = "O"
 
@@ -41,15 +33,19 @@ class ColumnarTyped:
         self._schema = schema
         self._check = check
         self._wide = WideTables(
-            session, text_columns=check.text_columns, for_spark=True, catalog=check.catalog, wanted=check.is_ours
+            session,
+            text_columns=check.form.text_columns,
+            for_spark=True,
+            catalog=check.form.catalog,
+            wanted=check.is_ours,
         )
-        self._runs = Runs(start, end)
+        self._runs = TransactionIndex(start, end)
 
     def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
         """An empty transaction that describes all tables, for who reads on row by row."""
         return preamble(self._wide.relations.values())
 
-    def batches(self, block: Block) -> Iterator[Any]:
+    def batches(self, block: MessageBatch) -> Iterator[Any]:
         """The rows of a block; raises UnsupportedError after those that come before the message in question."""
         stop = self._runs.supported(block.tags)
         if stop:
@@ -57,7 +53,7 @@ class ColumnarTyped:
         if stop < len(block):
             self._runs.refuse(stop, int(block.tags[stop]))
 
-    def _chunk(self, block: Block) -> Iterator[Any]:
+    def _chunk(self, block: MessageBatch) -> Iterator[Any]:
         run = self._runs.next(block)
         tables = self._wide.decode(block.messages)
         # A Truncate is a row of nulls, between those of the changes before and after it.
@@ -72,14 +68,14 @@ class ColumnarTyped:
     def _own(self) -> list[Any]:
         return [self._schema.field(name) for name in self._check.names]
 
-    def _truncates(self, block: Block, run: Run) -> Iterator[int]:
+    def _truncates(self, block: MessageBatch, run: IndexedBatch) -> Iterator[int]:
         for at in np.flatnonzero((block.tags == T) & run.in_range).tolist():
             for number, relation in enumerate(self._wide.truncated[at]):
                 if self._check.is_ours(relation):
                     run.ordinals[at] += number
                     yield at
 
-    def _rows(self, table: WideTable, run: Run, first: int, last: int) -> Iterator[Any]:
+    def _rows(self, table: WideTable, run: IndexedBatch, first: int, last: int) -> Iterator[Any]:
         """The rows of the messages from `first` to before `last`."""
         rows = table.rows.to_numpy(zero_copy_only=False)
         chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])
@@ -125,13 +121,13 @@ class ColumnarTyped:
         yield self._batch(columns, change_type, rows[np.concatenate((old, new))[order]], run, unchanged)
 
     def _batch(
-        self, columns: list[Any], change_type: Any, rows: Any, run: Run, unchanged: list[tuple[str, Any]]
+        self, columns: list[Any], change_type: Any, rows: Any, run: IndexedBatch, unchanged: list[tuple[str, Any]]
     ) -> Any:
         transaction = run.transaction_of[rows]
         of_commits = run.final_lsn[transaction], run.commit_timestamp[transaction], run.ordinals[rows]
         return typed_batch(self._schema, columns, change_type, *of_commits, unchanged)
 
-    def _bind(self, relation: Relation, run: Run, row: int) -> tuple[Column, ...]:
+    def _bind(self, relation: TableDescription, run: IndexedBatch, row: int) -> tuple[Column, ...]:
         at = Lsn(int(run.final_lsn[run.transaction_of[row]]) % (1 << 64))
         return self._check.bind(relation, at)
 

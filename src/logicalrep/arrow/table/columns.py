@@ -2,7 +2,7 @@
 
 Which loader that is follows from what `values` says of the type, by the function that loads its text, so a domain over
 a type is read as the type is. What a compiled loader leaves, and every value of other types, goes through the type's
-own loaders; so the result is the same with and without numba.
+own loaders.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.columnar import default_backend
-from logicalrep.columnar.walked import address, room
-from logicalrep_pipeline.changes import NULL
-from logicalrep_pipeline.values import Column, arrow_array_or_text
-from logicalrep_pipeline.values import column_type as type_of
+from logicalrep.transactions.changes import NULL
+from logicalrep.values import Column, arrow_array_or_text
+from logicalrep.values import column_type as type_of
+from logicalrep_runtime.columnar.located import address, room
 
-__all__ = ["Cells", "Found", "Loaded", "Reader", "Rows", "Walk", "has"]
+__all__ = ["Found", "Loaded", "LocatedRows", "RowReader", "Rows", "ValuePlaces", "has"]
 
 _TEXT = ord("t")
 _BINARY = ord("b")
@@ -33,7 +32,7 @@ Ints = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ValuePlaces:
     """The values of a batch's rows, as a walk found them."""
 
     data: Ints
@@ -48,10 +47,10 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class LocatedRows:
     """The old or new rows of all messages of a batch, as a walk found them."""
 
-    cells: Cells
+    cells: ValuePlaces
     offsets: Ints
     """For each message the index of its first value; one more than there are messages."""
     validity: Ints
@@ -62,7 +61,7 @@ class Walk:
 class Found:
     """Which of some messages have a row, in order, and where its values are."""
 
-    cells: Cells
+    cells: ValuePlaces
     count: int
     """How many messages there are."""
     rows: Ints
@@ -114,7 +113,7 @@ class Rows:
         return pa.RecordBatch.from_arrays(arrays, names=self.values.schema.names)
 
 
-class Reader:
+class RowReader:
     """Reads the rows of one relation."""
 
     def __init__(self, columns: Sequence[Column], in_key: Sequence[bool], *, for_spark: bool) -> None:
@@ -124,45 +123,35 @@ class Reader:
         names = [column.name for column in columns]
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
-        self.kernels: Any = None
-        if default_backend() == "numba":
-            from logicalrep_pipeline import wide_kernels
+        # Not before it is needed: importing the compiled loops takes a while.
+        from logicalrep.arrow.kernels import loaders
 
-            self.kernels = wide_kernels
-            plan = [_code(wide_kernels, column, type_) for column, type_ in zip(columns, self.types, strict=True)]
-            self.table = np.zeros((len(columns), wide_kernels.ENTRIES), np.int64)
-            for line, (code, precision, scale) in zip(self.table, plan, strict=True):
-                width = _WIDTHS.get(_name_of(wide_kernels, code), 8)
-                line[: wide_kernels.ROWS] = code, width, precision, scale
+        self.kernels: Any = loaders
+        plan = [_code(loaders, column, type_) for column, type_ in zip(columns, self.types, strict=True)]
+        self.table = np.zeros((len(columns), loaders.ENTRIES), np.int64)
+        for line, (code, precision, scale) in zip(self.table, plan, strict=True):
+            width = _WIDTHS.get(_name_of(loaders, code), 8)
+            line[: loaders.ROWS] = code, width, precision, scale
 
-    def find(self, rows: Ints, walk: Walk, kinds: Ints | None) -> tuple[Found, int | None]:
+    def find(self, rows: Ints, walk: LocatedRows, kinds: Ints | None) -> tuple[Found, int | None]:
         """Where the values of some messages' rows are; `kinds` are None, or each message's kind of row.
 
         A message whose row has another number of values than there are columns is the second result.
         """
         count, width = len(rows), len(self.columns)
-        if self.kernels is not None:
-            any_ = room(2 * count, np.int64).reshape(2, count)
-            # Where no row is a key they are the same.
-            whole = any_ if kinds is None else room(2 * count, np.int64).reshape(2, count)
-            found, found_whole, wrong, has_more = self.kernels.find_rows(
-                address(rows), count, address(walk.offsets), address(walk.validity), address(walk.cells.kinds), width,
-                address(self.in_key), 0 if kinds is None else address(kinds), address(any_), address(whole),
-            )  # fmt: skip
-            (there, first), (whole, whole_first) = any_[:, :found], whole[:, :found_whole]
-            more = self._more(walk.cells, there, first, whole) if has_more else {}
-            row = None if wrong < 0 else int(rows[wrong])
-            return Found(walk.cells, count, there, first, whole, whole_first, more), row
-        there = np.flatnonzero(has(walk.validity, rows))
-        wrong = np.flatnonzero(np.diff(walk.offsets)[rows[there]] != width)
-        whole = there if kinds is None else there[kinds[rows[there]] != _KEY]
-        if len(wrong):
-            return self.find_none(count), int(rows[there[wrong[0]]])
-        first = walk.offsets[rows[there]]
-        more = self._more(walk.cells, there, first, whole)
-        return Found(walk.cells, count, there, first, whole, walk.offsets[rows[whole]], more), None
+        any_ = room(2 * count, np.int64).reshape(2, count)
+        # Where no row is a key they are the same.
+        whole = any_ if kinds is None else room(2 * count, np.int64).reshape(2, count)
+        found, found_whole, wrong, has_more = self.kernels.find_rows(
+            address(rows), count, address(walk.offsets), address(walk.validity), address(walk.cells.kinds), width,
+            address(self.in_key), 0 if kinds is None else address(kinds), address(any_), address(whole),
+        )  # fmt: skip
+        (there, first), (whole, whole_first) = any_[:, :found], whole[:, :found_whole]
+        more = self._more(walk.cells, there, first, whole) if has_more else {}
+        row = None if wrong < 0 else int(rows[wrong])
+        return Found(walk.cells, count, there, first, whole, whole_first, more), row
 
-    def _more(self, cells: Cells, rows: Ints, first: Ints, whole: Ints) -> dict[int, tuple[Ints, Ints]]:
+    def _more(self, cells: ValuePlaces, rows: Ints, first: Ints, whole: Ints) -> dict[int, tuple[Ints, Ints]]:
         """`Found.more` of rows, of which some are whole."""
         is_whole = np.isin(rows, whole)
         more = {}
@@ -175,7 +164,7 @@ class Reader:
     def find_none(self, count: int) -> Found:
         """So many messages without such a row."""
         none = np.empty(0, np.int64)
-        return Found(Cells(*(np.empty(0, np.uint8),) * 2, none, none), count, *(none,) * 4)
+        return Found(ValuePlaces(*(np.empty(0, np.uint8),) * 2, none, none), count, *(none,) * 4)
 
     def rows(self, found: Found, loaded: Loaded) -> Rows:
         """Rows as columns, with the values that were left."""
@@ -192,7 +181,7 @@ class Reader:
         return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), kept, loaded.states)
 
     def _with_left(
-        self, array: pa.Array, rows: Ints, cells: Cells, places: Ints, index: int
+        self, array: pa.Array, rows: Ints, cells: ValuePlaces, places: Ints, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
         """The array with the values of those rows, each through the loaders of its type."""
         column = self.columns[index]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.columnar.walked import PADDING, address, padded_room, room
-from logicalrep_pipeline.errors import TooLargeError
-from logicalrep_pipeline.wide_columns import Found, Ints, Loaded, Reader, Rows
+from logicalrep.arrow.table.columns import Found, Ints, Loaded, RowReader, Rows
+from logicalrep.transactions.errors import TooLargeError
+from logicalrep_runtime.columnar.located import PADDING, address, padded_room, room
 
 __all__ = ["Part", "load"]
 
-Part = tuple[Reader, Found]
+Part = tuple[RowReader, Found]
 """The old or the new rows of a relation's changes."""
 
 _TEXT = ord("t")
@@ -29,13 +29,12 @@ def load(data: Ints, parts: Sequence[Part]) -> list[Rows]:
         ValueError: a column has more than 2 GiB of text.
     """
     there = [(reader, found) for reader, found in parts if len(found.rows)]
-    kernels = parts[0][0].kernels if parts else None
-    loaded = iter(_by_kernels(kernels, data, there) if kernels is not None and there else map(_left, there))
+    loaded = iter(_by_kernels(there[0][0].kernels, data, there) if there else ())
     return [reader.rows(found, next(loaded) if len(found.rows) else _left((reader, found))) for reader, found in parts]
 
 
 def _left(part: Part) -> Loaded:
-    """All values are left, as where nothing is compiled."""
+    """Leave all values to the loaders of their types; tests hold the compiled loaders against it."""
     reader, found = part
     states = np.zeros((len(reader.columns), found.count), np.int8)
     for index, in_key in enumerate(reader.in_key.tolist()):

@@ -2,91 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import DataType, StructField, StructType
 
-from logicalrep import LogicalRepError
-from logicalrep.v1 import TupleData
-from logicalrep.versions import Delete, Insert, Truncate, Update
-from logicalrep_pipeline.changes import NULL, UNCHANGED, Change, old_columns, resolved
-from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.published import published_relation, type_catalog
-from logicalrep_pipeline.relations import OLDER_ROWS, Relation, SchemaChange, added_columns
-from logicalrep_pipeline.slots import Connection
-from logicalrep_pipeline.spark.feed import EPOCH, Texts, signed
-from logicalrep_pipeline.spark.logs import warn
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
-from logicalrep_pipeline.spark.table_identity import is_of_table
-from logicalrep_pipeline.table_names import TableName
-from logicalrep_pipeline.transactions import NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep_pipeline.values import Column, ColumnType, ColumnValueError, TypeCatalog, arrow_array
+from logicalrep.arrow.feed.rows import EPOCH, Texts, signed
+from logicalrep.arrow.row_form import TableForm
+from logicalrep.transactions.changes import NULL, UNCHANGED, Change, old_columns, resolved
+from logicalrep.transactions.logs import warn
+from logicalrep.transactions.relations import OLDER_ROWS, SchemaChange, TableDescription, added_columns
+from logicalrep.transactions.table_identity import is_of_table
+from logicalrep.transactions.transaction import NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep.values import Column, ColumnValueError, arrow_array
+from logicalrep_protocol.v1 import TupleData
+from logicalrep_protocol.versions import Delete, Insert, Truncate, Update
+from logicalrep_runtime.errors import LogicalRepError
+
+CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_ordinal", "_unchanged")
+"""What stands behind the columns of a typed table."""
 
 
 class SchemaMismatchError(LogicalRepError, ValueError):
     """A row of a table whose columns are not those that the stream began with; says which and what to do."""
 
     code = "SCHEMA_CHANGED"
-
-
-def table_relation(connection: Connection, table: TableName, publications: tuple[str, ...]) -> Relation:
-    """A published table as the server has it; SchemaMismatchError if it has none of that name."""
-    relation = published_relation(connection, table, publications)
-    if relation is None or not relation.columns:
-        raise SchemaMismatchError(
-            f"table {table} does not exist in this database, or none of its columns is published", code="TABLE_MISSING"
-        )
-    return relation
-
-
-def table_schema(
-    connection: Connection, table: TableName, publications: tuple[str, ...], text_columns: Container[str] = ()
-) -> StructType:
-    """The Spark schema of a published table, read from the server."""
-    relation = table_relation(connection, table, publications)
-    return relation_schema(relation, text_columns, type_catalog(connection, table))
-
-
-def relation_on_server(options: SourceOptions) -> tuple[Relation, TypeCatalog]:
-    """The table that the options name, and its types; as `table_relation`, PreflightError where more is missing."""
-    assert options.table is not None
-    with options.connection.connect() as connection:
-        try:
-            relation = table_relation(connection, options.table, options.publications)
-            return relation, type_catalog(connection, options.table)
-        except SchemaMismatchError:
-            check(connection, options.needs)
-            raise
-
-
-def with_catalog(connection: Connection, options: SourceOptions) -> SourceOptions:
-    """The options with what the server says of the types of the table, if they name one."""
-    return options if options.table is None else replace(options, catalog=type_catalog(connection, options.table))
-
-
-def relation_schema(
-    relation: Relation, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
-) -> StructType:
-    """The Spark schema of a table: its columns and those of the change feed."""
-    columns = Texts("utf-8", text_columns, catalog).columns(relation)
-    return _with_columns_of_the_feed(
-        str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]
-    )
-
-
-def _with_columns_of_the_feed(table: str, fields: list[StructField]) -> StructType:
-    taken = sorted({field.name for field in TYPED_COLUMNS} & {field.name for field in fields})
-    if taken:
-        raise SchemaMismatchError(
-            f"{table} has a column {', '.join(taken)}, a name that the option table has for a column of its own: read "
-            "the table without that option"
-        )
-    return StructType([*fields, *TYPED_COLUMNS])
 
 
 def with_way_out(error: ColumnValueError) -> ColumnValueError:
@@ -104,63 +43,41 @@ def with_way_out(error: ColumnValueError) -> ColumnValueError:
     )
 
 
-def _spark_type(type_: ColumnType) -> DataType:
-    return from_arrow_type(type_.arrow_type(for_spark=True), prefer_timestamp_ntz=True)
-
-
 class ColumnCheck:
     """Holds a table's descriptions against the schema that the stream began with."""
 
-    def __init__(
-        self,
-        spark_schema: StructType,
-        table: TableName,
-        new_columns: str,
-        text_columns: Container[str],
-        catalog: TypeCatalog | None = None,
-        relation_id: int | None = None,
-    ) -> None:
-        """`new_columns`: what a row is that has not all of the columns: an `error`, or `null` in those.
-
-        `text_columns` are strings, whatever their types; `catalog` says more of these than messages do. `relation_id`:
-        the table's OID; None goes by its name.
-        """
-        own = spark_schema.fields[: -len(TYPED_COLUMNS)]
-        self._table, self._relation_id = table, relation_id
-        self.text_columns = text_columns
-        self.catalog = catalog
-        self.names = [field.name for field in own]
+    def __init__(self, form: TableForm) -> None:
+        self.form = form
+        self.names = list(form.column_types)
         """The table's own columns."""
-        self._types = {field.name: field.dataType for field in own}
-        self._new_columns = new_columns
-        self._texts = Texts("utf-8", text_columns, catalog)
-        self._checked: Relation | None = None
+        self._texts = Texts("utf-8", form.text_columns, form.catalog)
+        self._checked: TableDescription | None = None
 
-    def is_ours(self, relation: Relation) -> bool:
+    def is_ours(self, relation: TableDescription) -> bool:
         """Whether a description is the table's; TableChangedError where it is another one's of its name."""
-        return is_of_table(relation, self._table, self._relation_id)
+        return is_of_table(relation, self.form.table, self.form.relation_id)
 
-    def bind(self, relation: Relation, at: int) -> tuple[Column, ...]:
+    def bind(self, relation: TableDescription, at: int) -> tuple[Column, ...]:
         """The columns of a description that fits, which holds at an LSN; SchemaMismatchError for one that does not."""
         columns = self._texts.columns(relation)
         if relation is self._checked:
             return columns
         for column in columns:
-            if column.name not in self._types:
+            if column.name not in self.form.column_types:
                 raise SchemaMismatchError(
                     f"{relation} has the column {column.name} ({column.type.name}) at {at}, which the stream's schema "
                     "has not: restart the query with the option new_columns = null to read it, NULL in older rows "
                     f"({OLDER_ROWS}); if it was dropped since, give the stream's columns and it by .schema(...) as well"
                 )
-            expected = self._types[column.name]
-            if _spark_type(column.type) != expected:
+            expected = self.form.column_types[column.name]
+            if column.type.spark_type != expected:
                 raise SchemaMismatchError(
                     f"{relation}.{column.name} is {column.type.name} at {at}, which is {column.type.spark_type} and "
-                    f"not {expected.simpleString()} as in the stream's schema: restart the query; to read what was "
+                    f"not {expected} as in the stream's schema: restart the query; to read what was "
                     f"committed before the type was changed as well, set the option text_columns = {column.name}"
                 )
         missing = [name for name in self.names if name not in relation.names]
-        if missing and self._new_columns == "error":
+        if missing and self.form.new_columns == "error":
             raise SchemaMismatchError(
                 f"{relation} has no column {', '.join(missing)} at {at}, as the stream's schema has: set the option "
                 "new_columns = null to read NULL there"
@@ -171,7 +88,7 @@ class ColumnCheck:
         return columns
 
 
-_Described = tuple[Relation | None, list[int | None], tuple[Column, ...]]
+_Described = tuple[TableDescription | None, list[int | None], tuple[Column, ...]]
 
 
 class TypedBuilder:
@@ -182,7 +99,7 @@ class TypedBuilder:
         self._schema = schema
         self._check = check
         self._names = check.names
-        self._texts = Texts(encoding, check.text_columns, check.catalog)
+        self._texts = Texts(encoding, check.form.text_columns, check.form.catalog)
         # The last description, the place in it of each name, and its columns.
         self._described: _Described = None, [None] * len(self._names), ()
         self._clear()
@@ -230,8 +147,8 @@ class TypedBuilder:
     def finish(self) -> Any:
         self._keep()
         arrays = [pa.concat_arrays(parts) for parts in zip(*self._earlier, strict=True)]
-        for field, column_values in zip(TYPED_COLUMNS, zip(*self._meta, strict=True), strict=True):
-            arrays.append(pa.array(column_values, self._schema.field(field.name).type))
+        for name, column_values in zip(CHANGE_COLUMNS, zip(*self._meta, strict=True), strict=True):
+            arrays.append(pa.array(column_values, self._schema.field(name).type))
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         self._clear()
         return batch
@@ -278,7 +195,7 @@ class TypedBuilder:
         self._meta.append((kind, *commit, change.ordinal, unchanged))
         self.rows += 1
 
-    def _bind(self, relation: Relation, transaction: Transaction | PreparedTransaction) -> None:
+    def _bind(self, relation: TableDescription, transaction: Transaction | PreparedTransaction) -> None:
         """Find the columns in a table's description, which has to be what the stream's schema says."""
         at = transaction.commit_lsn if isinstance(transaction, Transaction) else transaction.prepare_lsn
         self._check.bind(relation, at)

@@ -20,15 +20,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep import Oid
-from logicalrep.columnar import RowDecodeError, Session, WalkedBatch, default_backend, walk_batch
-from logicalrep.columnar.walked import address, room
-from logicalrep.layouts import LOGICALREP
-from logicalrep.versions import PARSE, Relation, Truncate, Type
-from logicalrep_pipeline.relations import Relation as Table
-from logicalrep_pipeline.values import Column, TypeCatalog, column_type
-from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows, Walk, has
-from logicalrep_pipeline.wide_loading import load
+from logicalrep.arrow.table.columns import Found, LocatedRows, RowReader, Rows, ValuePlaces, has
+from logicalrep.arrow.table.loading import load
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import Column, TypeCatalog, column_type
+from logicalrep_protocol.columnar import LocatedBatch, RowDecodeError, Session, locate_batch
+from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.versions import PARSE, Relation, Truncate, Type
+from logicalrep_runtime.columnar.located import address, room
+from logicalrep_runtime.scalars import Oid
 
 __all__ = ["Rows", "WideTable", "WideTables"]
 
@@ -39,7 +39,7 @@ Ints = NDArray[Any]
 class WideTable:
     """The changes of one table in a batch, while its Relation says the same."""
 
-    relation: Table
+    relation: TableDescription
     """What its Relation says."""
     rows: pa.Array
     """int64: the index of each change's message in the batch, in ascending order."""
@@ -73,8 +73,8 @@ class WideTable:
 class _Version:
     """A relation while its Relation says the same."""
 
-    relation: Table
-    reader: Reader
+    relation: TableDescription
+    reader: RowReader
     is_wanted: bool
     rows: list[Ints] = field(default_factory=list)
 
@@ -91,8 +91,7 @@ class WideTables:
         for_spark: bool = False,
         lc_monetary: str | None = None,
         catalog: TypeCatalog | None = None,
-        wanted: Callable[[Table], bool] = lambda table: True,
-        backend: Any = None,
+        wanted: Callable[[TableDescription], bool] = lambda table: True,
     ) -> None:
         """Wide tables from a session's start on.
 
@@ -104,7 +103,6 @@ class WideTables:
             lc_monetary, catalog: the server's setting, and what its catalog says of types, if they are known (see
                 `values.column_type`).
             wanted: of which tables to make columns; the rows of others are checked and left out.
-            backend: as for `logicalrep.columnar.decode_batch`.
         """
         self.session = session
         """The session's state after the last batch."""
@@ -114,8 +112,7 @@ class WideTables:
         self.lc_monetary = lc_monetary
         self.catalog = catalog
         self.wanted = wanted
-        self.backend = backend
-        self.truncated: dict[int, list[Table]] = {}
+        self.truncated: dict[int, list[TableDescription]] = {}
         """Of the last batch: what described the tables of each Truncate where it came, by its index."""
         self._types: dict[int, Any] = {}
         self._current: dict[int, _Version] = {}
@@ -128,13 +125,13 @@ class WideTables:
         Raises:
             DecodeError: a message is refused by `parse`, no Relation has described its table, or it has another number
                 of values than the table has columns; `row` is its index. What was read of the batch is forgotten.
-            TypeError, ValueError: as logicalrep.columnar.decode_batch.
+            TypeError, ValueError: as logicalrep_protocol.columnar.decode_batch.
         """
         types, current = dict(self._types), dict(self._current)
-        with walk_batch(messages, self.session, backend=self.backend) as walked:
+        with locate_batch(messages, self.session) as walked:
             try:
                 versions = self._versions(walked)
-                in_segments = self.session.streaming or bool((walked.walked.tags == ord("S")).any())
+                in_segments = self.session.streaming or bool((walked.located.tags == ord("S")).any())
                 tables = self._tables(walked, versions, in_segments)
             except ValueError:
                 self._types, self._current = types, current
@@ -143,14 +140,14 @@ class WideTables:
         self.session = walked.session
         return sorted(tables, key=lambda table: table.rows[0].as_py())
 
-    def _versions(self, batch: WalkedBatch) -> list[_Version]:
+    def _versions(self, batch: LocatedBatch) -> list[_Version]:
         """The relations with changes in the batch, each with the rows of its changes."""
         number = batch.numbers
-        tags = batch.walked.tags
+        tags = batch.located.tags
         described = np.flatnonzero((tags == ord("R")) | (tags == ord("Y")) | (tags == ord("T")))
         is_change = (tags == ord("I")) | (tags == ord("U")) | (tags == ord("D"))
         changes = np.flatnonzero(is_change)
-        oids = batch.walked.fixed.get(number["relation_id"], np.empty(0, np.int32)).view(np.uint32)
+        oids = batch.located.fixed.get(number["relation_id"], np.empty(0, np.int32)).view(np.uint32)
         touched: dict[int, _Version] = {}
         self.truncated = {}
         streaming = self._streaming(tags) if len(described) else None
@@ -202,10 +199,10 @@ class WideTables:
         result[start:] = streaming
         return result
 
-    def _bytes(self, batch: WalkedBatch, row: int) -> bytes:
+    def _bytes(self, batch: LocatedBatch, row: int) -> bytes:
         return batch.data[batch.offsets[row] : batch.offsets[row + 1]].tobytes()
 
-    def _assign(self, batch: WalkedBatch, changes: Ints, oids: Ints, touched: dict[int, _Version]) -> None:
+    def _assign(self, batch: LocatedBatch, changes: Ints, oids: Ints, touched: dict[int, _Version]) -> None:
         """Give changes to the versions of their relations that are current."""
         for oid, rows in _by_table(oids, changes):
             version = self._known(batch, oid, int(rows[0]), "relation_id")
@@ -214,14 +211,14 @@ class WideTables:
                 touched[id(version)] = version
             version.rows.append(rows)
 
-    def _known(self, batch: WalkedBatch, oid: int, row: int, path: str) -> _Version:
+    def _known(self, batch: LocatedBatch, oid: int, row: int, path: str) -> _Version:
         version = self._current.get(oid)
         if version is None:
             raise self._error(batch, row, path, "a table that a Relation has described", f"OID {oid}")
         return version
 
-    def _described(self, message: Relation) -> Table:
-        return Table(
+    def _described(self, message: Relation) -> TableDescription:
+        return TableDescription(
             relation_id=message.relation_id,
             schema=message.namespace or "pg_catalog",
             name=message.name,
@@ -230,7 +227,7 @@ class WideTables:
             types=tuple(self._types.get(column.type_id) for column in message.columns),
         )
 
-    def _version(self, relation: Table) -> _Version:
+    def _version(self, relation: TableDescription) -> _Version:
         columns = []
         for column in relation.columns:
             its_type = column_type(
@@ -244,11 +241,11 @@ class WideTables:
                 its_type = its_type.as_sent()
             columns.append(Column(column.name, its_type, table=str(relation), encoding=self.session.encoding))
         in_key = [column.key for column in relation.columns]
-        return _Version(relation, Reader(columns, in_key, for_spark=self.for_spark), self.wanted(relation))
+        return _Version(relation, RowReader(columns, in_key, for_spark=self.for_spark), self.wanted(relation))
 
-    def _tables(self, batch: WalkedBatch, versions: list[_Version], in_segments: bool) -> list[WideTable]:
+    def _tables(self, batch: LocatedBatch, versions: list[_Version], in_segments: bool) -> list[WideTable]:
         number = batch.numbers
-        fixed = batch.walked.fixed
+        fixed = batch.located.fixed
         old_kinds = fixed.get(number["old_kind"])
         parts, changes = [], []
         for version in versions:
@@ -264,11 +261,11 @@ class WideTables:
             xids = pa.nulls(len(rows), pa.int64())
             if in_segments and number["xid"] in fixed:
                 values = fixed[number["xid"]][rows].view(np.uint32).astype(np.int64)
-                xids = pa.array(values, mask=~has(batch.walked.validity[number["xid"]], rows))
+                xids = pa.array(values, mask=~has(batch.located.validity[number["xid"]], rows))
             table = WideTable(
                 relation=version.relation,
                 rows=pa.array(rows),
-                tags=_characters(batch.walked.tags[rows]),
+                tags=_characters(batch.located.tags[rows]),
                 xids=xids,
                 old_kinds=_characters(np.zeros(len(rows), np.uint8) if old_kinds is None else old_kinds[rows]),
                 old=next(loaded),
@@ -277,13 +274,15 @@ class WideTables:
             tables.append(table)
         return tables
 
-    def _find(self, batch: WalkedBatch, version: _Version, number: int, rows: Ints, kinds: Ints | None) -> Found:
+    def _find(self, batch: LocatedBatch, version: _Version, number: int, rows: Ints, kinds: Ints | None) -> Found:
         """The old or new rows of messages; of each message of the batch its kind, where rows can be a key."""
-        cells = batch.walked.cells.get(number)
+        cells = batch.located.cells.get(number)
         if cells is None:
             return version.reader.find_none(len(rows))
-        walk = Walk(
-            Cells(batch.data, cells.kinds, cells.starts, cells.lengths), cells.offsets, batch.walked.validity[number]
+        walk = LocatedRows(
+            ValuePlaces(batch.data, cells.kinds, cells.starts, cells.lengths),
+            cells.offsets,
+            batch.located.validity[number],
         )
         found, wrong = version.reader.find(rows, walk, kinds)
         if wrong is not None:
@@ -296,11 +295,11 @@ class WideTables:
             )
         return found
 
-    def _error(self, batch: WalkedBatch, row: int, path: str, expected: str, found: str) -> RowDecodeError:
-        from logicalrep.walk import walk
+    def _error(self, batch: LocatedBatch, row: int, path: str, expected: str, found: str) -> RowDecodeError:
+        from logicalrep_runtime.layout_walk import walk
 
         data = self._bytes(batch, row)
-        streaming = bool(self._streaming(batch.walked.tags)[row])
+        streaming = bool(self._streaming(batch.located.tags)[row])
         facts = {"streaming": streaming, "parallel": self.session.parallel}
         steps = walk(LOGICALREP, self.session.version, data, facts=facts, encoding=self.session.encoding)
         offset = next(step.offset for step in steps if step.path == path)
@@ -309,23 +308,23 @@ class WideTables:
         return RowDecodeError(layout.name, path, offset, expected, found, row)
 
     @property
-    def relations(self) -> dict[Oid, Table]:
+    def relations(self) -> dict[Oid, TableDescription]:
         """What the last Relation of each table says, by its OID."""
         return {Oid(oid): version.relation for oid, version in self._current.items()}
 
 
 def _by_table(oids: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
     """The OID of each table that has some of the rows, and its rows in order; `oids` are those of all messages."""
-    if default_backend() == "numba":
-        from logicalrep_pipeline.wide_kernels import GROUPS, group_rows
+    from logicalrep.arrow.kernels.loaders import GROUPS, group_rows
 
-        count = len(rows)
-        codes, places, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
-        found, counts = room(GROUPS // 2, np.uint32), room(GROUPS // 2, np.uint32)
-        arrays = oids, codes, places, found, counts, grouped
-        tables = group_rows(address(rows), count, *(address(array) for array in arrays))
-        if tables >= 0:
-            return _parts(found[:tables].tolist(), counts[:tables].tolist(), grouped)
+    count = len(rows)
+    codes, places, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
+    found, counts = room(GROUPS // 2, np.uint32), room(GROUPS // 2, np.uint32)
+    arrays = oids, codes, places, found, counts, grouped
+    tables = group_rows(address(rows), count, *(address(array) for array in arrays))
+    if tables >= 0:
+        return _parts(found[:tables].tolist(), counts[:tables].tolist(), grouped)
+    # More tables than the loop counts.
     values = oids[rows]
     order = np.argsort(values, kind="stable")
     ordered = values[order]

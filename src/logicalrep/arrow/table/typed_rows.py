@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep_pipeline.spark.schemas import TYPED_COLUMNS
-from logicalrep_pipeline.spark.typed import with_way_out
-from logicalrep_pipeline.values import Column, ColumnValueError
-from logicalrep_pipeline.wide import Rows
+from logicalrep.arrow.table.rows import CHANGE_COLUMNS, with_way_out
+from logicalrep.arrow.table.table_decoder import Rows
+from logicalrep.values import Column, ColumnValueError
 
 _CHANGE_TYPES = pa.array(["insert", "update_preimage", "update_postimage", "delete", "truncate"], pa.string())
 INSERT, PREIMAGE, POSTIMAGE, DELETE, TRUNCATE = range(5)
@@ -40,7 +39,7 @@ def typed_batch(
     arrays = [
         *(
             array if array.type == own.type else array.cast(own.type)
-            for own, array in zip(list(schema)[: -len(TYPED_COLUMNS)], columns, strict=True)
+            for own, array in zip(list(schema)[: -len(CHANGE_COLUMNS)], columns, strict=True)
         ),
         _CHANGE_TYPES.take(pa.array(change_type)),
         pa.array(commit_version),

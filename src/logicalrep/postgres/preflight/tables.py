@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from logicalrep_pipeline.published import PublishedTable, listed_tables
-from logicalrep_pipeline.slots import Connection, server_major
-
-if TYPE_CHECKING:
-    from logicalrep_pipeline.preflight import Findings, Needs
+from logicalrep.postgres.preflight.findings import Findings, Needs
+from logicalrep.postgres.published import PublishedTable, listed_tables
+from logicalrep.postgres.slots import Connection, server_major
 
 # The tables of given OIDs with what holds their rows: their partitions, or themselves. Of each the columns of its
 # replica identity, where an index gives one that the server takes.

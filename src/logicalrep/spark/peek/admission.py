@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from logicalrep_pipeline.spark.options import SourceOptions
+from logicalrep.spark.options import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import (

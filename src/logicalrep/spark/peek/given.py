@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep import Lsn
-from logicalrep.scalars import lsn_of
+from logicalrep_runtime.scalars import Lsn, lsn_of
 
 
 class Given:

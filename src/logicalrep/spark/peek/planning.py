@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from psycopg import sql
 
-from logicalrep import Lsn
-from logicalrep_pipeline.peek import peek_call
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.publication_watch import publications_there
-from logicalrep_pipeline.slots import Connection, when_free
-from logicalrep_pipeline.spark.admission import Limits
-from logicalrep_pipeline.spark.slot_range import page_after, page_at
+from logicalrep.postgres.peek import peek_call
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.slots import Connection, when_free
+from logicalrep.spark.peek.admission import Limits
+from logicalrep.spark.peek.slot_range import page_after, page_at
+from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 

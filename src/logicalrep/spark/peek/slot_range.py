@@ -11,25 +11,19 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep import Lsn
-from logicalrep_pipeline.peek import peek_blocks
-from logicalrep_pipeline.retries import TRANSIENT, Retries
-from logicalrep_pipeline.slot_copies import can_be_copied, copies_of
-from logicalrep_pipeline.slots import (
-    Connection,
-    Slot,
-    check_not_passed,
-    check_within_wal,
-    newest_protocol,
-    the_slot,
-)
-from logicalrep_pipeline.spark.driver import log
-from logicalrep_pipeline.spark.given import Given
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.reading import record_batches
-from logicalrep_pipeline.spark.statistics import Statistics
-from logicalrep_pipeline.spark.typed import with_catalog
-from logicalrep_pipeline.timelines import WalPosition
+from logicalrep.arrow.reading import record_batches
+from logicalrep.postgres.peek import peek_blocks
+from logicalrep.postgres.retries import TRANSIENT, Retries
+from logicalrep.postgres.slot_copies import can_be_copied, copies_of
+from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.metrics import Statistics
+from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.given import Given
+from logicalrep.spark.row_form import row_form
+from logicalrep.spark.server_connection import log
+from logicalrep.spark.typed_tables.table_schema import with_catalog
+from logicalrep_runtime.scalars import Lsn
 
 _WAL_OF_A_SESSION = 32 << 20
 """In bytes: of less, what another session takes to start is not worth it."""
@@ -103,7 +97,7 @@ def _decoded(
     statistics: Statistics,
 ) -> Iterator[Any]:
     """The record batches of a range, one part of it after the other, each decoded by a session of the server."""
-    plugin = options.plugin_options(newest_protocol(connection))
+    plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
     first = slot.confirmed.lsn if start is None else start
     wanted = _sessions(connection, options, slot, first, end)
     with copies_of(options.connection, slot.name, wanted - 1) as copies:
@@ -117,7 +111,7 @@ def _decoded(
             parts.append((middle, upto, copy.decode(plugin, middle, upto)))
         for after, upto, blocks in parts:
             counted = statistics.count(blocks)
-            yield from record_batches(counted, plugin.decoder(), options, schema, start=after, end=upto)
+            yield from record_batches(counted, plugin.decoder(), form, start=after, end=upto)
 
 
 def page_at(lsn: int) -> Lsn:

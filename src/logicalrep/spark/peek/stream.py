@@ -16,8 +16,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep import Lsn
-from logicalrep_pipeline.slots import (
+from logicalrep.postgres.slots import (
     Connection,
     Slot,
     check_not_passed,
@@ -26,17 +25,18 @@ from logicalrep_pipeline.slots import (
     sent_up_to,
     the_slot,
 )
-from logicalrep_pipeline.spark.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, acknowledge_position, ensure_slot, log_to_standard_error
-from logicalrep_pipeline.spark.logs import warn
-from logicalrep_pipeline.spark.offsets import Offset, offset_of, position_of
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.planning import Planner
-from logicalrep_pipeline.spark.slot_range import SlotRange, check_readable, read_slot
-from logicalrep_pipeline.spark.statistics import progress
-from logicalrep_pipeline.spark.table_identity import TableIdentity
-from logicalrep_pipeline.spark.worker import PromptReader, collected_once
-from logicalrep_pipeline.timelines import WalPosition
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.metrics import progress
+from logicalrep.spark.offsets import Offset, offset_of, position_of
+from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.admission import AvailableNow, Limits, limits_of, read_limit
+from logicalrep.spark.peek.planning import Planner
+from logicalrep.spark.peek.slot_range import SlotRange, check_readable, read_slot
+from logicalrep.spark.server_connection import Driver, acknowledge_position, ensure_slot, log_to_standard_error
+from logicalrep.spark.typed_tables.table_identity import TableIdentity
+from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.transactions.logs import warn
+from logicalrep_runtime.scalars import Lsn
 
 
 class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from logicalrep_pipeline.slots import wal_head
-from logicalrep_pipeline.spark.options import OF_THE_FEED, OptionError, SourceOptions, read_options
+from logicalrep.postgres.slots import wal_head
+from logicalrep.spark.options import OF_THE_FEED, OptionError, SourceOptions, read_options
 
 
 def typed_table(
@@ -21,8 +21,8 @@ def typed_table(
     and SchemaMismatchError say what keeps them from being read. A table that is renamed or replaced later is a
     TableChangedError; of captures (option `path`) that is not asked.
     """
-    from logicalrep_pipeline.spark.typed import relation_on_server, relation_schema
-    from logicalrep_pipeline.spark.typed_feed import COLUMNS, OPS, FeedTable
+    from logicalrep.spark.typed_tables.table_schema import relation_on_server, relation_schema
+    from logicalrep.spark.typed_tables.typed_feed import COLUMNS, OPS, FeedTable
 
     typed = _typed_options(table, new_columns, text_columns, options)
     relation, catalog = relation_on_server(typed)

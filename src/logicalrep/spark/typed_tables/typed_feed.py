@@ -10,27 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep import Lsn
-from logicalrep_pipeline.changes import NULL, TEXT
-from logicalrep_pipeline.relations import OLDER_ROWS, Relation
-from logicalrep_pipeline.spark.feed import Texts
-from logicalrep_pipeline.spark.schemas import arrow_schema
-from logicalrep_pipeline.spark.table_identity import renamed, replaced
-from logicalrep_pipeline.spark.typed import SchemaMismatchError, relation_schema
-from logicalrep_pipeline.spark.typed_rows import (
-    DELETE,
-    INSERT,
-    POSTIMAGE,
-    PREIMAGE,
-    TRUNCATE,
-    refuse_kept,
-    typed_batch,
-)
-from logicalrep_pipeline.spark.worker import Shipped
-from logicalrep_pipeline.table_names import TableName
-from logicalrep_pipeline.values import TypeCatalog
-from logicalrep_pipeline.wide_columns import Cells, Found, Reader, Rows
-from logicalrep_pipeline.wide_loading import load
+from logicalrep.arrow.feed.rows import Texts
+from logicalrep.arrow.table.columns import Found, RowReader, Rows, ValuePlaces
+from logicalrep.arrow.table.loading import load
+from logicalrep.arrow.table.rows import SchemaMismatchError
+from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
+from logicalrep.spark.schemas import arrow_schema
+from logicalrep.spark.typed_tables.table_schema import relation_schema
+from logicalrep.spark.worker import Shipped
+from logicalrep.transactions.changes import NULL, TEXT
+from logicalrep.transactions.relations import OLDER_ROWS, TableDescription
+from logicalrep.transactions.table_identity import renamed, replaced
+from logicalrep.transactions.table_names import TableName
+from logicalrep.values import TypeCatalog
+from logicalrep_runtime.scalars import Lsn
 
 _CHANGE_TYPES = {"insert": INSERT, "update": POSTIMAGE, "delete": DELETE, "truncate": TRUNCATE}
 OPS = tuple(_CHANGE_TYPES)
@@ -54,7 +47,7 @@ COLUMNS = (
 class FeedTable(Shipped):
     """Makes a table's typed rows of its rows in the change feed."""
 
-    relation: Relation
+    relation: TableDescription
     """The table as the stream began with it."""
     text_columns: tuple[str, ...]
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
@@ -70,7 +63,7 @@ class FeedTable(Shipped):
         column's type.
         """
         columns = Texts("utf-8", self.text_columns, self.catalog).columns(self.relation)
-        reader = Reader(columns, [True] * len(columns), for_spark=True)
+        reader = RowReader(columns, [True] * len(columns), for_spark=True)
         schema = arrow_schema(relation_schema(self.relation, self.text_columns, self.catalog))
         for batch in batches:
             self._refuse_other(batch)
@@ -89,7 +82,7 @@ class FeedTable(Shipped):
         for row in np.flatnonzero(pc.and_not(is_later, is_named).to_numpy(zero_copy_only=False))[:1].tolist():
             raise renamed(table, TableName(batch["schema"][row].as_py(), batch["table"][row].as_py()))
 
-    def _typed(self, batch: Any, reader: Reader, schema: Any) -> Any:
+    def _typed(self, batch: Any, reader: RowReader, schema: Any) -> Any:
         count = batch.num_rows
         ops = np.array([_CHANGE_TYPES[op] for op in batch["op"].to_pylist()], np.int8)
         has_new = batch["after"].is_valid().to_numpy(zero_copy_only=False)
@@ -123,7 +116,7 @@ class FeedTable(Shipped):
         )
         return typed_batch(schema, arrays, change_types, version, moment, ordinal, unchanged)
 
-    def _rows(self, batch: Any, name: str, reader: Reader) -> tuple[Rows, Any]:
+    def _rows(self, batch: Any, name: str, reader: RowReader) -> tuple[Rows, Any]:
         """A column of maps as the table's columns; and for each row which of them it has."""
         maps, width = batch[name], len(reader.columns)
         ends = maps.offsets.to_numpy()
@@ -142,7 +135,9 @@ class FeedTable(Shipped):
         starts[cells], lengths[cells] = bounds[:-1], np.diff(bounds)
         source = np.frombuffer(data or b"", np.uint8)
         there = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
-        found = Found(Cells(source, kinds, starts, lengths), len(maps), there, there * width, there, there * width)
+        found = Found(
+            ValuePlaces(source, kinds, starts, lengths), len(maps), there, there * width, there, there * width
+        )
         return load(source, [(reader, found)])[0], is_given.reshape(len(maps), width)
 
     def _unsent(self, batch: Any) -> Any:

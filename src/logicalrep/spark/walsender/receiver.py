@@ -11,22 +11,22 @@ from collections.abc import Callable
 import numpy as np
 from pyspark.sql.types import StructType
 
-from logicalrep import Lsn
-from logicalrep_pipeline.assembler import Assembler
-from logicalrep_pipeline.plugin_options import PluginOptions
-from logicalrep_pipeline.positions import Position
-from logicalrep_pipeline.replication import Replication
-from logicalrep_pipeline.slots import SlotError
-from logicalrep_pipeline.spark.admission import Limits
-from logicalrep_pipeline.spark.committed import Committed, Committing
-from logicalrep_pipeline.spark.driver import log
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.schemas import arrow_schema
-from logicalrep_pipeline.spark.spool import Segment, Spool
-from logicalrep_pipeline.spark.spool_folders import default_folder
-from logicalrep_pipeline.spark.statistics import commit_times
-from logicalrep_pipeline.timelines import Timeline
-from logicalrep_pipeline.transactions import Decision
+from logicalrep.arrow.committed_batches import Committed, Committing
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.timelines import Timeline
+from logicalrep.spark.metrics import commit_times
+from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.admission import Limits
+from logicalrep.spark.row_form import row_form
+from logicalrep.spark.server_connection import log
+from logicalrep.spark.walsender.spool import Segment, Spool
+from logicalrep.spark.walsender.spool_folders import default_folder
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.transaction import Decision
+from logicalrep_runtime.scalars import Lsn
 
 
 class Receiver:
@@ -36,11 +36,12 @@ class Receiver:
         """`start`: all that committed before it is with Spark, and is left out if it comes again; None: not known."""
         self.start = start
         self._options = options
+        form = row_form(options, schema)
         folder = options.spool or default_folder()
-        self._spool = Spool(folder, options.the_slot, arrow_schema(schema), options.segment_bytes, options.table)
-        after = None if start is None else Position(delivered=start)
+        self._spool = Spool(folder, options.the_slot, form.schema, options.segment_bytes, options.table)
+        after = None if start is None else ResumeToken(delivered=start)
         self._assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=self._spool.folder)
-        self._committing = Committing(options, schema, self._assembler)
+        self._committing = Committing(form, self._assembler)
         self._replication = Replication(
             options.connection,
             options.the_slot,

@@ -20,9 +20,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep import LogicalRepError, Lsn
-from logicalrep_pipeline.spark.spool_folders import SpoolError, add_folder, own_folder, shared_folder
-from logicalrep_pipeline.table_names import TableName
+from logicalrep.spark.walsender.spool_folders import SpoolError, add_folder, own_folder, shared_folder
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
 
 POSITION = "_position"
 """The name of the column of positions, which comes first in a segment and is not given to Spark."""

@@ -19,7 +19,7 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from logicalrep import LogicalRepError
+from logicalrep_runtime.errors import LogicalRepError
 
 
 class SpoolError(LogicalRepError, RuntimeError):

@@ -15,8 +15,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep import Lsn
-from logicalrep_pipeline.slots import (
+from logicalrep.postgres.slots import (
     Connection,
     Slot,
     SlotError,
@@ -28,18 +27,19 @@ from logicalrep_pipeline.slots import (
     server_major,
     the_slot,
 )
-from logicalrep_pipeline.spark.admission import HAS_ADMISSION_CONTROL, AvailableNow, Limits, limits_of, read_limit
-from logicalrep_pipeline.spark.driver import Driver, ensure_slot, log, log_to_standard_error
-from logicalrep_pipeline.spark.offsets import Offset, first_xid_of, offset_of, position_of
-from logicalrep_pipeline.spark.options import SourceOptions
-from logicalrep_pipeline.spark.receiver import Receiver
-from logicalrep_pipeline.spark.spool import read_segment
-from logicalrep_pipeline.spark.statistics import Statistics, progress
-from logicalrep_pipeline.spark.table_identity import TableIdentity
-from logicalrep_pipeline.spark.typed import with_catalog
-from logicalrep_pipeline.spark.worker import PromptReader, collected_once
-from logicalrep_pipeline.timelines import WalPosition
-from logicalrep_pipeline.transactions import Decision
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.metrics import Statistics, progress
+from logicalrep.spark.offsets import Offset, first_xid_of, offset_of, position_of
+from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, Limits, limits_of, read_limit
+from logicalrep.spark.server_connection import Driver, ensure_slot, log, log_to_standard_error
+from logicalrep.spark.typed_tables.table_identity import TableIdentity
+from logicalrep.spark.typed_tables.table_schema import with_catalog
+from logicalrep.spark.walsender.receiver import Receiver
+from logicalrep.spark.walsender.spool import read_segment
+from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.transactions.transaction import Decision
+from logicalrep_runtime.scalars import Lsn
 
 _LONGEST_WAIT = 5.0
 """For how long a query is not told that there is nothing, in seconds, while the server has yet to send what it has."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, SupportsIndex
 
-from .binary import Reader
+from logicalrep.values.types.binary import BinaryReader
 
 __all__ = ["BoundedArray"]
 
@@ -191,7 +191,7 @@ def array_binary(
     """The binary format of arrays. `loader` gives the loader of elements for the OID of their type, or refuses it."""
 
     def load_array(value: bytes, encoding: str) -> list[Any]:
-        reader = Reader(value)
+        reader = BinaryReader(value)
         dimensions, has_null, element_oid = reader.int32(), reader.int32(), reader.uint32()
         if not 0 <= dimensions <= MOST_DIMENSIONS:
             raise ValueError(f"{dimensions} dimensions")

@@ -6,10 +6,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["Reader", "fixed"]
+__all__ = ["BinaryReader", "fixed"]
 
 
-class Reader:
+class BinaryReader:
     """A value's bytes and how far they have been read. Whatever does not fit raises ValueError."""
 
     __slots__ = ("data", "offset")

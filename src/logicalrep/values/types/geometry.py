@@ -7,8 +7,8 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .binary import Reader, fixed
-from .scalars import float8_text, format_float8
+from logicalrep.values.types.binary import BinaryReader, fixed
+from logicalrep.values.types.scalars import float8_text, format_float8
 
 __all__ = ["Box", "Circle", "Line", "LineSegment", "Path", "Point", "Polygon"]
 
@@ -117,7 +117,7 @@ box_binary = fixed("4d", lambda a, b, c, d: Box(Point(a, b), Point(c, d)))
 circle_binary = fixed("3d", lambda x, y, radius: Circle(Point(x, y), radius))
 
 
-def _points_binary(reader: Reader) -> tuple[Point, ...]:
+def _points_binary(reader: BinaryReader) -> tuple[Point, ...]:
     count = reader.int32()
     if count < 1 or reader.left != 16 * count:
         raise ValueError(f"{count} points in {reader.left} bytes")
@@ -125,7 +125,7 @@ def _points_binary(reader: Reader) -> tuple[Point, ...]:
 
 
 def path_binary(value: bytes, encoding: str) -> Path:
-    reader = Reader(value)
+    reader = BinaryReader(value)
     closed = reader.uint8()
     if closed > 1:
         raise ValueError(f"the flag for a closed path is {closed}")
@@ -133,7 +133,7 @@ def path_binary(value: bytes, encoding: str) -> Path:
 
 
 def polygon_binary(value: bytes, encoding: str) -> Polygon:
-    return Polygon(_points_binary(Reader(value)))
+    return Polygon(_points_binary(BinaryReader(value)))
 
 
 def format_point(value: Point) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .binary import Reader
+from logicalrep.values.types.binary import BinaryReader
 
 _PAIR = re.compile(r'"((?:[^"\\]|\\.)*)"=>(?:"((?:[^"\\]|\\.)*)"|NULL)', re.DOTALL)
 _BACKSLASH = re.compile(r"\\(.)", re.DOTALL)
@@ -31,7 +31,7 @@ def hstore_text(text: str) -> dict[str, str | None]:
 
 def hstore_binary(value: bytes, encoding: str) -> dict[str, str | None]:
     """A count of pairs, then for each the key and the value with their lengths."""
-    reader = Reader(value)
+    reader = BinaryReader(value)
     pairs: dict[str, str | None] = {}
     for _ in range(reader.count(8)):
         key_bytes = reader.field()

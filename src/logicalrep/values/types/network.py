@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, IPv6Address, IPv6Interface, IPv6Network
 
-from .binary import Reader
+from logicalrep.values.types.binary import BinaryReader
 
 Inet = IPv4Address | IPv6Address | IPv4Interface | IPv6Interface
 Cidr = IPv4Network | IPv6Network
@@ -49,7 +49,7 @@ def _host_or_interface(value: IPv4Interface | IPv6Interface) -> Inet:
 
 def _binary(value: bytes, *, cidr: bool) -> tuple[bytes, int]:
     """The address's bytes and the length of the mask: family, mask, whether it is a cidr, and the address."""
-    reader = Reader(value)
+    reader = BinaryReader(value)
     family, prefix, is_cidr, length = reader.take(4)
     if (family, length) not in ((_FAMILY_IPV4, 4), (_FAMILY_IPV6, 16)):
         raise ValueError(f"an address of family {family} and length {length}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import NamedTuple
 
-from .binary import Reader
+from logicalrep.values.types.binary import BinaryReader
 
 # Decimal() alone would take exponents, which the server never writes and which stand for any number of digits.
 _NUMERIC = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|Infinity)|NaN").fullmatch
@@ -28,7 +28,7 @@ def numeric_text(text: str) -> Decimal:
 
 def numeric_binary(value: bytes, encoding: str) -> Decimal:
     """A count of base-10000 digits, the weight of the first one, the sign, the scale shown, and the digits."""
-    reader = Reader(value)
+    reader = BinaryReader(value)
     count, weight, sign, scale = reader.uint16(), reader.int16(), reader.uint16(), reader.uint16()
     if reader.left != 2 * count:
         raise ValueError(f"{count} base-10000 digits in {reader.left} bytes")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .binary import Reader
+from logicalrep.values.types.binary import BinaryReader
 
 __all__ = ["Range"]
 
@@ -120,7 +120,7 @@ def range_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], Ra
     """The binary format of ranges: a byte of flags, then each bound that there is, with its length."""
 
     def load_range(value: bytes, encoding: str) -> Range:
-        reader = Reader(value)
+        reader = BinaryReader(value)
         flags = reader.uint8()
         if flags == _EMPTY:
             reader.end()
@@ -148,7 +148,7 @@ def multirange_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str
     load_range = range_binary(load)
 
     def load_multirange(value: bytes, encoding: str) -> tuple[Range, ...]:
-        reader = Reader(value)
+        reader = BinaryReader(value)
         ranges = []
         for _ in range(reader.count(5)):
             field = reader.field()

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from .binary import Reader
+from logicalrep.values.types.binary import BinaryReader
 
 # --- boolean ---------------------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ def bits_text(text: str) -> str:
 
 
 def bits_binary(value: bytes, encoding: str) -> str:
-    reader = Reader(value)
+    reader = BinaryReader(value)
     length = reader.int32()
     if length < 0 or reader.left != (length + 7) // 8:
         raise ValueError(f"{length} bits in {reader.left} bytes")
@@ -294,7 +294,7 @@ def snapshot_text(text: str) -> str:
 
 
 def snapshot_binary(value: bytes, encoding: str) -> str:
-    reader = Reader(value)
+    reader = BinaryReader(value)
     count = reader.int32()
     if count < 0 or reader.left != 16 + 8 * count:
         raise ValueError(f"{count} transactions in {reader.left} bytes")
@@ -342,7 +342,7 @@ def vector_binary(element_oid: int, layout: str) -> Callable[[bytes, str], tuple
     size = struct.calcsize(f"!{layout}")
 
     def load(value: bytes, encoding: str) -> tuple[int, ...]:
-        reader = Reader(value)
+        reader = BinaryReader(value)
         dimensions, nulls, oid = reader.int32(), reader.int32(), reader.uint32()
         if nulls or oid != element_oid or dimensions not in (0, 1):
             raise ValueError("not the array header of a vector")

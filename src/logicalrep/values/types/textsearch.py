@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .binary import Reader
+from logicalrep.values.types.binary import BinaryReader
 
 _WEIGHTS = ("", "C", "B", "A")
 
@@ -13,7 +13,7 @@ def _quoted(lexeme: str) -> str:
 
 def tsvector_binary(value: bytes, encoding: str) -> str:
     """A count of lexemes; each has its string, a count of positions, and positions with a weight in the top bits."""
-    reader = Reader(value)
+    reader = BinaryReader(value)
     lexemes = []
     for _ in range(reader.count(3)):
         lexeme = _quoted(str(reader.string(), encoding))
@@ -36,7 +36,7 @@ _Pieces = tuple["str | _Pieces", ...]
 
 def tsquery_binary(value: bytes, encoding: str) -> str:
     """A count of tokens in prefix order, an operator's right operand before the left one."""
-    reader = Reader(value)
+    reader = BinaryReader(value)
     tokens: list[tuple[int, int, str]] = []  # operator (0: operand), distance, text
     for _ in range(reader.count(2)):
         kind = reader.uint8()

@@ -18,12 +18,11 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-TYPED_COLUMNS = (
-    StructField("_change_type", StringType(), nullable=False),
-    StructField("_commit_version", LongType(), nullable=False),
-    StructField("_commit_timestamp", TimestampType(), nullable=False),
-    StructField("_ordinal", LongType(), nullable=False),
-    StructField("_unchanged", ArrayType(StringType(), containsNull=False), nullable=False),
+from logicalrep.arrow.table.rows import CHANGE_COLUMNS
+
+_TYPES = (StringType(), LongType(), TimestampType(), LongType(), ArrayType(StringType(), containsNull=False))
+TYPED_COLUMNS = tuple(
+    StructField(name, type_, nullable=False) for name, type_ in zip(CHANGE_COLUMNS, _TYPES, strict=True)
 )
 """What stands behind the columns of a typed table."""
 

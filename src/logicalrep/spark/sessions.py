@@ -12,17 +12,17 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from logicalrep import LogicalRepError
-from logicalrep_pipeline.preflight import check
-from logicalrep_pipeline.published import published_tables
-from logicalrep_pipeline.snapshots import slot_with_snapshot
-from logicalrep_pipeline.spark.driver import acknowledge_position, log_to_standard_error
-from logicalrep_pipeline.spark.executors import check_executors
-from logicalrep_pipeline.spark.java import is_java_installed, java_options, packaged_java_home
-from logicalrep_pipeline.spark.logs import warn
-from logicalrep_pipeline.spark.offsets import offset_in_progress, position_of
-from logicalrep_pipeline.spark.options import OptionError, read_options
-from logicalrep_pipeline.spark.source import LogicalRepDataSource
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.published import published_tables
+from logicalrep.postgres.snapshots import slot_with_snapshot
+from logicalrep.spark.executors import check_executors
+from logicalrep.spark.java import is_java_installed, java_options, packaged_java_home
+from logicalrep.spark.offsets import offset_in_progress, position_of
+from logicalrep.spark.options import OptionError, read_options
+from logicalrep.spark.server_connection import acknowledge_position, log_to_standard_error
+from logicalrep.spark.source import LogicalRepDataSource
+from logicalrep.transactions.logs import warn
+from logicalrep_runtime.errors import LogicalRepError
 
 
 def register(spark: SparkSession) -> SparkSession:

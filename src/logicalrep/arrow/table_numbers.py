@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logicalrep.columnar.walked import address
+from logicalrep_runtime.columnar.located import address
 
 FREE = -1
 """In place of an OID, at a place that is free."""

@@ -1,0 +1,13 @@
+"""What reaches a server: connections, slots, publications, COPY, and the two ways of reading a slot.
+
+It needs psycopg alone; what it has of Arrow is loaded when it is used.
+"""
+
+from __future__ import annotations
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.replication_connection import Walsender
+
+__all__ = ["ConnectionSettings", "PluginOptions", "Replication", "Walsender"]

@@ -1,0 +1,1 @@
+"""What a reader needs of a server, checked before it starts."""

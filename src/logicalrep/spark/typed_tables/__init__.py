@@ -1,0 +1,1 @@
+"""Tables in their own columns and types: their schemas, and what of the feed is theirs."""

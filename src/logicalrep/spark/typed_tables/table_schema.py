@@ -1,0 +1,79 @@
+"""The Spark schema of a published table, read from the server."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import replace
+
+from pyspark.sql.pandas.types import from_arrow_type
+from pyspark.sql.types import DataType, StructField, StructType
+
+from logicalrep.arrow.feed.rows import Texts
+from logicalrep.arrow.table.rows import SchemaMismatchError
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.published import published_relation, type_catalog
+from logicalrep.postgres.slots import Connection
+from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.schemas import TYPED_COLUMNS
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.table_names import TableName
+from logicalrep.values import ColumnType, TypeCatalog
+
+
+def table_relation(connection: Connection, table: TableName, publications: tuple[str, ...]) -> TableDescription:
+    """A published table as the server has it; SchemaMismatchError if it has none of that name."""
+    relation = published_relation(connection, table, publications)
+    if relation is None or not relation.columns:
+        raise SchemaMismatchError(
+            f"table {table} does not exist in this database, or none of its columns is published", code="TABLE_MISSING"
+        )
+    return relation
+
+
+def table_schema(
+    connection: Connection, table: TableName, publications: tuple[str, ...], text_columns: Container[str] = ()
+) -> StructType:
+    """The Spark schema of a published table, read from the server."""
+    relation = table_relation(connection, table, publications)
+    return relation_schema(relation, text_columns, type_catalog(connection, table))
+
+
+def relation_on_server(options: SourceOptions) -> tuple[TableDescription, TypeCatalog]:
+    """The table that the options name, and its types; as `table_relation`, PreflightError where more is missing."""
+    assert options.table is not None
+    with options.connection.connect() as connection:
+        try:
+            relation = table_relation(connection, options.table, options.publications)
+            return relation, type_catalog(connection, options.table)
+        except SchemaMismatchError:
+            check(connection, options.needs)
+            raise
+
+
+def with_catalog(connection: Connection, options: SourceOptions) -> SourceOptions:
+    """The options with what the server says of the types of the table, if they name one."""
+    return options if options.table is None else replace(options, catalog=type_catalog(connection, options.table))
+
+
+def relation_schema(
+    relation: TableDescription, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
+) -> StructType:
+    """The Spark schema of a table: its columns and those of the change feed."""
+    columns = Texts("utf-8", text_columns, catalog).columns(relation)
+    return _with_columns_of_the_feed(
+        str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]
+    )
+
+
+def _with_columns_of_the_feed(table: str, fields: list[StructField]) -> StructType:
+    taken = sorted({field.name for field in TYPED_COLUMNS} & {field.name for field in fields})
+    if taken:
+        raise SchemaMismatchError(
+            f"{table} has a column {', '.join(taken)}, a name that the option table has for a column of its own: read "
+            "the table without that option"
+        )
+    return StructType([*fields, *TYPED_COLUMNS])
+
+
+def _spark_type(type_: ColumnType) -> DataType:
+    return from_arrow_type(type_.arrow_type(for_spark=True), prefer_timestamp_ntz=True)

@@ -1,0 +1,1 @@
+"""mode = walsender: a receiver in the driver, whose segments the executors read."""

@@ -1,0 +1,1 @@
+"""How values of each kind of type are read, from text and from the binary format."""

@@ -1,0 +1,222 @@
+"""What may import what, and what each package can be used without.
+
+Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, transactions <- arrow <- postgres, captures
+<- spark <- tables; the command line stands beside them. The generator stands outside.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+SOURCES = {"src": ["logicalrep_runtime", "logicalrep"], "generated": ["logicalrep_protocol"], ".": ["codegen"]}
+MOST_MODULES = 16
+
+# Each may import those before it on its line's left, and what these may import.
+ABOVE = {
+    "logicalrep_runtime": set(),
+    "logicalrep_protocol": {"logicalrep_runtime"},
+    "values": {"logicalrep_protocol"},
+    "transactions": {"values"},
+    "arrow": {"transactions"},
+    "captures": {"arrow"},
+    "postgres": {"arrow"},
+    "spark": {"captures", "postgres"},
+    "tables": {"spark"},
+    "cli": {"captures", "arrow"},
+    "logicalrep": {"logicalrep_protocol"},
+    "error_codes": set(),
+    "codegen": set(),
+}
+FOREIGN = {
+    "logicalrep_runtime": {"construct", "numba", "numpy", "pyarrow", "llvmlite"},
+    "logicalrep_protocol": {"construct"},
+    "values": {"pyarrow"},
+    "transactions": set(),
+    "arrow": {"numba", "numpy", "pyarrow"},
+    "captures": set(),
+    "postgres": {"psycopg"},
+    "spark": {"numpy", "psycopg", "pyarrow", "pyspark"},
+    "tables": {"pyspark"},
+    "cli": set(),
+    "logicalrep": set(),
+    "error_codes": set(),
+    "codegen": {"jinja2", "markupsafe", "ruff", "yaml"},
+}
+
+
+def _modules() -> dict[str, Path]:
+    """Every module of ours by its name."""
+    found = {}
+    for folder, packages in SOURCES.items():
+        for package in packages:
+            for path in sorted((ROOT / folder / package).rglob("*.py")):
+                name = ".".join(path.relative_to(ROOT / folder).with_suffix("").parts)
+                found[name.removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def _part(module: str) -> str:
+    """The package of a module, or the sub-package of one of `logicalrep`."""
+    top, _, rest = module.partition(".")
+    return rest.partition(".")[0] or top if top == "logicalrep" else top
+
+
+def _imports(module: str, path: Path) -> Iterator[str]:
+    """What a module imports, anywhere in it: modules of ours whole, of others the top-level name."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name if alias.name in MODULES else alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
+            start = ".".join(base[: len(base) - node.level + 1]) if node.level else ""
+            source = ".".join(filter(None, (start, node.module)))
+            for alias in node.names:
+                whole = f"{source}.{alias.name}"
+                if whole in MODULES:
+                    yield whole
+                else:
+                    yield source if source in MODULES else source.partition(".")[0]
+
+
+IMPORTS: Mapping[str, set[str]] = {module: set(_imports(module, path)) for module, path in MODULES.items()}
+
+
+def _below(part: str) -> set[str]:
+    """All that a part may import, itself among it."""
+    return {part}.union(*map(_below, ABOVE[part]))
+
+
+def test_imports_point_one_way() -> None:
+    for module, imported in IMPORTS.items():
+        allowed = _below(_part(module))
+        for other in imported & MODULES.keys():
+            assert _part(other) in allowed, f"{module} imports {other}"
+
+
+def test_nothing_below_imports_the_top_level_package() -> None:
+    for module, imported in IMPORTS.items():
+        assert "logicalrep" not in imported, f"{module} imports logicalrep itself"
+
+
+def test_each_part_needs_its_own_libraries_alone() -> None:
+    for module, imported in IMPORTS.items():
+        foreign = imported - MODULES.keys() - set(sys.stdlib_module_names)
+        assert foreign <= FOREIGN[_part(module)], f"{module} imports {foreign - FOREIGN[_part(module)]}"
+
+
+def _circle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Names that import each other in a circle; none where there is none."""
+    done: set[str] = set()
+
+    def visit(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for other in sorted(imports.get(name, ())):
+            if found := visit(other, [*way, name]):
+                return found
+        done.add(name)
+        return []
+
+    return next(filter(None, (visit(name, []) for name in imports)), [])
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert _circle({module: (imported & MODULES.keys()) - {module} for module, imported in IMPORTS.items()}) == []
+
+
+def test_no_sub_packages_import_each_other_in_a_circle() -> None:
+    """Other than a folder and one that lies in it."""
+    folders: dict[str, set[str]] = {}
+    for module, imported in IMPORTS.items():
+        folder = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
+        others = folders.setdefault(folder, set())
+        for other in imported & MODULES.keys():
+            its = other if MODULES[other].name == "__init__.py" else other.rpartition(".")[0]
+            if not f"{its}.".startswith(f"{folder}.") and not f"{folder}.".startswith(f"{its}."):
+                others.add(its)
+    assert _circle(folders) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def test_no_folder_has_too_many_modules() -> None:
+    counts: dict[Path, int] = {}
+    for path in MODULES.values():
+        if path.name not in ("__init__.py", "__main__.py"):
+            counts[path.parent] = counts.get(path.parent, 0) + 1
+    assert {str(folder): count for folder, count in counts.items() if count > MOST_MODULES} == {}
+
+
+_WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in BLOCKED:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+def _run(code: str, *blocked: str) -> str:
+    """What a program prints where some packages are not installed."""
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"BLOCKED = {blocked!r}\n{_WITHOUT}\n{code}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_the_package_works_with_construct_alone() -> None:
+    code = """
+import logicalrep
+message = logicalrep.v4.parse(bytes.fromhex("53000002e501"))
+assert message.build().hex() == "53000002e501"
+assert logicalrep.v4.StreamStart.struct.parse(message.build()).xid == 741
+assert logicalrep.Decoder(4).decode(message.build()) == message
+assert logicalrep.__version__
+import logicalrep.cli.main
+"""
+    _run(code, "numpy", "pyarrow", "numba", "psycopg", "pyspark", "pandas", "codegen", "yaml", "jinja2")
+
+
+@pytest.mark.parametrize(
+    ("module", "without"),
+    [
+        ("logicalrep.arrow", ("pyspark", "psycopg", "pandas")),
+        ("logicalrep.arrow.table.table_decoder", ("pyspark", "psycopg", "pandas")),
+        ("logicalrep.arrow.committed_batches", ("pyspark", "psycopg", "pandas")),
+        ("logicalrep.postgres", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+        ("logicalrep.postgres.replication", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+        ("logicalrep.postgres.preflight", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+        ("logicalrep.postgres.peek", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+        ("logicalrep.postgres.slot_copies", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+        ("logicalrep.postgres.snapshots", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
+    ],
+)
+def test_a_part_is_importable_without_what_it_does_not_need(module: str, without: tuple[str, ...]) -> None:
+    _run(f"import {module}", *without)
+
+
+def test_importing_the_package_is_light() -> None:
+    code = "import logicalrep, sys; print([name for name in ('numpy', 'pyarrow', 'numba', 'psycopg') if name in sys.modules])"
+    assert _run(code) == "[]"
