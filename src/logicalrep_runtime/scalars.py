@@ -18,7 +18,10 @@ TransactionId = NewType("TransactionId", int)
 """A transaction id without its epoch, 0 to 2^32-1; it wraps around, so a larger one need not be newer."""
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
-_EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+"""PostgreSQL's epoch, from which it counts microseconds."""
+UNIX_EPOCH = 946_684_800_000_000
+"""PostgreSQL's epoch in microseconds since 1970-01-01, as Unix and Arrow count."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -62,12 +65,12 @@ class TimestampTz(int):
         """The same point in time; ValueError if the datetime has no time zone."""
         if moment.tzinfo is None:
             raise ValueError(f"{moment!r} has no time zone")
-        return cls((moment - _EPOCH) // _MICROSECOND)
+        return cls((moment - EPOCH) // _MICROSECOND)
 
     @property
     def datetime(self) -> datetime:
         """The same point in time, in UTC; OverflowError outside the years 1 to 9999."""
-        return _EPOCH + timedelta(microseconds=int(self))
+        return EPOCH + timedelta(microseconds=int(self))
 
     def __str__(self) -> str:
         """ISO 8601 in UTC; the number of microseconds where a datetime cannot hold it."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep_runtime.columnar.located import FULL, OUTSIDE, REFUSED, REFUSED_BIT, TAKEN, UNIX_EPOCH, UNKNOWN, UTF8
+from logicalrep_runtime.columnar.located import FULL, OUTSIDE, REFUSED, REFUSED_BIT, TAKEN, UNKNOWN, UTF8
 from logicalrep_runtime.columnar.memory import (
     compiled,
     copy_to,
@@ -44,6 +44,7 @@ from logicalrep_runtime.columnar.rows import (
     put_span,
 )
 from logicalrep_runtime.columnar.utf8 import is_utf8
+from logicalrep_runtime.scalars import UNIX_EPOCH
 
 STREAMING = 1
 TWO_PHASE = 2

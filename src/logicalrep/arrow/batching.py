@@ -9,9 +9,9 @@ import numpy as np
 
 from logicalrep.arrow.message_batch import MessageBatch, joined
 from logicalrep.transactions.frames import LARGE_BLOCK
+from logicalrep.transactions.tags import COMMIT
 
 _MOST_BYTES = 1 << 30
-_COMMIT = ord("C")
 
 
 class Batching:
@@ -75,7 +75,7 @@ class Batching:
             most = min(most, max(int(np.searchsorted(self._ends(), LARGE_BLOCK)), 1))
         if self._limit is None:
             return min(most, self._messages())
-        commits = np.flatnonzero(np.concatenate([block.tags for block in self._waiting]) == _COMMIT)
+        commits = np.flatnonzero(np.concatenate([block.tags for block in self._waiting]) == COMMIT)
         whole = int(np.searchsorted(commits, most))
         if whole:
             return int(commits[whole - 1]) + 1

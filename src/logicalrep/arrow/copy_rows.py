@@ -12,6 +12,7 @@ from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.transactions.frames import gathered
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import INSERT
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import NullValue, TupleData
 from logicalrep_runtime.scalars import Lsn
@@ -21,7 +22,6 @@ _MEANINGS = {ord(letter): meaning for letter, meaning in zip("bfnrtv", b"\b\f\n\
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _NULL = rb"\N"
 _NEWLINE = ord("\n")
-_INSERT = ord(v1.Insert.tag)
 
 
 def inserts(copied: Iterator[memoryview | bytes], relation: TableDescription, lsn: Lsn) -> Iterator[MessageBatch]:
@@ -52,7 +52,7 @@ def _inserts(data: bytearray, relation: TableDescription, lsn: Lsn) -> MessageBa
     if offsets[rows] >= 1 << 31:
         raise TooLargeError("rows of 2 GiB and more cannot be read in columns")
     messages = pa.Array.from_buffers(pa.binary(), rows, [None, pa.py_buffer(offsets.astype(np.int32)), target], 0)
-    return MessageBatch(np.full(rows, lsn, np.uint64).view(np.int64), messages, np.full(rows, _INSERT, np.uint8))
+    return MessageBatch(np.full(rows, lsn, np.uint64).view(np.int64), messages, np.full(rows, INSERT, np.uint8))
 
 
 def _unexpected(relation: TableDescription) -> ValueError:

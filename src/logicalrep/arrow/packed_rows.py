@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch, copied
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.spill import XID
+from logicalrep.transactions.tags import DELETE
 from logicalrep_protocol.columnar import LocatedBatch, RowDecodeError, Session, locate_batch
 from logicalrep_runtime.scalars import Lsn, Oid, TransactionId
 
-_DELETE = ord("D")
 _SCHEMA = pa.schema({"lsn": pa.int64(), "relation_id": pa.int64(), "message": pa.binary()})
 
 
@@ -118,7 +118,7 @@ def rows_from(block: MessageBatch, at: int, session: Session) -> ArrivedRows | N
             widths, old_widths = _widths(walk, "new"), _widths(walk, "old")
     except RowDecodeError as error:
         return rows_from(block[: at + error.row], at, session) if error.row else None
-    np.copyto(widths, old_widths, where=part.tags == _DELETE)
+    np.copyto(widths, old_widths, where=part.tags == DELETE)
     even = _leading((old_widths == widths) | (_fixed(walk, "old_kind") == 0))
     if not even:
         return None

@@ -16,6 +16,7 @@ from logicalrep.arrow.transaction_index import UnsupportedError
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.change_feed import events as assembled_events
 from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.tags import STREAM_ABORT
 from logicalrep.transactions.transaction import Event, Transaction
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn, lsn_of
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 # A capture is there at once, so more of it is read in the same calls. A slot's first rows are not to wait for that.
 _RECORD_BATCHES_OF_A_CAPTURE = 3
-_STREAM_ABORT = ord("A")
 
 
 def record_batches(
@@ -110,7 +110,7 @@ def _read(
             return None
         except UnsupportedError as error:
             chunk = chunk[error.index :]
-        if chunk.tags[0] != _STREAM_ABORT:
+        if chunk.tags[0] != STREAM_ABORT:
             return chunk
         # Before anything is streamed, there is nothing to it but its bytes.
         decoder.decode(chunk.data(0))

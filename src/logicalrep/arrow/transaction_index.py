@@ -10,12 +10,11 @@ import pyarrow as pa
 
 from logicalrep.arrow.message_batch import KNOWN, MessageBatch
 from logicalrep.transactions.errors import TransactionError
+from logicalrep.transactions.tags import BEGIN, ORIGIN, TRUNCATE
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
 from logicalrep_runtime.columnar.located import address
 from logicalrep_runtime.scalars import TransactionId
-
-B, C, I, U, D, T, M, R, Y, O = b"BCIUDTMRYO"  # noqa: E741
 
 _EVERYTHING = (1 << 64) - 1
 
@@ -76,9 +75,9 @@ class TransactionIndex:
     def next(self, block: MessageBatch, batch: LocatedBatch | None = None) -> IndexedBatch:
         """The transactions of the next chunk; `batch` is the chunk, if it has been walked already."""
         tags = np.ascontiguousarray(block.tags)
-        begins = np.flatnonzero(tags == B)
+        begins = np.flatnonzero(tags == BEGIN)
         opened, opened_origin, carried = self._open or ((-1, 0, 0), None, 0)
-        tables = np.array([_tables_of(block.data(at)) for at in np.flatnonzero(tags == T).tolist()], np.int64)
+        tables = np.array([_tables_of(block.data(at)) for at in np.flatnonzero(tags == TRUNCATE).tolist()], np.int64)
         transaction_of, ordinals = np.empty(len(tags), np.int64), np.empty(len(tags), np.int64)
         wrong, is_open, changes = self._follow(
             address(tags), len(tags), self._open is not None, carried, address(tables),
@@ -87,7 +86,7 @@ class TransactionIndex:
         if wrong >= 0:
             raise TransactionError("message", None, None, "transactions do not begin and end in turn")
         origins = {} if opened_origin is None else {0: opened_origin}
-        for at in np.flatnonzero(tags == O).tolist():
+        for at in np.flatnonzero(tags == ORIGIN).tolist():
             origin = v1.parse(block.data(at))
             assert isinstance(origin, v1.Origin)
             origins[int(transaction_of[at])] = origin.name

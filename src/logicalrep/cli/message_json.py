@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from logicalrep.transactions.changes import BINARY, UNCHANGED
 from logicalrep.transactions.table_names import TableName
+from logicalrep.transactions.tags import BINARY, UNCHANGED
 from logicalrep.values.json_values import json_value
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.layouts import LOGICALREP

@@ -26,9 +26,7 @@ from logicalrep.postgres.timelines import WalPosition
 from logicalrep.transactions.frames import LARGE_BLOCK
 from logicalrep_protocol import walsender
 from logicalrep_protocol.layouts import WALSENDER
-from logicalrep_runtime.scalars import Lsn, TimestampTz, lsn_of
-
-_UNIX_EPOCH_MICROSECONDS = 946_684_800_000_000
+from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, lsn_of
 
 _X_LOG_DATA = ord(walsender.XLogData.tag)
 _FIELDS = next(layout.fields for layout in WALSENDER.messages if layout.name == "XLogData")[:-1]
@@ -181,7 +179,7 @@ class Walsender:
             written_lsn=max(self.received, self._flushed),
             flushed_lsn=self._flushed,
             applied_lsn=self._flushed,
-            send_timestamp=TimestampTz(time.time_ns() // 1000 - _UNIX_EPOCH_MICROSECONDS),
+            send_timestamp=TimestampTz(time.time_ns() // 1000 - UNIX_EPOCH),
             reply_requested=False,
         )
         pgconn = self._connection.pgconn

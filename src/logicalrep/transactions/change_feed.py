@@ -26,9 +26,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from logicalrep.transactions.assembler import Assembler
-from logicalrep.transactions.changes import BINARY, UNCHANGED, Change, old_columns, resolved
+from logicalrep.transactions.changes import Change, old_columns, resolved
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import name_parts
+from logicalrep.transactions.tags import BINARY, UNCHANGED
 from logicalrep.transactions.transaction import (
     Decision,
     Event,

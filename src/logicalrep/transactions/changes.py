@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import BINARY, NULL, UNCHANGED
 from logicalrep_protocol.v1 import Binary, NullValue, Text, TupleData
 from logicalrep_protocol.versions import Delete, Insert, Message, Truncate, Update
 from logicalrep_runtime.scalars import Lsn
@@ -21,8 +22,6 @@ ChangeMessage = Insert | Update | Delete | Truncate | Message
 
 Value = Text | Binary | NullValue
 """A column's value: in text format, in binary format, or NULL."""
-
-NULL, UNCHANGED, TEXT, BINARY = b"nutb"
 
 _OPS: dict[str, Op] = {"I": "insert", "U": "update", "D": "delete", "T": "truncate", "M": "message"}
 _NULL = NullValue()

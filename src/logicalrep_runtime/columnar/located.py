@@ -30,9 +30,6 @@ REFUSED_BIT = 0x80
 PADDING = 64
 """How many bytes there are to be before and behind texts that are looked at together."""
 
-UNIX_EPOCH = 946_684_800_000_000
-"""PostgreSQL's epoch, 2000-01-01, in Arrow's microseconds since 1970-01-01."""
-
 
 @dataclass(slots=True)
 class Spans:

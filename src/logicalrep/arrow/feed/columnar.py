@@ -13,22 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted, addresses
-from logicalrep.arrow.feed.rows import EPOCH, FeedBuilder, Reads, Texts
+from logicalrep.arrow.feed.rows import FeedBuilder, Reads, Texts
 from logicalrep.arrow.kernels.rows import fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
 from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table_numbers import TableNumbers
-from logicalrep.arrow.transaction_index import IndexedBatch, M, R, T, TransactionIndex, Y
+from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
 from logicalrep.transactions.changes import Change
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import Relations, TableDescription
 from logicalrep.transactions.spill import ChangeLog
+from logicalrep.transactions.tags import MESSAGE, RELATION, TRUNCATE, TYPE
 from logicalrep.transactions.transaction import NonTransactionalMessage, Transaction
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
 from logicalrep_runtime.columnar.located import address, room
-from logicalrep_runtime.scalars import Lsn, TimestampTz, TransactionId
+from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, TransactionId
 
 _OPS = Names(["insert", "update", "delete"])
 _MOST_VALUES = 1 << 22
@@ -91,7 +92,7 @@ class ColumnarFeed:
         if not all(self._wanted):
             wanted &= np.asarray([*self._wanted, True])[table_of]
         position = 0
-        for at in [*np.flatnonzero((tags == M) | (tags == T)).tolist(), len(tags)]:
+        for at in [*np.flatnonzero((tags == MESSAGE) | (tags == TRUNCATE)).tolist(), len(tags)]:
             chosen = np.flatnonzero(wanted[position:at]) + position
             for part in self._parts(chosen, table_of):
                 yield self._plain(maps, part, tags, lsns, table_of, run)
@@ -119,13 +120,13 @@ class ColumnarFeed:
         oids = batch.located.fixed.get(batch.numbers["relation_id"], table_of)
         truncated: dict[int, list[TableDescription]] = {}
         position = 0
-        for at in [*np.flatnonzero((tags == R) | (tags == Y) | (tags == T)).tolist(), len(tags)]:
+        for at in [*np.flatnonzero((tags == RELATION) | (tags == TYPE) | (tags == TRUNCATE)).tolist(), len(tags)]:
             unknown = number_tables(
                 address(tags), address(oids), position, at, self._numbers.address, self._numbers.mask, address(table_of)
             )
             if unknown >= 0:
                 raise _not_described(int(oids.view(np.uint32)[unknown]))
-            if at < len(tags) and tags[at] != T:
+            if at < len(tags) and tags[at] != TRUNCATE:
                 self._describe(int(oids[at]), block.data(at))
             elif at < len(tags):
                 message = v1.parse(block.data(at))
@@ -216,7 +217,7 @@ class ColumnarFeed:
             xid=TransactionId(int(run.xid[number])),
             commit_lsn=commit_lsn,
             end_lsn=commit_lsn,
-            commit_timestamp=TimestampTz(int(run.commit_timestamp[number]) - EPOCH),
+            commit_timestamp=TimestampTz(int(run.commit_timestamp[number]) - UNIX_EPOCH),
             origin=run.origins.get(number),
             changes=ChangeLog(),
         )

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from logicalrep.arrow.feed.rows import Texts, refuse_texts
 from logicalrep.arrow.kernels import maps as map_kernels
-from logicalrep.transactions.changes import BINARY
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import BINARY
 from logicalrep_protocol.columnar import LocatedBatch
 from logicalrep_runtime.columnar.located import PADDING, address, padded_room, room
 from logicalrep_runtime.columnar.memory import SLACK

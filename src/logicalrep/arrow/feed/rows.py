@@ -10,17 +10,16 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from logicalrep.arrow.feed.arrays import Lists, MapArrays, Variants
-from logicalrep.transactions.changes import BINARY, UNCHANGED, Change, old_columns, resolved
+from logicalrep.transactions.changes import Change, old_columns, resolved
 from logicalrep.transactions.logs import warn
 from logicalrep.transactions.relations import SchemaChange, TableDescription, added_columns
+from logicalrep.transactions.tags import BINARY, UNCHANGED
 from logicalrep.transactions.transaction import Event, NonTransactionalMessage, PreparedTransaction, Transaction
 from logicalrep.values import Column, TypeCatalog, column_type
 from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import Delete, Insert, Message, Update
 from logicalrep_runtime.errors import LogicalRepError
-
-EPOCH = 946_684_800_000_000
-"""2000-01-01, from which PostgreSQL counts microseconds, as Arrow and Spark count them."""
+from logicalrep_runtime.scalars import UNIX_EPOCH
 
 
 def signed(lsn: int) -> int:
@@ -243,7 +242,7 @@ class FeedBuilder:
         commit: tuple[Any, ...]
         described = (None, None, None) if relation is None else (relation.schema, relation.name, relation.relation_id)
         if isinstance(transaction, Transaction):
-            moment = transaction.commit_timestamp + EPOCH
+            moment = transaction.commit_timestamp + UNIX_EPOCH
             commit = (
                 signed(transaction.commit_lsn),
                 moment,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.transactions.changes import NULL, TEXT
+from logicalrep.transactions.tags import NULL, TEXT
 from logicalrep_runtime.columnar.memory import compiled, copy, uint8
 
 _TAB, _NEWLINE, _BACKSLASH, _OF_NULL = map(ord, "\t\n\\N")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from logicalrep.transactions.tags import BINARY, KEY, NULL, TEXT
 from logicalrep_runtime.columnar.memory import (
     LANES,
     checked,
@@ -44,8 +45,6 @@ from logicalrep_runtime.columnar.utf8 import are_utf8, is_utf8
 
 _cgutils: Any = importlib.import_module("numba.core.cgutils")
 
-TEXT = ord("t")
-BINARY = ord("b")
 
 (
     OTHER,
@@ -102,7 +101,7 @@ good as always: what is read and written is still in the cache for the next line
 AT_ONCE = 64
 """Texts are copied in blocks of so many bytes."""
 
-_MINUS, _PLUS, _POINT, _ZERO, _KEY, _NULL = map(ord, "-+.0Kn")
+_MINUS, _PLUS, _POINT, _ZERO = map(ord, "-+.0")
 _A, _F, _X, _BACKSLASH, _TRUE, _FALSE = map(ord, "afx\\tf")
 _MOST = (1 << 63) - 1
 _DAY = 86_400_000_000
@@ -728,13 +727,13 @@ def find_rows(
         write8(any_, found, index)
         write8(any_, count + found, cell)
         found += 1
-        if key_kinds == 0 or read1(key_kinds, row) != _KEY:
+        if key_kinds == 0 or read1(key_kinds, row) != KEY:
             write8(whole, found_whole, index)
             write8(whole, count + found_whole, cell)
             found_whole += 1
         elif not has_more:
             for column in range(columns):
-                has_more |= read1(in_key, column) == 0 and read1(kinds, cell + column) != _NULL
+                has_more |= read1(in_key, column) == 0 and read1(kinds, cell + column) != NULL
     return found, found_whole, -1, has_more
 
 

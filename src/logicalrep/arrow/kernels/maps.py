@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logicalrep.transactions.changes import BINARY, NULL, TEXT, UNCHANGED
+from logicalrep.transactions.tags import BINARY, NULL, TEXT, UNCHANGED
 from logicalrep_runtime.columnar.memory import compiled, copy_to, inlined, read1, read4, read8, write1, write4, write8
 
 _KEY, _WHOLE = map(ord, "KO")

@@ -13,9 +13,10 @@ from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.rows import ColumnCheck
 from logicalrep.arrow.table.table_decoder import WideTable, WideTables
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
-from logicalrep.arrow.transaction_index import D, I, IndexedBatch, T, TransactionIndex
-from logicalrep.transactions.changes import UNCHANGED
+from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
+from logicalrep.transactions import tags
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import UNCHANGED
 from logicalrep.values import Column
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
@@ -69,7 +70,7 @@ class ColumnarTyped:
         return [self._schema.field(name) for name in self._check.names]
 
     def _truncates(self, block: MessageBatch, run: IndexedBatch) -> Iterator[int]:
-        for at in np.flatnonzero((block.tags == T) & run.in_range).tolist():
+        for at in np.flatnonzero((block.tags == tags.TRUNCATE) & run.in_range).tolist():
             for number, relation in enumerate(self._wide.truncated[at]):
                 if self._check.is_ours(relation):
                     run.ordinals[at] += number
@@ -82,16 +83,19 @@ class ColumnarTyped:
         if not len(chosen):
             return
         described = {column.name: column for column in self._bind(table.relation, run, int(rows[chosen[0]]))}
-        tags = np.frombuffer(b"".join(tag.as_py().encode() for tag in table.tags.unique()), dtype=np.uint8)
+        known = np.frombuffer(b"".join(tag.as_py().encode() for tag in table.tags.unique()), dtype=np.uint8)
         kinds = table.tags.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-        tag = tags[kinds][chosen]
+        tag = known[kinds][chosen]
         old_kinds = table.old_kinds.take(pa.array(chosen))
         has_old = old_kinds.is_valid().to_numpy(zero_copy_only=False)
-        new, old = chosen[tag != D], chosen[has_old]
+        new, old = chosen[tag != tags.DELETE], chosen[has_old]
         # Old and new rows in one: an update's old row comes before its new one.
         order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
         change_type = np.concatenate(
-            (np.where(tag[has_old] == D, DELETE, PREIMAGE), np.where(tag[tag != D] == I, INSERT, POSTIMAGE))
+            (
+                np.where(tag[has_old] == tags.DELETE, DELETE, PREIMAGE),
+                np.where(tag[tag != tags.DELETE] == tags.INSERT, INSERT, POSTIMAGE),
+            )
         )[order]
         whole = table.old_kinds.to_numpy(zero_copy_only=False) == _OLD_IS_WHOLE
         columns = []

@@ -17,16 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.transactions.changes import NULL
+from logicalrep.transactions.tags import NULL
 from logicalrep.values import Column, arrow_array_or_text
 from logicalrep.values import column_type as type_of
 from logicalrep_runtime.columnar.located import address, room
 
 __all__ = ["Found", "Loaded", "LocatedRows", "RowReader", "Rows", "ValuePlaces", "has"]
 
-_TEXT = ord("t")
-_BINARY = ord("b")
-_KEY = ord("K")
 
 Ints = NDArray[Any]
 

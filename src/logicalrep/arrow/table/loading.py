@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from logicalrep.arrow.table.columns import Found, Ints, Loaded, RowReader, Rows
 from logicalrep.transactions.errors import TooLargeError
+from logicalrep.transactions.tags import BINARY, TEXT
 from logicalrep_runtime.columnar.located import PADDING, address, padded_room, room
 
 __all__ = ["Part", "load"]
@@ -17,8 +18,6 @@ __all__ = ["Part", "load"]
 Part = tuple[RowReader, Found]
 """The old or the new rows of a relation's changes."""
 
-_TEXT = ord("t")
-_BINARY = ord("b")
 _ALIGNED = 64
 
 
@@ -41,7 +40,7 @@ def _left(part: Part) -> Loaded:
         rows, first = found.having(index, in_key=in_key)
         states[index, rows] = found.cells.kinds[first + index]
     arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
-    left = {index: np.flatnonzero((line == _TEXT) | (line == _BINARY)) for index, line in enumerate(states)}
+    left = {index: np.flatnonzero((line == TEXT) | (line == BINARY)) for index, line in enumerate(states)}
     return Loaded(
         arrays, lambda index: pa.py_buffer(states[index]), {index: rows for index, rows in left.items() if len(rows)}
     )

@@ -6,17 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from logicalrep.arrow.feed.rows import EPOCH, Texts, signed
+from logicalrep.arrow.feed.rows import Texts, signed
 from logicalrep.arrow.row_form import TableForm
-from logicalrep.transactions.changes import NULL, UNCHANGED, Change, old_columns, resolved
+from logicalrep.transactions.changes import Change, old_columns, resolved
 from logicalrep.transactions.logs import warn
 from logicalrep.transactions.relations import OLDER_ROWS, SchemaChange, TableDescription, added_columns
 from logicalrep.transactions.table_identity import is_of_table
+from logicalrep.transactions.tags import NULL, UNCHANGED
 from logicalrep.transactions.transaction import NonTransactionalMessage, PreparedTransaction, Transaction
 from logicalrep.values import Column, ColumnValueError, arrow_array
 from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import Delete, Insert, Truncate, Update
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import UNIX_EPOCH
 
 CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_ordinal", "_unchanged")
 """What stands behind the columns of a typed table."""
@@ -189,9 +191,9 @@ class TypedBuilder:
                     self.size += len(raw)
             values.append(value)
         if isinstance(transaction, Transaction):
-            commit = signed(transaction.commit_lsn), transaction.commit_timestamp + EPOCH
+            commit = signed(transaction.commit_lsn), transaction.commit_timestamp + UNIX_EPOCH
         else:
-            commit = signed(transaction.prepare_lsn), transaction.prepare_timestamp + EPOCH
+            commit = signed(transaction.prepare_lsn), transaction.prepare_timestamp + UNIX_EPOCH
         self._meta.append((kind, *commit, change.ordinal, unchanged))
         self.rows += 1
 

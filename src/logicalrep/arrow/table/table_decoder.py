@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from logicalrep.arrow.table.columns import Found, LocatedRows, RowReader, Rows, ValuePlaces, has
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import DELETE, INSERT, RELATION, STREAM_START, STREAM_STOP, TRUNCATE, TYPE, UPDATE
 from logicalrep.values import Column, TypeCatalog, column_type
 from logicalrep_protocol.columnar import LocatedBatch, RowDecodeError, Session, locate_batch
 from logicalrep_protocol.layouts import LOGICALREP
@@ -131,7 +132,7 @@ class WideTables:
         with locate_batch(messages, self.session) as walked:
             try:
                 versions = self._versions(walked)
-                in_segments = self.session.streaming or bool((walked.located.tags == ord("S")).any())
+                in_segments = self.session.streaming or bool((walked.located.tags == STREAM_START).any())
                 tables = self._tables(walked, versions, in_segments)
             except ValueError:
                 self._types, self._current = types, current
@@ -144,8 +145,8 @@ class WideTables:
         """The relations with changes in the batch, each with the rows of its changes."""
         number = batch.numbers
         tags = batch.located.tags
-        described = np.flatnonzero((tags == ord("R")) | (tags == ord("Y")) | (tags == ord("T")))
-        is_change = (tags == ord("I")) | (tags == ord("U")) | (tags == ord("D"))
+        described = np.flatnonzero((tags == RELATION) | (tags == TYPE) | (tags == TRUNCATE))
+        is_change = (tags == INSERT) | (tags == UPDATE) | (tags == DELETE)
         changes = np.flatnonzero(is_change)
         oids = batch.located.fixed.get(number["relation_id"], np.empty(0, np.int32)).view(np.uint32)
         touched: dict[int, _Version] = {}
@@ -158,7 +159,7 @@ class WideTables:
                 self._assign(batch, changes[first:last], oids, touched)
                 break
             data = self._bytes(batch, row)
-            is_relation = tags[row] == ord("R")
+            is_relation = tags[row] == RELATION
             if is_relation and not streaming[row] and data == self._last.get(int(oids[row])):
                 continue
             message = PARSE[self.session.version](
@@ -193,9 +194,9 @@ class WideTables:
         """Whether each message lies in a segment of a streamed transaction."""
         result = np.empty(len(tags), bool)
         streaming, start = self.session.streaming, 0
-        for row in np.flatnonzero((tags == ord("S")) | (tags == ord("E"))).tolist():
+        for row in np.flatnonzero((tags == STREAM_START) | (tags == STREAM_STOP)).tolist():
             result[start : row + 1] = streaming
-            streaming, start = tags[row] == ord("S"), row + 1
+            streaming, start = tags[row] == STREAM_START, row + 1
         result[start:] = streaming
         return result
 

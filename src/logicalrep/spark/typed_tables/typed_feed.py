@@ -18,10 +18,10 @@ from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAG
 from logicalrep.spark.schemas import arrow_schema
 from logicalrep.spark.typed_tables.table_schema import relation_schema
 from logicalrep.spark.worker import Shipped
-from logicalrep.transactions.changes import NULL, TEXT
 from logicalrep.transactions.relations import OLDER_ROWS, TableDescription
 from logicalrep.transactions.table_identity import renamed, replaced
 from logicalrep.transactions.table_names import TableName
+from logicalrep.transactions.tags import NULL, TEXT
 from logicalrep.values import TypeCatalog
 from logicalrep_runtime.scalars import Lsn
 

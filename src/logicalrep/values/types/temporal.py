@@ -13,11 +13,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 
+from logicalrep_runtime.scalars import EPOCH
+
 __all__ = ["ExtendedDate", "ExtendedTime", "ExtendedTimestamp", "Interval"]
 
-_EPOCH = datetime(2000, 1, 1)
-_EPOCH_UTC = datetime(2000, 1, 1, tzinfo=UTC)
-_EPOCH_ORDINAL = date(2000, 1, 1).toordinal()
+_EPOCH = EPOCH.replace(tzinfo=None)
+_EPOCH_ORDINAL = EPOCH.toordinal()
 _LAST_ORDINAL = date.max.toordinal()
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
@@ -263,7 +264,7 @@ def make_timestamptz(microseconds: int) -> datetime | ExtendedTimestamp:
 
 def _make_timestamp(microseconds: int, with_time_zone: bool) -> datetime | ExtendedTimestamp:
     try:
-        return (_EPOCH_UTC if with_time_zone else _EPOCH) + timedelta(microseconds=microseconds)
+        return (EPOCH if with_time_zone else _EPOCH) + timedelta(microseconds=microseconds)
     except OverflowError:
         if not _FIRST_MICROSECOND <= microseconds < _END_MICROSECOND:
             raise ValueError("a timestamp out of the server's range") from None

@@ -1,0 +1,20 @@
+"""The tags of messages and the kinds of rows and values, as the bytes that they are on the wire.
+
+The spec has them; the generated classes bring them.
+"""
+
+from __future__ import annotations
+
+from logicalrep_protocol import v1, v2
+
+BEGIN, COMMIT, ORIGIN = (ord(message.tag) for message in (v1.Begin, v1.Commit, v1.Origin))
+RELATION, TYPE, MESSAGE = (ord(message.tag) for message in (v1.Relation, v1.Type, v1.Message))
+INSERT, UPDATE, DELETE, TRUNCATE = (ord(message.tag) for message in (v1.Insert, v1.Update, v1.Delete, v1.Truncate))
+STREAM_START, STREAM_STOP, STREAM_ABORT = (
+    ord(message.tag) for message in (v2.StreamStart, v2.StreamStop, v2.StreamAbort)
+)
+
+NULL, UNCHANGED, TEXT, BINARY = (ord(value.kind) for value in (v1.NullValue, v1.UnchangedToast, v1.Text, v1.Binary))
+"""The kinds of a row's values."""
+KEY = ord("K")
+"""The kind of an old row that has the replica identity's columns alone; one with all columns is `O`."""
