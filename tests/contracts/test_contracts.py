@@ -7,6 +7,7 @@ Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, tran
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -220,3 +221,12 @@ def test_a_part_is_importable_without_what_it_does_not_need(module: str, without
 def test_importing_the_package_is_light() -> None:
     code = "import logicalrep, sys; print([name for name in ('numpy', 'pyarrow', 'numba', 'psycopg') if name in sys.modules])"
     assert _run(code) == "[]"
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "src/logicalrep/README.md", "docs/spark.md", "docs/types.md"]
+)
+def test_what_a_page_links_to_is_there(page: str) -> None:
+    path = ROOT / page
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text("utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
