@@ -78,7 +78,7 @@ def test_what_spark_sends_to_a_worker_says_what_is_missing_there(bare_python: Pa
     assert len(sentences) == len(sent), done.stderr
     for sentence in sentences:
         assert sentence.startswith(f"[PACKAGE_MISSING] the Python worker {bare_python} on ")
-        assert "(No module named 'logicalrep_pipeline'): install logicalrep with its extra 'spark'" in sentence
+        assert "(No module named 'logicalrep'): install logicalrep with its extra 'spark'" in sentence
 
 
 CLUSTER = """
@@ -108,7 +108,7 @@ print(json.dumps(said))
 def test_a_cluster_whose_executors_have_no_logicalrep(bare_python: Path) -> None:
     """The driver has it, by PYTHONPATH."""
     # Java is where the shared session found it.
-    paths = os.pathsep.join(str(ROOT / name) for name in ("generated", "pipeline"))
+    paths = os.pathsep.join(str(ROOT / name) for name in ("generated", "src"))
     environment = os.environ | {"PYTHONPATH": paths, "PYSPARK_PYTHON": str(bare_python)}
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER, str(CAPTURE)], env=environment, capture_output=True, text=True, check=False
@@ -116,7 +116,7 @@ def test_a_cluster_whose_executors_have_no_logicalrep(bare_python: Path) -> None
     assert done.returncode == 0, done.stderr
     at_the_start, of_the_task = json.loads(done.stdout.splitlines()[-1])
     assert at_the_start.startswith(f"[PACKAGE_MISSING] the Python worker {bare_python} on ")
-    assert " has no logicalrep, logicalrep_pipeline: install " in at_the_start
+    assert " has no logicalrep, logicalrep_protocol, logicalrep_runtime: install " in at_the_start
     assert of_the_task.splitlines()[-1].startswith(
         f"RuntimeError: [PACKAGE_MISSING] the Python worker {bare_python} on "
     )

@@ -13,7 +13,17 @@ from pyspark.sql import SparkSession
 from logicalrep.spark.server_connection import log
 from logicalrep_runtime.errors import LogicalRepError
 
-_NEEDED = ("logicalrep", "logicalrep_pipeline", "construct", "numpy", "pandas", "psycopg", "pyarrow")
+_NEEDED = (
+    "logicalrep",
+    "logicalrep_protocol",
+    "logicalrep_runtime",
+    "construct",
+    "numba",
+    "numpy",
+    "pandas",
+    "psycopg",
+    "pyarrow",
+)
 _LONGEST_WAIT = 30.0
 """For how long a look waits for an executor, in seconds."""
 _ROWS = 512
