@@ -279,9 +279,8 @@ def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
         ),
     )  # fmt: skip
     for read in (row_by_row, in_columns):
-        batches = read(
-            _given(messages, read), Decoder(1), read_options({"table": "t"}), relation_schema(of_table), None, None
-        )
+        form = row_form(read_options({"table": "t"}), relation_schema(of_table))
+        batches = read(_given(messages, read), Decoder(1), form, None, None)
         found = [(row["a"], row["b"]) for batch in batches for row in batch.to_pylist()]
         assert found == [(None, "20"), ("1", None), (None, "30"), ("2", "31")]
 

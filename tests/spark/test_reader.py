@@ -253,7 +253,8 @@ def test_a_planned_batch_that_is_larger_than_the_spool(db: Database, tmp_path: P
 
 
 def test_a_transaction_that_takes_longer_than_the_server_may_be_away(db: Database, tmp_path: Path) -> None:
-    query = Query(db, tmp_path, retry_timeout="1", protocol_version="1")
+    # The server reads all of it before it sends the first row, which is a third of the time.
+    query = Query(db, tmp_path, retry_timeout="2", protocol_version="1")
     db.execute("INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(1, 400000) AS i")
     query.reader.prepareForTriggerAvailableNow()
     query.end = query.reader.latestOffset(query.start, None)
