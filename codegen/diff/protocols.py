@@ -1,4 +1,4 @@
-"""What changed in protocol.yaml (the protocol, its versions, session facts and blocks) and in types.yaml."""
+"""Changes in protocol.yaml (the protocol, its versions, session facts and blocks) and in types.yaml."""
 
 from __future__ import annotations
 

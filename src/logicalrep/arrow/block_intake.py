@@ -30,6 +30,7 @@ from logicalrep.arrow.synthetic_messages import preamble, sent_whole
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.tags import BEGIN, COMMIT, RELATION, TYPE
 from logicalrep.transactions.transaction import Event, Transaction
 from logicalrep_protocol.columnar import Session, decode_batch
 from logicalrep_protocol.decoder import Decoder
@@ -41,9 +42,8 @@ _FEWEST = 100
 _FEWEST_ROWS = 16
 """From how many on rows that come one after another are less work together."""
 
-_BEGIN, _COMMIT = b"BC"
-_DESCRIBES = of_tags(b"RY")
-_FOLLOWED = of_tags(b"BCRY")
+_DESCRIBES = of_tags(bytes([RELATION, TYPE]))
+_FOLLOWED = of_tags(bytes([BEGIN, COMMIT, RELATION, TYPE]))
 """By its tag, whether the assembler has to see a message of a transaction that it need not assemble."""
 
 _VERSION_1 = Session(version=1)
@@ -136,12 +136,12 @@ class BlockIntake(Intake[WholeTransactions]):
     def _find(self, block: MessageBatch) -> _Found | None:
         """None where the block begins with no whole transactions, or with few messages of such."""
         tags = block.tags
-        if not self._open and tags[0] != _BEGIN:
+        if not self._open and tags[0] != BEGIN:
             return None
         others = np.flatnonzero(~KNOWN.take(tags))
         if len(others):
             tags = tags[: others[0]]
-        begins, commits = np.flatnonzero(tags == _BEGIN), np.flatnonzero(tags == _COMMIT)
+        begins, commits = np.flatnonzero(tags == BEGIN), np.flatnonzero(tags == COMMIT)
         count = _in_turn(begins, commits, is_open=bool(self._open))
         if not count or sum(map(len, self._open)) + commits[count - 1] + 1 < _FEWEST:
             return None
@@ -175,7 +175,7 @@ class BlockIntake(Intake[WholeTransactions]):
     def _follow(self, blocks: list[MessageBatch]) -> None:
         """Let the assembler see how far it is, and what describes tables; of the rest it sees empty transactions."""
         tags = np.concatenate([block.tags for block in blocks])
-        commits = tags == _COMMIT
+        commits = tags == COMMIT
         number = np.cumsum(commits) - commits
         followed = np.zeros(number[-1] + 1, dtype=bool)
         followed[number[_DESCRIBES[tags]]] = True
@@ -192,10 +192,10 @@ class BlockIntake(Intake[WholeTransactions]):
 
     def _may_come_whole(self, block: MessageBatch) -> bool:
         """Whether nothing says that the open transaction, or the one that the block begins with, will not."""
-        if not self._open and block.tags[0] != _BEGIN:
+        if not self._open and block.tags[0] != BEGIN:
             return False
         tags = block.tags if self._open else block.tags[1:]
-        return bool(KNOWN.take(tags).all()) and not bool(((tags == _BEGIN) | (tags == _COMMIT)).any())
+        return bool(KNOWN.take(tags).all()) and not bool(((tags == BEGIN) | (tags == COMMIT)).any())
 
     # What is assembled
 

@@ -1,4 +1,4 @@
-"""What makes record batches of committed changes with given options: in columns where that goes, else row by row."""
+"""Makers of record batches of committed changes, in the rows that are wanted: in columns, or row by row."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def reads_in_columns(form: RowForm, encoding: str) -> bool:
-    """Whether whole transactions of a session can be read in columns."""
+    """Return whether whole transactions of a session can be read in columns."""
     has_columns = form.table is not None or (form.has_maps and not form.relations)
     return has_columns and encoding == "utf-8"
 
 
 def columnar(decoder: Decoder, form: RowForm, start: Lsn | None, end: Lsn | None) -> ColumnarFeed | ColumnarTyped:
-    """What makes record batches of the chunks of a session; of what commits within the range, as `record_batches`."""
+    """Return a maker of record batches of a session's chunks: of what commits in the range, as `record_batches`."""
     from logicalrep.arrow.feed.columnar import ColumnarFeed
     from logicalrep.arrow.table.columnar import ColumnarTyped
 
@@ -56,7 +56,7 @@ def _named(batch: Any, gid: str) -> Any:
 
 
 def builder_for(form: RowForm, encoding: str = "utf-8") -> Builder:
-    """What makes the record batches of such rows one by one."""
+    """Return a maker of record batches that takes changes one by one."""
     if form.table is not None:
         return TypedBuilder(form.schema, ColumnCheck(form.table), encoding)
     return FeedBuilder(form.schema, form.reads, relations=form.relations, encoding=encoding)

@@ -18,7 +18,7 @@ class TableForm:
 
     table: TableName
     column_types: Mapping[str, str]
-    """Of each of its own columns, in order, the Spark type that it has in the schema, such as `decimal(10,2)`."""
+    """The Spark types of its own columns in their order, such as `decimal(10,2)`."""
     new_columns: Literal["error", "null"] = "error"
     """What a row is that has not all of the columns: an error, or NULL in those."""
     text_columns: tuple[str, ...] = ()

@@ -12,17 +12,6 @@ from numpy.typing import NDArray
 from logicalrep_runtime.columnar.located import Ints
 
 
-def are_utf8(data: Ints, starts: Ints, lengths: Ints) -> NDArray[np.bool_]:
-    """Whether each text is UTF-8, as Python has it; only those that are not ASCII are looked at one by one."""
-    firsts = np.cumsum(lengths) - lengths
-    total = int(lengths.sum())
-    high = np.flatnonzero(data[np.repeat(starts - firsts, lengths) + np.arange(total)] >= 0x80)
-    result = np.ones(len(starts), bool)
-    some = np.unique(np.searchsorted(firsts + lengths, high, side="right"))
-    result[some] = are_valid(data, starts[some], lengths[some], "utf-8")
-    return result
-
-
 def are_valid(data: Ints, starts: Ints, lengths: Ints, encoding: str) -> NDArray[np.bool_]:
     """Whether each text can be decoded: one after the other, since only the codec knows."""
     result = np.ones(len(starts), bool)
