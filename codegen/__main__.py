@@ -1,4 +1,4 @@
-"""The generator's command line: `python -m codegen regen | check | docs | diff | reference`."""
+"""The generator's command line: `python -m codegen regen | check | docs | diff | reference | vectors`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import difflib
 import sys
 from pathlib import Path
 
-from codegen import diff
+from codegen import diff, vectors
 from codegen import pagecheck as docs
 from codegen.emit.package import PACKAGE, emit
 from codegen.emit.python_source import MARK
@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
         ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),
         ("diff", diff, "print what changed in the spec for whoever uses the protocol"),
         ("reference", reference, "write the reference, a static site"),
+        ("vectors", vectors, "write test vectors for other implementations, as JSON"),
     ):
         command = commands.add_parser(name, help=text, description=text)
         module.add_arguments(command)

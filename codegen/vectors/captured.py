@@ -1,0 +1,71 @@
+"""Vectors from captures: of what servers sent, one message of each shape."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from codegen.spec.model import Message, Protocol
+from codegen.spec.versions import View, view
+from codegen.vectors.codec import Reader
+
+_LONGEST = 1024
+"""Longer messages are left out, in bytes."""
+
+
+def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield one vector of each shape that the captures below a folder have, in the order of the files."""
+    views = [view(protocol, version.number) for version in protocol.versions]
+    shapes: set[str] = set()
+    for path in sorted(folder.rglob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            header = json.loads(next(lines))
+            if header.get("format") != "pgoutput-capture/1" or header.get("client_encoding") != "UTF8":
+                continue
+            for number, data, now, facts in _messages(protocol, views, header, lines):
+                message, fields = Reader(now, data, facts).message()
+                known = {name: facts[name] for name in facts if any(row.when == name for row in message.fields)}
+                shape = json.dumps([now.defined_in(message), message.name, known, _shape(fields)])
+                if shape not in shapes and len(data) <= _LONGEST:
+                    shapes.add(shape)
+                    name = f"{path.relative_to(folder)}, message {number}"
+                    yield vector(name, now, message, known, data) | {"fields": fields}
+
+
+def vector(name: str, now: View, message: Message | None, facts: Mapping[str, bool], data: bytes) -> dict[str, Any]:
+    """Return what each vector has."""
+    session = {"session": dict(facts)} if facts else {}
+    sender = {"from": "client"} if message is not None and message.sender == "client" else {}
+    known = {"message": message.name} if message is not None else {}
+    return {"name": name, "version": now.version, **known, **sender, **session, "bytes": data.hex()}
+
+
+def _messages(
+    protocol: Protocol, views: list[View], header: Mapping[str, Any], lines: Iterator[str]
+) -> Iterator[tuple[int, bytes, View, dict[str, bool]]]:
+    """Yield the messages of a capture, each with the version that has its layout and the session's facts."""
+    version = header["proto_version"]
+    facts = {fact.name: False for fact in protocol.session}
+    facts["parallel"] = header["options"].get("streaming") == "parallel"
+    messages = {message.tag: message for message in protocol.messages}
+    for number, line in enumerate(lines, start=1):
+        data = bytes.fromhex(json.loads(line)["data"])
+        message = messages[chr(data[0])]
+        yield number, data, views[max(version, message.since) - 1], dict(facts)
+        for name, value in ((message.sets, True), (message.clears, False)):
+            if name is not None:
+                facts[name] = value
+
+
+def _shape(value: Any) -> Any:
+    """Return what makes messages alike: which fields are there, which tags, whether lists and texts are empty."""
+    if isinstance(value, dict):
+        return {name: _shape(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [min(len(value), 2), sorted({json.dumps(_shape(item)) for item in value})]
+    if isinstance(value, str):
+        return value if len(value) == 1 and value.isalpha() else min(len(value), 1)
+    return 0 if value == 0 else 1

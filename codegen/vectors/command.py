@@ -1,0 +1,91 @@
+"""`python -m codegen vectors DIR`: one file for each protocol version, and one of what servers sent."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from codegen.spec.model import Message, Protocol, SpecError
+from codegen.spec.reader import load
+from codegen.spec.versions import View, view
+from codegen.vectors.captured import captured, vector
+from codegen.vectors.codec import Reader, RefusedError, facts_of, write
+from codegen.vectors.samples import Samples, refused
+
+_ROOT = Path(__file__).parents[2]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    parser.add_argument("directory", type=Path, metavar="DIR", help="the folder that the files are written to")
+    parser.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
+    parser.add_argument(
+        "--captures", type=Path, default=_ROOT / "tests" / "captures", help="the folder of the captures"
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the files and return the exit code: 0, or 2 where the spec has mistakes."""
+    try:
+        protocols = load(options.spec)
+    except SpecError as error:
+        print(error, file=sys.stderr)
+        return 2
+    options.directory.mkdir(parents=True, exist_ok=True)
+    for protocol in protocols:
+        for version in protocol.versions:
+            name = protocol.name if len(protocol.versions) == 1 else f"{protocol.name}-{version.module}"
+            _write(options.directory / f"{name}.json", protocol, list(vectors(view(protocol, version.number))))
+        if protocol.blocks:
+            found = list(captured(protocol, options.captures))
+            _write(options.directory / f"{protocol.name}-captured.json", protocol, found)
+    return 0
+
+
+def vectors(now: View) -> Iterator[dict[str, Any]]:
+    """Yield the vectors of one version: for each message as usual, with each other value, and refused."""
+    for message in now.messages:
+        yield from _of_message(now, message)
+    for what, data in (("empty", b""), ("an unknown tag", b"\0")):
+        yield _refused(f"Nothing: {what}", now, None, {}, data)
+
+
+def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
+    usual, facts = {}, {}
+    for facts in facts_of(now, message):
+        session = "".join(f", {name}" for name, value in facts.items() if value)
+        usual = Samples(now, facts).usual(message.fields)
+        yield _accepted(f"{message.name}{session}", now, message, facts, usual)
+    for what, values in Samples(now, facts).others(message.fields, usual):
+        yield _accepted(f"{message.name}, {what}", now, message, facts, values)
+    # The optional rows too, so that each row is refused once.
+    fullest = max([usual, *(values for _, values in Samples(now, facts).others(message.fields, usual))], key=len)
+    for what, data in refused(now, message, fullest, facts):
+        yield _refused(f"{message.name}, {what}", now, message, facts, data)
+
+
+def _accepted(name: str, now: View, message: Message, facts: dict[str, bool], values: Any) -> dict[str, Any]:
+    data, _ = write(now, message, values)
+    assert Reader(now, data, facts).message(message.sender) == (message, values)
+    return vector(name, now, message, facts, data) | {"fields": values}
+
+
+def _refused(name: str, now: View, message: Message | None, facts: dict[str, bool], data: bytes) -> dict[str, Any]:
+    try:
+        Reader(now, data, facts).message("server" if message is None else message.sender)
+    except RefusedError as error:
+        place = {"field": error.field, "offset": error.offset, "reason": error.reason}
+        return vector(name, now, message, facts, data) | {"refused": place}
+    raise AssertionError(f"{name} is a message after all")
+
+
+def _write(path: Path, protocol: Protocol, found: list[dict[str, Any]]) -> None:
+    """Write a file with a vector a line, so that it can be read and compared."""
+    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in found)
+    head = json.dumps({"protocol": protocol.name, "page": protocol.page})[:-1]
+    path.write_text(f'{head}, "vectors": [\n{lines}\n]}}\n', encoding="utf-8")
+    print(f"wrote {path}: {len(found)} vectors")
