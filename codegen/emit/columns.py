@@ -13,7 +13,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from codegen.emit.python_source import NOTICE, any_of, docstring, hexadecimal, quoted
+from codegen.emit.python_source import NOTICE, any_of, docstring, fact_docstring, hexadecimal, quoted
 from codegen.emit.steps import Fixed, Run, Single, Step, steps
 from codegen.spec.model import Field, Message, Part, Protocol, parts_used
 from codegen.spec.names import snake_case
@@ -94,7 +94,6 @@ class _Kernel:
     def __init__(self, protocol: Protocol, version: int) -> None:
         self.protocol = protocol
         self.version = version
-        self.facts = [fact.name for fact in protocol.session]
         self.columns: list[ColumnSource] = []
         self.parts: dict[str, Part] = {}
         self.messages = [self._message(message, since) for message, since in self._layouts()]
@@ -110,11 +109,6 @@ class _Kernel:
         return found
 
     def _message(self, message: Message, since: int) -> MessageSource:
-        sets_own = {row.when for row in message.fields} & {message.sets, message.clears} - {None}
-        if sets_own:
-            raise ValueError(
-                f"{message.place}: {message.name} depends on {', '.join(map(str, sets_own))}, which it sets"
-            )
         parts = {part.name: part for part in view(self.protocol, since).parts}
         columns = {
             row.name: self._number(self._column(row, parts), message)
@@ -282,6 +276,7 @@ def _render(template: str, kernel: _Kernel, **values: Any) -> str:
         column_of=kernel.column,
         checks_of=kernel.checks_of,
         docstring=docstring,
+        fact_docstring=fact_docstring,
         hexadecimal=hexadecimal,
         is_checked=_is_checked,
         lengths_of=_lengths_of,

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen.emit import python_source
 from codegen.emit.columns import emit_columnar
-from codegen.emit.python_source import NOTICE, Block, Source
+from codegen.emit.python_source import NOTICE, Block, Source, fact_docstring, joined, whether
 from codegen.emit.steps import Conditional, Run, Single, Step, Tagged
 from codegen.spec.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
 from codegen.spec.names import class_name
@@ -22,10 +22,6 @@ from codegen.spec.versions import View, view
 
 _HERE = Path(__file__).parent
 PACKAGE = "logicalrep_protocol"
-_SESSION_FACTS = ("streaming", "two_phase", "parallel")
-"""The session facts that decoders are told or keep; a new one takes more than a line in the spec."""
-_LAYOUT_FACTS = ("streaming", "parallel")
-"""Those that `parse` is told, so that fields can depend on them."""
 _RUFF = [
     "--isolated",
     "--config=line-length=120",
@@ -36,18 +32,20 @@ _RUFF = [
 def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     """Every file of the package by its path below generated/, formatted; SpecError for what cannot be generated."""
     protocols = tuple(protocols)
-    _check(protocols)
+    messages = _with_blocks(protocols)
     texts = {f"{PACKAGE}/py.typed": ""}
     environment = _environment()
     texts[f"{PACKAGE}/layouts.py"] = _layouts_module(protocols)
     for protocol in protocols:
         for version in protocol.versions:
             texts[f"{PACKAGE}/{version.module}.py"] = _version_module(protocol, view(protocol, version.number))
-    messages = next(protocol for protocol in protocols if protocol.blocks)
     texts[f"{PACKAGE}/versions.py"] = _render(
         environment, "versions.py.j2", notice=NOTICE, protocol=messages, definitions=_definitions(messages)
     )
-    texts[f"{PACKAGE}/decoder.py"] = _render(environment, "decoder.py.j2", notice=NOTICE, protocol=messages)
+    documents = {"init_doc": _decoder_docstring(messages), "docstring_of": fact_docstring}
+    texts[f"{PACKAGE}/decoder.py"] = _render(
+        environment, "decoder.py.j2", notice=NOTICE, protocol=messages, **documents
+    )
     texts[f"{PACKAGE}/__init__.py"] = _render(
         environment, "__init__.py.j2", notice=NOTICE, protocols=protocols, exported=_package_exports(protocols)
     )
@@ -55,28 +53,14 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     return _formatted(texts)
 
 
-def _check(protocols: tuple[Protocol, ...]) -> None:
-    """SpecError for what a spec may say but the package's hand-written parts do not know."""
-    findings: list[Finding] = []
+def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
+    """The protocol of the messages, that of which there is a decoder; SpecError unless it is one."""
     with_blocks = [protocol for protocol in protocols if protocol.blocks]
-    if len(with_blocks) != 1:
-        names = ", ".join(protocol.name for protocol in with_blocks) or "none"
-        text = f"one protocol has 'blocks', that of the messages, but here it is {names}"
-        findings.append(Finding((with_blocks or protocols)[0].place, text))
-    for protocol in protocols:
-        for fact in protocol.session:
-            if fact.name not in _SESSION_FACTS:
-                allowed = ", ".join(_SESSION_FACTS)
-                text = f"session fact {fact.name!r} is not one that decoders know; allowed: {allowed}"
-                findings.append(Finding(fact.place, text))
-        for message in protocol.messages:
-            findings += [
-                Finding(row.place, f"{message.name}.{row.name} depends on {row.when}, which `parse` is not told")
-                for row in message.fields
-                if row.when in _SESSION_FACTS and row.when not in _LAYOUT_FACTS
-            ]
-    if findings:
-        raise SpecError(findings)
+    if len(with_blocks) == 1:
+        return with_blocks[0]
+    names = ", ".join(protocol.name for protocol in with_blocks) or "none"
+    text = f"one protocol has 'blocks', that of the messages, but here it is {names}"
+    raise SpecError([Finding((with_blocks or protocols)[0].place, text)])
 
 
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
@@ -167,6 +151,8 @@ def _version_module(protocol: Protocol, now: View) -> str:
         guards_of=source.guards_of,
         packed=source.packed,
         cells_of=source.cells_of,
+        facts=[fact.name for fact in protocol.layout_facts],
+        has_texts=protocol.has_texts,
     )
     return _render(
         environment,
@@ -200,22 +186,31 @@ def _module_docstring(protocol: Protocol, now: View, messages: list[Block], prev
     return python_source.docstring(title, version.doc, own, NOTICE)
 
 
+_ENCODING = "`encoding` is the session's client_encoding as a Python codec."
+
+
 def _parse_docstring(protocol: Protocol, now: View) -> str:
-    first = "The message that the bytes are, all of them; DecodeError if they are none."
-    if not protocol.session:
-        return python_source.docstring(first, "`sender` is who sent them.")
     sentences = []
-    for fact in protocol.session:
-        if fact.name not in ("streaming", "parallel"):
-            continue
+    for fact in protocol.layout_facts:
         known = "" if fact.since <= now.version else f"; it changes nothing before version {fact.since}"
-        sentences.append(f"`{fact.name}` says whether {_lowered(fact.doc).rstrip('.')}{known}.")
-    sentences.append("`encoding` is the session's client_encoding as a Python codec.")
+        sentences.append(f"`{fact.name}` says {whether(fact)}{known}.")
+    if protocol.has_texts:
+        sentences.append(_ENCODING)
+    if len({message.sender for message in protocol.messages}) > 1:
+        sentences.append("`sender` is who sent them.")
+    first = "The message that the bytes are, all of them; DecodeError if they are none."
     return python_source.docstring(first, " ".join(sentences))
 
 
-def _lowered(text: str) -> str:
-    return text[0].lower() + text[1:]
+def _decoder_docstring(protocol: Protocol) -> str:
+    newest = len(protocol.versions)
+    first = f"Take a protocol version, 1 to {newest}; ValueError for another, EncodingError for an unknown `encoding`."
+    sentences = []
+    for fact in protocol.given_facts:
+        names = [message.name for message in protocol.messages if message.also_when == fact.name]
+        more = f": {joined(names)} may come in older protocol versions too then" if names else ""
+        sentences.append(f"`{fact.name}` says {whether(fact)}{more}.")
+    return python_source.docstring(first, " ".join([*sentences, _ENCODING]))
 
 
 def _blocks(source: Source, now: View) -> list[Block]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codegen.emit.steps import Fixed, Run, Single, Step, steps
-from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol
+from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol, SessionFact
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
 
@@ -85,7 +86,6 @@ class Block:
     docstring: str
     tag: str
     sender: str
-    sender_argument: str
     attributes: tuple[Attribute, ...]
     enumerations: tuple[Enumeration, ...]
     fields: tuple[Field, ...]
@@ -145,7 +145,6 @@ class Source:
             docstring=text,
             tag=tag,
             sender=sender,
-            sender_argument="" if sender == "server" else f', sender="{sender}"',
             attributes=self._attributes(fields),
             enumerations=tuple(self._enumeration(row) for row in fields if row.values),
             fields=fields,
@@ -204,8 +203,7 @@ class Source:
     def _presence(self, row: Field) -> str:
         if row.when in self.facts:
             fact = next(fact for fact in self.protocol.session if fact.name == row.when)
-            meaning = fact.doc[0].lower() + fact.doc[1:].rstrip(".")
-            return f"There when {meaning}. "
+            return f"There {whether(fact).replace('whether', 'when', 1)}. "
         if row.when is not None:
             return f"There when `{row.when}` is. "
         return ""
@@ -360,6 +358,24 @@ class Source:
 def docstring(*paragraphs: str) -> str:
     """The text of a docstring: paragraphs, wrapped, the empty ones left out."""
     return "\n\n".join(textwrap.fill(text.strip(), 110) for text in paragraphs if text.strip())
+
+
+def whether(fact: SessionFact) -> str:
+    """What a session fact says, to go on with in a sentence."""
+    return f"whether {fact.doc[0].lower()}{fact.doc[1:].rstrip('.')}"
+
+
+def fact_docstring(protocol: Protocol, fact: SessionFact) -> str:
+    """The docstring of the attribute that holds a session fact, of a decoder or of its state."""
+    if fact in protocol.kept_facts:
+        return docstring(f"For the message that comes next: {whether(fact)}.")
+    return docstring(f"W{whether(fact)[1:]}.")
+
+
+def joined(names: Iterable[str]) -> str:
+    """a, b and c."""
+    *rest, last = names
+    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def quoted(text: str) -> str:

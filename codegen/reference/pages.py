@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from codegen.emit.package import PACKAGE
-from codegen.emit.python_source import Attribute, Block, Source
+from codegen.emit.python_source import Attribute, Block, Source, joined
 from codegen.reference.drawing import NARROW, Picture, draw
 from codegen.reference.layout import Row, rows
 from codegen.spec.model import (
@@ -247,12 +247,6 @@ def samples() -> tuple[Sample, ...]:
             number,
         ),
     )
-
-
-def joined(names: Iterable[str]) -> str:
-    """a, b and c."""
-    *rest, last = names
-    return f"{', '.join(rest)} and {last}" if rest else last
 
 
 def figure(id: str, title: str, layout_rows: tuple[Row, ...]) -> Figure | None:

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from codegen.emit.package import PACKAGE
+from codegen.emit.python_source import joined
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
 from codegen.reference.layout import Row, rows
@@ -112,7 +113,7 @@ def _environment(protocols: tuple[Protocol, ...]) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(prose=_prose, number=number, joined=pages.joined, lowered=_lowered)
+    environment.filters.update(prose=_prose, number=number, joined=joined, lowered=_lowered)
     environment.globals.update(
         protocols=protocols,
         named_types={name: named for protocol in protocols for name, named in protocol.types.items()},

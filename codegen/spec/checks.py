@@ -19,13 +19,20 @@ _CLASSES_TAKEN = {
 """The names that the generated modules import or define besides the classes of layouts."""
 _ATTRIBUTES_TAKEN = {"build", "struct", "tag", "kinds", "values", "of"}
 _VARIABLES_TAKEN = {
-    "data", "offset", "streaming", "parallel", "encoding", "start", "end", "item", "read_length", "self", "out",
-    "error",
+    "data", "offset", "encoding", "start", "end", "item", "read_length", "self", "out", "error",
 }  # fmt: skip
 """The names that the straight-line codecs give to their own variables."""
+_FACTS_TAKEN = {
+    "block", "decode", "facts", "given", "layouts", "message", "messages", "parsers", "plan", "plans", "relations",
+    "sender", "types", "version",
+}  # fmt: skip
+"""The names that decoders and their sessions have for something else than a session fact."""
+_MOST_FACTS = 7
+"""The session facts that fit beside one bit in a byte, as the columnar decoder keeps them of a refused message."""
 _MODULES_TAKEN = {"columnar", "decoder", "layouts", "versions"}
 """The modules that are generated besides those of versions."""
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+_FACT = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 _ADDRESS = re.compile(r"https://[A-Za-z0-9./_-]+", re.ASCII)
 
 
@@ -71,6 +78,13 @@ def _check_protocol(protocol: Protocol, findings: Findings) -> None:
         findings.add(protocol.place, f"{protocol.name!r} is no name of a protocol; lower-case letters, digits and _")
     if protocol.page and not _ADDRESS.fullmatch(protocol.page):
         findings.add(protocol.place, f"{protocol.page!r} is no address of a page; https://… is expected")
+    for fact in protocol.session:
+        if not _FACT.fullmatch(fact.name):
+            findings.add(fact.place, f"{fact.name!r} is no name of a session fact; lower-case words joined by _")
+        elif _is_pythons(fact.name) or fact.name in _FACTS_TAKEN | _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN:
+            findings.add(fact.place, f"the session fact's name {fact.name!r} is taken")
+    for fact in protocol.session[_MOST_FACTS:]:
+        findings.add(fact.place, f"{fact.name} is one session fact too many; there may be {_MOST_FACTS}")
     for version in protocol.versions:
         if version.module in _MODULES_TAKEN or keyword.iskeyword(version.module):
             findings.add(version.place, f"the module's name {version.module!r} is taken")
@@ -244,11 +258,12 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
     seen: dict[str, Field] = {}
     names = [row.name for row in fields]
     sizes_used: set[str] = set()
+    names_taken = _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN | {fact.name for fact in protocol.session}
     for index, row in enumerate(fields):
         where = f"{owner}.{row.name}"
         if row.name in seen:
             findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
-        taken = _is_pythons(row.name) or row.name in _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN
+        taken = _is_pythons(row.name) or row.name in names_taken
         if taken and not (row.name == "tag" and index == 0):
             findings.add(row.place, f"{where}: the name {row.name!r} is taken")
         for bit in row.bits.values():

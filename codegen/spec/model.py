@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codegen.spec.notation import Byte1, Int, PartName, Type
+from codegen.spec.notation import Byte1, Int, PartName, String, Type
 
 OUTSIDE = "outside"
 """The place of a message between blocks."""
@@ -186,6 +186,34 @@ class Protocol:
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
     place: Place = field(compare=False)
+
+    @property
+    def kept_facts(self) -> tuple[SessionFact, ...]:
+        """The session facts that messages set and clear, so that a decoder knows them by itself."""
+        kept = {name for message in self.messages for name in (message.sets, message.clears)}
+        return tuple(fact for fact in self.session if fact.name in kept)
+
+    @property
+    def given_facts(self) -> tuple[SessionFact, ...]:
+        """The other session facts, which a decoder has to be told."""
+        return tuple(fact for fact in self.session if fact not in self.kept_facts)
+
+    @property
+    def layout_facts(self) -> tuple[SessionFact, ...]:
+        """The session facts that layouts depend on, so that `parse` has to be told."""
+        named = {row.when for message in self.messages for row in message.fields}
+        return tuple(fact for fact in self.session if fact.name in named)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether there are texts, which take an encoding."""
+        layouts = [*self.messages, *self.parts, *(other for part in self.parts for other in part.alternatives)]
+        return any(isinstance(row.type, String) for layout in layouts for row in layout.fields)
+
+    @property
+    def parse_arguments(self) -> tuple[str, ...]:
+        """What `parse` is told besides the bytes, by name."""
+        return (*(fact.name for fact in self.layout_facts), *(["encoding"] if self.has_texts else []))
 
     def part(self, name: str) -> Part:
         """The part of that name; KeyError if there is none."""

@@ -20,6 +20,12 @@ LOGICALREP = ProtocolLayout(
         "two_phase": "The slot was created with two_phase.",
         "parallel": "The session was started with the option streaming = parallel.",
     },
+    kept=("streaming",),
+    parse_arguments=(
+        "streaming",
+        "parallel",
+        "encoding",
+    ),
     messages=(
         MessageLayout(
             name="Begin",
@@ -1337,6 +1343,8 @@ WALSENDER = ProtocolLayout(
     name="walsender",
     versions=(1,),
     session={},
+    kept=(),
+    parse_arguments=(),
     messages=(
         MessageLayout(
             name="XLogData",

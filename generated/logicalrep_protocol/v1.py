@@ -137,7 +137,7 @@ class Begin:
                 raise MalformedError
             return _BQqI.pack(0x42, self.final_lsn, self.commit_timestamp, self.xid)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_begin = maker(Begin)
@@ -216,7 +216,7 @@ class Message:
             out.append(self.content)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_message = maker(Message)
@@ -265,7 +265,7 @@ class Commit:
         try:
             return _BBQQq.pack(0x43, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_commit = maker(Commit)
@@ -321,7 +321,7 @@ class Origin:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_origin = maker(Origin)
@@ -475,7 +475,7 @@ class Relation:
                 item._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_relation = maker(Relation)
@@ -544,7 +544,7 @@ class Type:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_type = maker(Type)
@@ -753,7 +753,7 @@ class Insert:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_insert = maker(Insert)
@@ -837,7 +837,7 @@ class Update:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_update = maker(Update)
@@ -895,7 +895,7 @@ class Delete:
             self.old._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_delete = maker(Delete)
@@ -956,7 +956,7 @@ class Truncate:
             out.append(Format(f">{len(self.relation_ids)}I").pack(*self.relation_ids))
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_truncate = maker(Truncate)

@@ -189,7 +189,7 @@ class Message:
             out.append(self.content)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_message = maker(Message)
@@ -294,7 +294,7 @@ class Relation:
                 item._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_relation = maker(Relation)
@@ -376,7 +376,7 @@ class Type:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_type = maker(Type)
@@ -440,7 +440,7 @@ class Insert:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_insert = maker(Insert)
@@ -537,7 +537,7 @@ class Update:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_update = maker(Update)
@@ -608,7 +608,7 @@ class Delete:
             self.old._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_delete = maker(Delete)
@@ -682,7 +682,7 @@ class Truncate:
             out.append(Format(f">{len(self.relation_ids)}I").pack(*self.relation_ids))
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_truncate = maker(Truncate)
@@ -728,7 +728,7 @@ class StreamStart:
                 raise MalformedError
             return _BIB.pack(0x53, self.xid, self.first_segment)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_stream_start = maker(StreamStart)
@@ -760,7 +760,7 @@ class StreamStop:
         try:
             return _B.pack(0x45)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_stream_stop = maker(StreamStop)
@@ -814,7 +814,7 @@ class StreamCommit:
         try:
             return _BIBQQq.pack(0x63, self.xid, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_stream_commit = maker(StreamCommit)
@@ -860,7 +860,7 @@ class StreamAbort:
         try:
             return _BII.pack(0x41, self.xid, self.subxid)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_stream_abort = maker(StreamAbort)

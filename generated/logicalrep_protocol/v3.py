@@ -171,7 +171,7 @@ class BeginPrepare:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_begin_prepare = maker(BeginPrepare)
@@ -247,7 +247,7 @@ class Prepare:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_prepare = maker(Prepare)
@@ -322,7 +322,7 @@ class CommitPrepared:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_commit_prepared = maker(CommitPrepared)
@@ -417,7 +417,7 @@ class RollbackPrepared:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_rollback_prepared = maker(RollbackPrepared)
@@ -494,7 +494,7 @@ class StreamPrepare:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_stream_prepare = maker(StreamPrepare)

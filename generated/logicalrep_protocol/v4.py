@@ -168,7 +168,7 @@ class StreamAbort:
                 raise MalformedError
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, encoding, error) from None
+            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
 _make_stream_abort = maker(StreamAbort)

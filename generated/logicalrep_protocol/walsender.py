@@ -89,7 +89,7 @@ class XLogData:
     )
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[XLogData, int]:
+    def _parse(data: bytes) -> tuple[XLogData, int]:
         offset = 1
         start_lsn, end_lsn, send_timestamp = _QQq.unpack_from(data, offset)
         offset += 24
@@ -97,7 +97,7 @@ class XLogData:
         offset = len(data)
         return _make_x_log_data(lsn_of(start_lsn), lsn_of(end_lsn), TimestampTz(send_timestamp), payload), offset
 
-    def build(self, *, encoding: str = "utf-8") -> bytes:
+    def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
@@ -107,7 +107,7 @@ class XLogData:
             out.append(self.payload)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, encoding, error) from None
+            raise encode_error(WALSENDER, self, error) from None
 
 
 _make_x_log_data = maker(XLogData)
@@ -141,7 +141,7 @@ class PrimaryKeepaliveMessage:
     )
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[PrimaryKeepaliveMessage, int]:
+    def _parse(data: bytes) -> tuple[PrimaryKeepaliveMessage, int]:
         offset = 1
         end_lsn, send_timestamp, reply_requested = _QqB.unpack_from(data, offset)
         offset += 17
@@ -151,14 +151,14 @@ class PrimaryKeepaliveMessage:
             lsn_of(end_lsn), TimestampTz(send_timestamp), bool(reply_requested)
         ), offset
 
-    def build(self, *, encoding: str = "utf-8") -> bytes:
+    def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
         try:
             if self.reply_requested not in (0, 1):
                 raise MalformedError
             return _BQqB.pack(0x6B, self.end_lsn, self.send_timestamp, self.reply_requested)
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, encoding, error) from None
+            raise encode_error(WALSENDER, self, error) from None
 
 
 _make_primary_keepalive_message = maker(PrimaryKeepaliveMessage)
@@ -195,7 +195,7 @@ class StandbyStatusUpdate:
     )
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StandbyStatusUpdate, int]:
+    def _parse(data: bytes) -> tuple[StandbyStatusUpdate, int]:
         offset = 1
         written_lsn, flushed_lsn, applied_lsn, send_timestamp, reply_requested = _QQQqB.unpack_from(data, offset)
         offset += 33
@@ -209,7 +209,7 @@ class StandbyStatusUpdate:
             bool(reply_requested),
         ), offset
 
-    def build(self, *, encoding: str = "utf-8") -> bytes:
+    def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
         try:
             if self.reply_requested not in (0, 1):
@@ -218,7 +218,7 @@ class StandbyStatusUpdate:
                 0x72, self.written_lsn, self.flushed_lsn, self.applied_lsn, self.send_timestamp, self.reply_requested
             )
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, encoding, error, sender="client") from None
+            raise encode_error(WALSENDER, self, error, sender="client") from None
 
 
 _make_standby_status_update = maker(StandbyStatusUpdate)
@@ -258,7 +258,7 @@ class HotStandbyFeedbackMessage:
     )
 
     @staticmethod
-    def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[HotStandbyFeedbackMessage, int]:
+    def _parse(data: bytes) -> tuple[HotStandbyFeedbackMessage, int]:
         offset = 1
         send_timestamp, xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch = _qIIII.unpack_from(data, offset)
         offset += 24
@@ -266,14 +266,14 @@ class HotStandbyFeedbackMessage:
             TimestampTz(send_timestamp), xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch
         ), offset
 
-    def build(self, *, encoding: str = "utf-8") -> bytes:
+    def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
         try:
             return _BqIIII.pack(
                 0x68, self.send_timestamp, self.xmin, self.xmin_epoch, self.catalog_xmin, self.catalog_xmin_epoch
             )
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, encoding, error, sender="client") from None
+            raise encode_error(WALSENDER, self, error, sender="client") from None
 
 
 _make_hot_standby_feedback_message = maker(HotStandbyFeedbackMessage)
@@ -282,7 +282,7 @@ _make_hot_standby_feedback_message = maker(HotStandbyFeedbackMessage)
 AnyMessage = XLogData | PrimaryKeepaliveMessage | StandbyStatusUpdate | HotStandbyFeedbackMessage
 """Any message of the replication connection."""
 
-_Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
+_Parser = Callable[[bytes], tuple[AnyMessage, int]]
 
 
 _SERVER_MESSAGES: dict[int, _Parser] = {
@@ -305,7 +305,7 @@ def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> An
         data = bytes(memoryview(data))
     messages = _SERVER_MESSAGES if sender == "server" else _CLIENT_MESSAGES
     try:
-        message, end = messages[data[0]](data, False, False, "utf-8")
+        message, end = messages[data[0]](data)
         if end == len(data):
             return message
     except _MALFORMED:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from logicalrep_runtime.errors import DecodeError, codec_name
+from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
 from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
 from logicalrep_runtime.layout_walk import walk
 from logicalrep_runtime.scalars import Buffer, Oid
@@ -35,37 +35,31 @@ class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
     """The `parse` of each version by its number."""
 
-    def __init__(
-        self, version: int, *, parallel: bool = False, two_phase: bool = False, encoding: str = "utf-8"
-    ) -> None:
-        """A decoder for a protocol version, 1 to 4; ValueError for another, EncodingError for an unknown `encoding`.
-
-        `parallel` says whether the session was started with the option streaming = parallel.
-        `two_phase` says whether the slot was created with two_phase: servers send the messages of two-phase commit to
-        older protocol versions too then. `encoding` is the session's client_encoding as a Python codec.
-        """
+    def __init__(self, version: int, *, encoding: str = "utf-8", **given: bool) -> None:
+        """`given` are the session facts that no message tells; one that is not there does not hold."""
+        known = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
+        for name in given.keys() - set(known):
+            raise unknown_argument(type(self), name, ["version", *known, "encoding"])
         if version not in self.parsers:
             raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, self.parsers))}")
         codec_name(encoding)
         self.version = version
-        self.parallel = parallel
-        self.two_phase = two_phase
         self.encoding = encoding
+        for fact in self.layouts.session:
+            setattr(self, fact, given.get(fact, False))
         self.relations: dict[Oid, _Relation] = {}
         """The last Relation of each table, by its OID."""
         self.types: dict[Oid, _Type] = {}
         """The last Type of each data type, by its OID."""
         self.block = OUTSIDE
         """Where the session is: `outside`, or in a `transaction`, a `prepared transaction` or a `stream`."""
-        self.streaming = False
-        """Whether it is between Stream Start and Stream Stop."""
         # Bytes without a known tag: `parse` refuses them.
         self._unknown = self.parsers[version], self.layouts.messages[0]
         self._known: dict[int, tuple[Callable[..., _AnyMessage], MessageLayout]] = {}
         for layout in self.layouts.messages:
             if layout.since <= version:
                 self._known[ord(layout.tag)] = self.parsers[version], layout
-            elif (two_phase and layout.also_when == "two_phase") or layout.name == _SENT_TO_ALL:
+            elif given.get(layout.also_when) or layout.name == _SENT_TO_ALL:
                 self._known[ord(layout.tag)] = self.parsers[layout.since], layout
 
     def decode(self, data: Buffer) -> _AnyMessage:
@@ -73,7 +67,7 @@ class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
         if type(data) is not bytes:
             data = bytes(memoryview(data))
         parse, layout = self._known.get(data[0] if data else 0, self._unknown)
-        message: Any = parse(data, streaming=self.streaming, parallel=self.parallel, encoding=self.encoding)
+        message: Any = self._read(parse, data)
         if self.block not in layout.places and not (self.block == OUTSIDE and layout.name == _SENT_ALONE):
             raise self._out_of_place(layout)
         tag = layout.tag
@@ -92,16 +86,25 @@ class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
             self._follow(layout)
         return message  # type: ignore[no-any-return]
 
+    def _read(self, parse: Callable[..., _AnyMessage], data: bytes) -> _AnyMessage:
+        """Call `parse` with the session facts that it is told; the generated class names them, which is faster."""
+        raise NotImplementedError
+
+    @property
+    def facts(self) -> Mapping[str, bool]:
+        """All session facts by name: whether each holds for the message that comes next."""
+        return {fact: getattr(self, fact) for fact in self.layouts.session}
+
     def _follow(self, layout: MessageLayout) -> None:
         """Change the state as the message does."""
         if layout.opens:
             self.block = layout.opens
         elif layout.closes:
             self.block = OUTSIDE
-        if layout.sets == "streaming":
-            self.streaming = True
-        elif layout.clears == "streaming":
-            self.streaming = False
+        if layout.sets:
+            setattr(self, layout.sets, True)
+        if layout.clears:
+            setattr(self, layout.clears, False)
 
     def _out_of_place(self, layout: MessageLayout) -> DecodeError:
         here = "outside of transactions and streams" if self.block == OUTSIDE else f"inside a {self.block}"
@@ -112,7 +115,6 @@ class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
 
     def _unknown_relation(self, data: bytes, layout: MessageLayout, path: str, oid: Oid) -> DecodeError:
         """A row of a table that no Relation has described could not be read."""
-        facts = {"streaming": self.streaming, "parallel": self.parallel}
-        steps = walk(self.layouts, self.version, data, facts=facts, encoding=self.encoding)
+        steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding)
         offset = next(step.offset for step in steps if step.path == path)
         return DecodeError(layout.name, path, offset, "a table that a Relation has described", f"OID {oid}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 
 
 class LogicalRepError(Exception):
@@ -100,6 +101,11 @@ def codec_name(encoding: str) -> str:
             f"encoding {shown(encoding)} is none of Python's for text; give that of the session's client_encoding"
         ) from None
     return codecs.lookup(encoding).name
+
+
+def unknown_argument(owner: type, name: str, known: Iterable[str]) -> TypeError:
+    """The error for an argument that a class does not take; it names those that there are."""
+    return TypeError(f"{owner.__name__} has no argument {name!r}; there are {', '.join(known)}")
 
 
 class MalformedError(ValueError):

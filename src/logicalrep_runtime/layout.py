@@ -95,6 +95,10 @@ class ProtocolLayout:
     versions: tuple[int, ...]
     session: Mapping[str, str]
     """What a session knows: each fact with what it means."""
+    kept: tuple[str, ...]
+    """The session facts that messages set and clear; a decoder has to be told the others."""
+    parse_arguments: tuple[str, ...]
+    """What `parse` has to be told: the session facts that layouts depend on, and the encoding of texts."""
     messages: tuple[MessageLayout, ...]
     parts: Mapping[str, PartLayout]
 

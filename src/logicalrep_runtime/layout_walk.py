@@ -217,7 +217,7 @@ class _Walker:
 
 
 def encode_error(
-    protocol: ProtocolLayout, message: object, encoding: str, cause: Exception, sender: str = "server"
+    protocol: ProtocolLayout, message: object, cause: Exception, *, encoding: str = "utf-8", sender: str = "server"
 ) -> EncodeError:
     """The error for a message or part that a straight-line encoder refused."""
     codec_name(encoding)

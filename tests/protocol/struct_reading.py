@@ -23,6 +23,8 @@ from construct import (
     this,
 )
 
+from logicalrep_protocol.layouts import LOGICALREP
+
 _FORMATS = {
     ">B": "uint8",
     ">b": "int8",
@@ -115,7 +117,7 @@ def _condition(condition: Any) -> str:
     """The earlier field that a condition looks at, or the session fact."""
     if type(condition) is type(this):
         return _path(condition)
-    facts = [fact for fact in ("streaming", "parallel", "two_phase") if condition(_Context({fact: True}))]
+    facts = [fact for fact in LOGICALREP.session if condition(_Context({fact: True}))]
     assert len(facts) == 1
     assert not condition(_Context({}))
     return facts[0]

@@ -14,7 +14,10 @@ Generated from spec/ by `python -m codegen regen`; do not edit.
 
 from __future__ import annotations
 
-from logicalrep_protocol.columnar.plans import FACTS, PLANS
+from dataclasses import dataclass
+
+from logicalrep_protocol.columnar.plans import PLANS
+from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import PARSE
 from logicalrep_runtime import columnar
 from logicalrep_runtime.columnar import ColumnarSession, RowDecodeError, batch_schema, decode_batch, locate_batch
@@ -29,13 +32,20 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session(ColumnarSession):
     """A session's state for `decode_batch`: the version, and the facts that decoding depends on."""
 
-    __slots__ = ()
     plans = PLANS
-    facts = FACTS
+    layouts = LOGICALREP
     parsers = PARSE
+
+    streaming: bool = False
+    """For the message that comes next: whether the message lies between Stream Start and Stream Stop."""
+    two_phase: bool = False
+    """Whether the slot was created with two_phase."""
+    parallel: bool = False
+    """Whether the session was started with the option streaming = parallel."""
 
 
 LocatedBatch = columnar.LocatedBatch[Session]

@@ -46,9 +46,9 @@ from logicalrep_runtime.columnar.rows import (
 from logicalrep_runtime.columnar.utf8 import is_utf8
 from logicalrep_runtime.scalars import UNIX_EPOCH
 
-STREAMING = 1
-TWO_PHASE = 2
-PARALLEL = 4
+STREAMING_FACT = 1
+TWO_PHASE_FACT = 2
+PARALLEL_FACT = 4
 
 # Each column's first entry in the table of addresses.
 FINAL_LSN = 0 * COLUMN_ENTRIES
@@ -446,7 +446,7 @@ def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
 @inlined
 def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Opens a transaction that was prepared; its changes follow, then Prepare."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 28:
         return REFUSED
@@ -478,7 +478,7 @@ def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: 
 @inlined
 def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Closes the transaction that Begin Prepare opened; it is decided later."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 29:
         return REFUSED
@@ -511,7 +511,7 @@ def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
 @inlined
 def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Commits a transaction that was prepared before."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 29:
         return REFUSED
@@ -544,7 +544,7 @@ def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out
 @inlined
 def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Rolls back a transaction that was prepared before."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 37:
         return REFUSED
@@ -579,7 +579,7 @@ def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, o
 @inlined
 def _stream_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Prepares a streamed transaction; it is decided later."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 29:
         return REFUSED

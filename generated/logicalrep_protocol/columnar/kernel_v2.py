@@ -46,9 +46,9 @@ from logicalrep_runtime.columnar.rows import (
 from logicalrep_runtime.columnar.utf8 import is_utf8
 from logicalrep_runtime.scalars import UNIX_EPOCH
 
-STREAMING = 1
-TWO_PHASE = 2
-PARALLEL = 4
+STREAMING_FACT = 1
+TWO_PHASE_FACT = 2
+PARALLEL_FACT = 4
 
 # Each column's first entry in the table of addresses.
 FINAL_LSN = 0 * COLUMN_ENTRIES
@@ -195,7 +195,7 @@ def _begin(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> 
 @inlined
 def _message(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on."""
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
         xid = uint32(data, offset)
@@ -226,7 +226,7 @@ def _message(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
         return FULL
     if read8(out, CONTENT + COUNT) >= read8(out, CONTENT + ROOM):
         return FULL
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         put4(out, XID, row, xid)
     put1(out, FLAGS, row, flags)
     put8(out, MESSAGE_LSN, row, message_lsn)
@@ -280,7 +280,7 @@ def _origin(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
 @inlined
 def _relation(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Describes a table; sent before the first change that needs it and again when it may have changed."""
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
         xid = uint32(data, offset)
@@ -320,7 +320,7 @@ def _relation(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
         return FULL
     if read8(out, COLUMNS + COUNT) >= read8(out, COLUMNS + ROOM):
         return FULL
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         put4(out, XID, row, xid)
     put4(out, RELATION_ID, row, relation_id)
     put_span(out, NAMESPACE, row, namespace, namespace_size)
@@ -333,7 +333,7 @@ def _relation(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
 @inlined
 def _type(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Names a data type that is not built in, ahead of the Relation that uses it."""
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
         xid = uint32(data, offset)
@@ -360,7 +360,7 @@ def _type(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> i
         return FULL
     if read8(out, NAME + COUNT) >= read8(out, NAME + ROOM):
         return FULL
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         put4(out, XID, row, xid)
     put4(out, TYPE_ID, row, type_id)
     put_span(out, NAMESPACE, row, namespace, namespace_size)
@@ -371,7 +371,7 @@ def _type(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> i
 @inlined
 def _insert(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """A new row."""
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
         xid = uint32(data, offset)
@@ -388,7 +388,7 @@ def _insert(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         return offset
     if offset != end:
         return REFUSED
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         put4(out, XID, row, xid)
     put4(out, RELATION_ID, row, relation_id)
     put_cells(out, NEW, row, new, new_size)
@@ -398,7 +398,7 @@ def _insert(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
 @inlined
 def _update(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """A changed row."""
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
         xid = uint32(data, offset)
@@ -428,7 +428,7 @@ def _update(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         return offset
     if offset != end:
         return REFUSED
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         put4(out, XID, row, xid)
     put4(out, RELATION_ID, row, relation_id)
     if old_kind != 0:
@@ -441,7 +441,7 @@ def _update(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
 @inlined
 def _delete(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """A deleted row."""
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
         xid = uint32(data, offset)
@@ -458,7 +458,7 @@ def _delete(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         return offset
     if offset != end:
         return REFUSED
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         put4(out, XID, row, xid)
     put4(out, RELATION_ID, row, relation_id)
     put1(out, OLD_KIND, row, old_kind)
@@ -469,7 +469,7 @@ def _delete(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
 @inlined
 def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Tables that were emptied by one TRUNCATE."""
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
         xid = uint32(data, offset)
@@ -487,7 +487,7 @@ def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
         return REFUSED
     if read8(out, RELATION_IDS + COUNT) >= read8(out, RELATION_IDS + ROOM):
         return FULL
-    if facts & STREAMING:
+    if facts & STREAMING_FACT:
         put4(out, XID, row, xid)
     put1(out, OPTIONS, row, options)
     put_span(out, RELATION_IDS, row, relation_ids, relation_count)
@@ -560,7 +560,7 @@ def _stream_abort(data: Any, offset: int, end: int, row: int, facts: int, out: i
 @inlined
 def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Opens a transaction that was prepared; its changes follow, then Prepare."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 28:
         return REFUSED
@@ -592,7 +592,7 @@ def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: 
 @inlined
 def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Closes the transaction that Begin Prepare opened; it is decided later."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 29:
         return REFUSED
@@ -625,7 +625,7 @@ def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
 @inlined
 def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Commits a transaction that was prepared before."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 29:
         return REFUSED
@@ -658,7 +658,7 @@ def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out
 @inlined
 def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Rolls back a transaction that was prepared before."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 37:
         return REFUSED
@@ -693,7 +693,7 @@ def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, o
 @inlined
 def _stream_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Prepares a streamed transaction; it is decided later."""
-    if not facts & TWO_PHASE:
+    if not facts & TWO_PHASE_FACT:
         return REFUSED
     if end - offset < 29:
         return REFUSED
@@ -775,10 +775,10 @@ def walk(
                 result = _truncate(data, offset, end, row, facts, out)
             elif tag == 0x53:
                 result = _stream_start(data, offset, end, row, facts, out)
-                after = facts | STREAMING
+                after = facts | STREAMING_FACT
             elif tag == 0x45:
                 result = _stream_stop(data, offset, end, row, facts, out)
-                after = facts & ~STREAMING
+                after = facts & ~STREAMING_FACT
             elif tag == 0x63:
                 result = _stream_commit(data, offset, end, row, facts, out)
             elif tag == 0x41:

@@ -7,13 +7,6 @@ from __future__ import annotations
 
 from logicalrep_runtime.columnar.plan import Column, MessagePlan, Plan
 
-FACTS = (
-    "streaming",
-    "two_phase",
-    "parallel",
-)
-"""What a session knows; where it is one integer, the first is bit 1."""
-
 PLANS = {
     1: Plan(
         version=1,

@@ -32,9 +32,7 @@ def columnar(decoder: Decoder, form: RowForm, start: Lsn | None, end: Lsn | None
     from logicalrep.arrow.feed.columnar import ColumnarFeed
     from logicalrep.arrow.table.columnar import ColumnarTyped
 
-    session = Session(
-        version=decoder.version, parallel=decoder.parallel, two_phase=decoder.two_phase, encoding=decoder.encoding
-    )
+    session = Session(version=decoder.version, encoding=decoder.encoding, **decoder.facts)
     if form.table is None:
         return ColumnarFeed(form.schema, form.reads, session, start=start, end=end)
     return ColumnarTyped(form.schema, ColumnCheck(form.table), session, start=start, end=end)

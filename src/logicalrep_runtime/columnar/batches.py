@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
@@ -14,7 +14,8 @@ from logicalrep_runtime.columnar.arrow import Maker, Style, Values, locating, sc
 from logicalrep_runtime.columnar.located import REFUSED_BIT, UTF8, Cells, CopiedCells, Ints, Located, Spans
 from logicalrep_runtime.columnar.plan import Column, Plan, bit_of
 from logicalrep_runtime.columnar.texts import are_valid
-from logicalrep_runtime.errors import DecodeError, codec_name
+from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
+from logicalrep_runtime.layout import ProtocolLayout
 
 _INT32 = 2**31 - 1
 _TEXT = ord("t")
@@ -25,26 +26,26 @@ _TEXT = ord("t")
 class ColumnarSession:
     """What decoding depends on beside the bytes; `decode_batch` gives the one that the next batch begins with.
 
-    The generated subclass `Session` brings the protocol's tables.
+    The generated subclass `Session` brings the protocol's tables, and its session facts as attributes.
     """
 
     plans: ClassVar[Mapping[int, Plan]]
     """The columns of each version."""
-    facts: ClassVar[tuple[str, ...]]
-    """The session facts, in the order of their bits."""
+    layouts: ClassVar[ProtocolLayout]
+    """The protocol's messages, and its session facts in the order of their bits."""
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
     """The `parse` of each version by its number."""
 
     version: int
-    """The protocol version, 1 to 4."""
-    streaming: bool = False
-    """Whether the batch begins between Stream Start and Stream Stop."""
-    parallel: bool = False
-    """Whether the session was started with the option streaming = parallel."""
-    two_phase: bool = False
-    """Whether the slot was created with two_phase: the messages of two-phase commit come in older versions too then."""
+    """The protocol version."""
     encoding: str = "utf-8"
     """The session's client_encoding as a Python codec. Texts in another one than UTF-8 are decoded one by one."""
+
+    def __new__(cls, *unnamed: object, **given: object) -> Self:
+        known = [field.name for field in fields(cls)]
+        for name in given.keys() - set(known):
+            raise unknown_argument(cls, name, known)
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         if self.version not in self.plans:
@@ -186,7 +187,8 @@ def _numbers(plan: Plan) -> Mapping[str, int]:
 @lru_cache(64)
 def _bits_of(session: ColumnarSession) -> int:
     """The facts that hold, as bits."""
-    return sum(bit_of(session.facts, fact) for fact in session.facts if getattr(session, fact))
+    facts = session.layouts.session
+    return sum(bit_of(facts, fact) for fact in facts if getattr(session, fact))
 
 
 def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -243,9 +245,12 @@ class _Batch(Generic[_Session]):
         """The session's state after the batch."""
         if located.facts & ~UTF8 == _bits_of(self.session):
             return self.session
-        known = self.session.facts
-        facts: dict[str, Any] = {fact: bool(located.facts & bit_of(known, fact)) for fact in known}
-        return replace(self.session, **facts)
+        return replace(self.session, **self._facts(located.facts))
+
+    def _facts(self, bits: int) -> dict[str, Any]:
+        """The session facts by name."""
+        known = self.session.layouts.session
+        return {fact: bool(bits & bit_of(known, fact)) for fact in known}
 
     def walk(
         self, make: Callable[[Located], tuple[list[pa.Array], set[int]]], *, copies: bool
@@ -381,11 +386,12 @@ class _Batch(Generic[_Session]):
             return self.value_errors[row]
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
-        is_let_in = message is not None and message.when and facts & bit_of(self.session.facts, message.when)
+        there = self._facts(facts)
+        is_let_in = message is not None and message.when and there[message.when]
         parse = self.session.parsers[message.version if message is not None and is_let_in else self.session.version]
-        streaming = bool(facts & bit_of(self.session.facts, "streaming"))
+        given = {**there, "encoding": self.session.encoding}
         try:
-            parse(data, streaming=streaming, parallel=self.session.parallel, encoding=self.session.encoding)
+            parse(data, **{name: given[name] for name in self.session.layouts.parse_arguments})
         except DecodeError as error:
             return RowDecodeError(error.message, error.field, error.offset, error.expected, error.found, row)
         raise AssertionError(f"row {row}: the columnar decoder refuses what parse reads: {data[:64].hex()}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,6 +64,6 @@ class Plan:
     """By the byte of the tag."""
 
 
-def bit_of(facts: tuple[str, ...], fact: str) -> int:
-    """The bit that stands for a session fact where several are one integer; 0 for none."""
-    return 1 << facts.index(fact) if fact else 0
+def bit_of(facts: Iterable[str], fact: str) -> int:
+    """The bit that stands for one of all session facts where they are one integer."""
+    return 1 << tuple(facts).index(fact)

@@ -583,6 +583,30 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  callback: row_cb\n  also when: sometimes\n",
         ["spec/shop/row.yaml:5: 'also when' is 'sometimes'; allowed: streaming, parallel"],
     ),
+    "a session fact's name that is taken": (
+        PROTOCOL,
+        "  parallel:\n",
+        "  version:\n",
+        ["spec/shop/protocol.yaml:20: the session fact's name 'version' is taken"],
+    ),
+    "a session fact's name that is none": (
+        PROTOCOL,
+        "  parallel:\n",
+        "  In Parallel:\n",
+        ["spec/shop/protocol.yaml:20: 'In Parallel' is no name of a session fact; lower-case words joined by _"],
+    ),
+    "more session facts than fit": (
+        PROTOCOL,
+        "  parallel:\n",
+        "".join(f"  fact{number}:\n    doc: A fact.\n" for number in range(6)) + "  parallel:\n",
+        ["spec/shop/protocol.yaml:32: parallel is one session fact too many; there may be 7"],
+    ),
+    "a field's name that is a session fact's": (
+        STREAM,
+        "    - state: Int8\n",
+        "    - parallel: Int8\n",
+        ["spec/shop/stream.yaml:32: Close.parallel: the name 'parallel' is taken"],
+    ),
     "a session fact of a version that is nowhere": (
         PROTOCOL,
         "  parallel:\n    since: 2\n",
