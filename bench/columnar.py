@@ -15,7 +15,7 @@ from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
 from bench.peers import pypgoutput, structs
 from logicalrep import TransactionId, v1, v4
-from logicalrep.arrow.table.table_decoder import WideTables
+from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.captures.capture import Capture
 from logicalrep_protocol.columnar import Session, decode_batch
 
@@ -95,7 +95,7 @@ def _decoder(array: pa.Array, session: Session, size: int, **arguments: object) 
 
 def _wide(array: pa.Array, session: Session, *, typed: bool) -> Callable[[], object]:
     def run() -> None:
-        wide = WideTables(session, typed=typed)
+        wide = TableDecoder(session, typed=typed)
         for start in range(0, len(array), _WIDE):
             wide.decode(array[start : start + _WIDE])
 

@@ -31,7 +31,7 @@ from bench.spark_session import quiet_session, to_noop
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import started
 from logicalrep.postgres.local_server import LocalServer, find_installation
-from logicalrep.postgres.peek import peek_blocks
+from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.slots import create_slot, newest_protocol
@@ -115,7 +115,7 @@ class Slot:
                 (start, start + 999),
             )
         self._options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(connection))
-        self._messages = sum(map(len, peek_blocks(connection, "backlog", self._options)))
+        self._messages = sum(map(len, peek_batches(connection, "backlog", self._options)))
         self._batch_seconds: dict[str, list[float]] = {}
 
     def contenders(self, spark: Any, folder: Path) -> list[Contender]:
@@ -145,7 +145,7 @@ class Slot:
         ]
 
     def _peek(self) -> None:
-        for _ in peek_blocks(self._connection, "backlog", self._options):
+        for _ in peek_batches(self._connection, "backlog", self._options):
             pass
 
     def without_start(self) -> dict[str, float]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from logicalrep import DecodeError
-from logicalrep.arrow.table.table_decoder import WideTables
+from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep_protocol.columnar import Session, decode_batch
 from tests.arrow.expected import session_of
 from tests.protocol.captured import read, selected
@@ -68,7 +68,7 @@ def load_one_by_one() -> int:
     loaded = 0
     for path in selected():
         capture = read(path)
-        wide = WideTables(session_of(capture))
+        wide = TableDecoder(session_of(capture))
         for data in capture.messages[:150]:
             wide.decode(_alone(data))
             if data[:1] in (b"I", b"U", b"D"):

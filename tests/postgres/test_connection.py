@@ -20,8 +20,6 @@ from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 
-pytestmark = pytest.mark.postgres
-
 
 def test_a_password_is_not_shown() -> None:
     settings = ConnectionSettings("host=db password=geheim", sslpassword="auch-geheim")

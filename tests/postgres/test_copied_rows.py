@@ -45,8 +45,8 @@ def _unescaped(value: bytes) -> bytes:
 
 def made(data: bytes, columns: int) -> MessageBatch:
     """What is made of rows that come in one piece; without any there is no piece."""
-    (block,) = inserts(iter([data]), relation(columns), LSN)
-    return block
+    (batch,) = inserts(iter([data]), relation(columns), LSN)
+    return batch
 
 
 def relation(columns: int) -> TableDescription:
@@ -60,18 +60,17 @@ def relation(columns: int) -> TableDescription:
     )
 
 
-def values(block: MessageBatch) -> list[tuple[bytes | None, ...]]:
+def values(batch: MessageBatch) -> list[tuple[bytes | None, ...]]:
     found = []
-    for lsn, data in block:
+    for lsn, data in batch:
         message = v1.parse(data)
         assert isinstance(message, v1.Insert)
         assert (lsn, message.relation_id, chr(data[0])) == (LSN, 4_000_000_000, "I")
         found.append(tuple(message.new.values))
-    assert block.tags.tobytes() == b"I" * len(block)
+    assert batch.tags.tobytes() == b"I" * len(batch)
     return found
 
 
-@pytest.mark.postgres
 def test_what_the_server_has(db: Database) -> None:
     chance = random.Random(7)
     texts = ["", "N", "\\N", "\\", "\\\\", "\t", "\n", "\r\n", "\\.", "\\t", "\x01\b\f\v\x7f", "a\tb\\c\nd", "☃" * 40]
@@ -84,9 +83,9 @@ def test_what_the_server_has(db: Database) -> None:
         for row in rows:
             copy.write_row(row)
     copied = started(db.connection, sql.SQL("COPY (SELECT a, b, c FROM t) TO STDOUT").format())
-    blocks = list(inserts(copied, relation(3), LSN))
-    assert len(blocks) == 2
-    found = Counter(row for block in blocks for row in values(block))
+    batches = list(inserts(copied, relation(3), LSN))
+    assert len(batches) == 2
+    found = Counter(row for batch in batches for row in values(batch))
     assert found == Counter(tuple(None if text is None else text.encode() for text in row) for row in rows)
 
 

@@ -7,15 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.postgres.peek import peek, peek_blocks, peek_blocks_from
+from logicalrep.postgres.peek import peek, peek_batches, peek_batches_from
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slot_copies import copies_of
 from logicalrep.postgres.slots import SlotError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from logicalrep.transactions.change_feed import change_rows
 from tests.postgres.servers import Database
-
-pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture
@@ -43,13 +41,13 @@ def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) ->
     db.execute("INSERT INTO t VALUES (1)", f"DROP PUBLICATION {publication}", "INSERT INTO t VALUES (2)")
     db.execute(f"CREATE PUBLICATION {publication} FOR ALL TABLES", "INSERT INTO t VALUES (3)")
     with db.settings.connect() as connection:
-        ways = peek(connection, "s", options), peek_blocks(connection, "s", options)
+        ways = peek(connection, "s", options), peek_batches(connection, "s", options)
         for way in ways:
             with pytest.raises(PublicationError, match=r'publication "odd ",name".* make a new slot'):
                 list(way)
         start, end = the_slot(connection, "s").confirmed.lsn, wal_head(connection)
         with pytest.raises(PublicationError):
-            list(peek_blocks_from(connection, "s", options, start, end))
+            list(peek_batches_from(connection, "s", options, start, end))
         # Once it is past that, all is well.
         advance_slot(db.connection, the_slot(connection, "s"), end)
         db.execute("INSERT INTO t VALUES (4)")
@@ -61,7 +59,7 @@ def test_a_slot_that_is_dropped_after_it_was_looked_at(db: Database, options: Pl
     db.rows("SELECT pg_drop_replication_slot('s')")
     attempts: list[Callable[[], object]] = [
         lambda: list(peek(db.connection, "s", options)),
-        lambda: list(peek_blocks(db.connection, "s", options)),
+        lambda: list(peek_batches(db.connection, "s", options)),
         lambda: advance_slot(db.connection, slot, Lsn(slot.confirmed.lsn + 1)),
     ]
     for attempt in attempts:
@@ -99,8 +97,8 @@ def test_values_of_some_size(db: Database, options: PluginOptions) -> None:
     assert row["after"]["v"] == "0123456789" * 1_000_000
 
 
-def test_blocks_of_large_rows_end_early(db: Database, options: PluginOptions) -> None:
+def test_batches_of_large_rows_end_early(db: Database, options: PluginOptions) -> None:
     db.execute("INSERT INTO t SELECT i, repeat('x', 1000000) FROM generate_series(1, 80) AS i")
-    blocks = list(peek_blocks(db.connection, "s", options))
-    assert [message for block in blocks for message in block] == list(peek(db.connection, "s", options))
-    assert max(block.size for block in blocks) < 40_000_000
+    batches = list(peek_batches(db.connection, "s", options))
+    assert [message for batch in batches for message in batch] == list(peek(db.connection, "s", options))
+    assert max(batch.size for batch in batches) < 40_000_000

@@ -17,14 +17,12 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight import checks as preflight
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
-from logicalrep.postgres.published import published_tables
+from logicalrep.postgres.publications import published_tables
 from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.slots import Connection, create_slot, the_slot
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database, database, writer
 from tests.waiting import eventually
-
-pytestmark = pytest.mark.postgres
 
 
 def findings(db: Database, needs: Needs) -> list[str]:
@@ -164,6 +162,7 @@ def test_options_of_the_other_mode(db18: Database, option: str, value: Any) -> N
     assert findings(db18, replace(needs, streaming="off")) == []
 
 
+@pytest.mark.postgres
 def test_a_slot_of_another_plugin() -> None:
     with database(15) as db:  # Debian's server brings test_decoding, the others do not.
         db.execute(
@@ -342,6 +341,7 @@ def test_a_role_that_may_not_replicate(db18: Database) -> None:
         db18.execute("DROP ROLE reader")
 
 
+@pytest.mark.postgres
 def test_a_server_that_is_not_set_up_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with (
         LocalServer(find_installation(18), wal_level="replica") as server,
@@ -397,6 +397,7 @@ def test_slots_that_are_lost_when_nobody_reads_them(db18: Database) -> None:
         db18.execute("ALTER SYSTEM RESET idle_replication_slot_timeout", "SELECT pg_reload_conf()")
 
 
+@pytest.mark.postgres
 def test_a_server_without_walsenders() -> None:
     with (
         LocalServer(find_installation(18), max_wal_senders="0") as server,

@@ -14,8 +14,6 @@ from tests.documents import DSN, example
 from tests.postgres.servers import Database, installation
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.postgres
-
 
 def prepare(db: Database, slot: str) -> None:
     db.execute("CREATE TABLE orders (id int PRIMARY KEY, item text)", "CREATE PUBLICATION shop FOR ALL TABLES")

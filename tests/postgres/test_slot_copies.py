@@ -6,8 +6,6 @@ import random
 import time
 from collections.abc import Iterable
 
-import pytest
-
 from logicalrep import Lsn, v1
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.peek import peek
@@ -15,8 +13,6 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slot_copies import can_be_copied, copies_of
 from logicalrep.postgres.slots import create_slot, newest_protocol, the_slot, wal_head
 from tests.postgres.servers import Database
-
-pytestmark = pytest.mark.postgres
 
 
 def test_from_any_position_on(db: Database) -> None:
@@ -34,8 +30,8 @@ def test_from_any_position_on(db: Database) -> None:
     middles |= {Lsn(page * 8192 + chance.choice((0, 0, 48, 1000, 5000))) for page in pages}
     for middle in sorted(middles):
         with copies_of(db.settings, "s", 1) as (copy,):
-            blocks = copy.decode(options, middle, head)
-            later = _effects(message for block in blocks for message in block)
+            batches = copy.decode(options, middle, head)
+            later = _effects(message for batch in batches for message in batch)
         earlier = _effects(peek(db.connection, "s", options, upto_lsn=middle))
         assert [effect for effect in earlier if effect[0] < middle or effect[1][0][:1] == b"M"] + later == everything
     assert the_slot(db.connection, "s").confirmed.lsn == start
@@ -49,8 +45,8 @@ def test_nothing_of_them_stays(db: Database) -> None:
         assert len({copy.name for copy in copies}) == 3
         assert _slots(db) == {"s", *(copy.name for copy in copies)}
         copies[0].decode(options, before, head)
-        blocks = copies[1].decode(options, before, head)
-        assert len(next(blocks))
+        batches = copies[1].decode(options, before, head)
+        assert len(next(batches))
     _wait_until_gone(db)
 
 

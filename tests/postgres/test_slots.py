@@ -23,8 +23,6 @@ from logicalrep.postgres.slots import (
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.postgres
-
 
 def test_the_newest_protocol_is_the_one_that_both_speak(db: Database) -> None:
     assert newest_protocol(db.connection) == {15: 3, 16: 4, 18: 4}[db.major]

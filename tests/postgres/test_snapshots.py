@@ -20,8 +20,6 @@ from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 
-pytestmark = pytest.mark.postgres
-
 TABLES = [TableName("public", "t")]
 
 

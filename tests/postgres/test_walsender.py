@@ -21,8 +21,6 @@ from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
 from tests.postgres.servers import Database, back_up, installation, restore, writer
 
-pytestmark = pytest.mark.postgres
-
 
 @pytest.fixture
 def options(db: Database) -> PluginOptions:
@@ -135,6 +133,7 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options
     assert found == [2000, 1, 1, 1]
 
 
+@pytest.mark.postgres
 def test_a_server_that_is_behind_the_reader_is_an_error(tmp_path: Path) -> None:
     """As one that took over from another, and has not all that was read from that."""
     with LocalServer(installation(18)) as server, Assembler() as assembler:

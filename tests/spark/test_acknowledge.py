@@ -18,8 +18,6 @@ from logicalrep.spark.sessions import QueryError
 from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 
 @pytest.fixture
 def db(db18: Database) -> Database:

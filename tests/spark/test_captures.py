@@ -15,7 +15,6 @@ from logicalrep.spark.batch import BatchReader
 from logicalrep.spark.options import read_options
 from tests.protocol.captured import selected
 
-pytestmark = pytest.mark.spark
 CAPTURES = [path for path in selected() if path.match("v4*.walsender.jsonl.gz")]
 _FRAME = Struct(">QI")
 

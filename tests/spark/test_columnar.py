@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from logicalrep import Decoder, Lsn, Oid, TimestampTz, TransactionId, v1, v2
-from logicalrep.arrow import block_intake
+from logicalrep.arrow import batch_intake
 from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
 from logicalrep.arrow.reading import in_columns, row_by_row
 from logicalrep.captures.capture import Capture
@@ -40,7 +40,7 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
         if capture.session.encoding != "utf-8":
             pytest.skip("what is not UTF-8 is read row by row")
         try:
-            messages = capture.blocks() if read is in_columns else capture
+            messages = capture.batches() if read is in_columns else capture
             batches = read(messages, capture.session.decoder(), row_form(options, feed_schema()), None, None)
             return [row for batch in batches for row in checked(batch, size).to_pylist()]
         except ValueError as error:
@@ -53,7 +53,7 @@ def typed_rows(
     """As `rows`, of a table in the types of its columns; those of Python do not have all values of these."""
     given = {"rows_per_record_batch": str(size), "table": str(table.table), "text_columns": ",".join(texts)}
     with Capture.open(path) as capture:
-        messages = capture.blocks() if read is in_columns else capture
+        messages = capture.batches() if read is in_columns else capture
         schema = relation_schema(table, texts)
         batches = read(messages, capture.session.decoder(), row_form(read_options(given), schema), None, None)
         try:
@@ -85,18 +85,16 @@ def _given(messages: list[tuple[Any, bytes]], read: Any) -> Iterator[tuple[int, 
     return message_batches_of(messages) if read is in_columns else iter(messages)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_the_two_ways_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows(path, row_by_row, 1000)
     for size in (1000, 100_000):
         assert rows(path, in_columns, size) == expected
-    monkeypatch.setattr(block_intake, "_FEWEST", 1)
-    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
     assert rows(path, in_columns, 7) == expected
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
     for table in tables(path):
@@ -117,7 +115,7 @@ def typed_rows_of_the_feed(
     found = []
     with Capture.open(path) as capture:
         messages = in_columns(
-            capture.blocks(), capture.session.decoder(), row_form(read_options(given), feed_schema()), None, None
+            capture.batches(), capture.session.decoder(), row_form(read_options(given), feed_schema()), None, None
         )
         try:
             for batch in messages:
@@ -142,7 +140,6 @@ def tables(path: Path) -> list[TableDescription]:
         return list(assembler.relations)
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
 def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
     for table in tables(path):
@@ -153,7 +150,6 @@ def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
             assert found == expected or (expected == "SchemaMismatchError" and isinstance(found, list))
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("limit", ["0", "2k", "64m"])
 def test_a_capture_that_ends_anywhere(limit: str) -> None:
     """What did not commit is left out, however little memory a transaction may take."""
@@ -171,7 +167,6 @@ def test_a_capture_that_ends_anywhere(limit: str) -> None:
         assert found[0] == found[1]
 
 
-@pytest.mark.spark
 def test_a_part_of_a_slot_is_the_same_part() -> None:
     path = next(path for path in CAPTURES if path.match("pg18/types/*.jsonl.gz") or path.match("pg15/ddl/v1*"))
     options = read_options({"rows_per_record_batch": "50"})
@@ -188,7 +183,6 @@ def test_a_part_of_a_slot_is_the_same_part() -> None:
         assert [row for batch in batches for row in batch.to_pylist()] == expected
 
 
-@pytest.mark.spark
 def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
     """Both lie in one chunk, and the Truncate is of the table by its name there."""
     messages = _session(
@@ -215,7 +209,6 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
             assert [row["_ordinal"] for batch in batches for row in batch.to_pylist()] == ordinals
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("options", [{}, {"table": "t"}, {"rows_per_record_batch": "1"}])
 def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What PostgreSQL 18 sends between transactions of sessions without streaming is nothing, and keeps no one."""
@@ -243,7 +236,6 @@ def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: p
             list(read(_given([*transaction[:2], abort], read), Decoder(1), given, None, None))
 
 
-@pytest.mark.spark
 def test_types_that_are_one_in_spark() -> None:
     """A column may change between them, in the middle of a record batch."""
     number = "6f1b04b1-0000-0000-0000-00000000000a"
@@ -263,7 +255,6 @@ def test_types_that_are_one_in_spark() -> None:
         assert found == [*values.values(), None]
 
 
-@pytest.mark.spark
 def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
     """As of a partition whose replica identity is another than its root's."""
     described = _described("t", "a", "b")
@@ -285,7 +276,6 @@ def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
         assert found == [(None, "20"), ("1", None), (None, "30"), ("2", "31")]
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("table", [None, "emptied"])
 def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None:
     messages = _session(v1.Truncate(options=0, relation_ids=(Oid(7),)))
@@ -297,7 +287,6 @@ def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None
             list(read(_given(messages, read), Decoder(1), row_form(options, schema), None, None))
 
 
-@pytest.mark.spark
 def test_two_readers_in_turns() -> None:
     """Logical messages make several record batches of a chunk, between which another reader has the thread."""
     note = v1.Message(flags=1, message_lsn=Lsn(100), prefix="p", content=b"note")

@@ -1,4 +1,4 @@
-"""What the receiver makes of messages, in blocks where that goes: the same as event by event, row by row."""
+"""What the receiver makes of messages, in batches where that goes: the same as event by event, row by row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import DecodeError, Decoder, Lsn
-from logicalrep.arrow import block_intake
-from logicalrep.arrow.block_intake import BlockIntake, WholeTransactions
+from logicalrep.arrow import batch_intake
+from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.committed_batches import Committing
 from logicalrep.captures.capture import Capture, CaptureSession
 from logicalrep.spark import feed_schema
@@ -45,7 +45,6 @@ from tests.transactions.wire import (
     streamed_relation,
 )
 
-pytestmark = pytest.mark.spark
 CAPTURES = selected()
 Messages = Sequence[tuple[int, bytes]]
 
@@ -64,19 +63,19 @@ def capture(pattern: str) -> tuple[Messages, CaptureSession]:
 class Reading:
     """Takes messages as a receiver does, so many at a time, and keeps what comes out."""
 
-    def __init__(self, *, in_blocks: bool, schema: Any = None, **options: str) -> None:
+    def __init__(self, *, in_batches: bool, schema: Any = None, **options: str) -> None:
         read = read_options(options)
         self.assembler = Assembler(memory_limit=read.memory_limit)
         self._committing = Committing(row_form(read, schema or feed_schema()), self.assembler)
-        assert isinstance(self._committing.intake, BlockIntake)
-        self.intake = self._committing.intake if in_blocks else Intake(self.assembler)
+        assert isinstance(self._committing.intake, BatchIntake)
+        self.intake = self._committing.intake if in_batches else Intake(self.assembler)
         self.rows: list[dict[str, Any]] = []
         self.ends: list[tuple[int, int, int]] = []
         """Of each transaction with rows its position, its end, and how many rows it has."""
         self.batches: list[int] = []
         """How many rows each record batch has."""
-        self.in_blocks = 0
-        """How many transactions came in blocks."""
+        self.in_batches = 0
+        """How many transactions came in batches."""
 
     def take(self, messages: Messages, size: int) -> None:
         for first in range(0, len(messages), size):
@@ -86,7 +85,7 @@ class Reading:
     def _write(self, event: Any) -> None:
         committed = self._committing.committed(event)
         if isinstance(event, WholeTransactions):
-            self.in_blocks += len(event.commit_lsns)
+            self.in_batches += len(event.commit_lsns)
         counts = [0] * len(committed.positions)
         for batch in committed.batches:
             rows = _plain(batch).to_pylist()
@@ -124,37 +123,37 @@ def outcome(messages: Messages, decoder: Decoder, size: int, **options: Any) -> 
 
 @pytest.mark.parametrize("fewest", [1, 100])
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
-def test_blocks_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_intake, "_FEWEST", fewest)
-    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", fewest)
+def test_batches_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_intake, "_FEWEST", fewest)
+    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", fewest)
     messages, session = opened(path)
-    expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False)
+    expected, _ = outcome(messages, session.decoder(), 1000, in_batches=False)
     for size, options in ((7, {}), (1000, {"memory_limit": "2k"}), (100_000, {"rows_per_record_batch": "7"})):
-        found, reading = outcome(messages, session.decoder(), size, in_blocks=True, **options)
+        found, reading = outcome(messages, session.decoder(), size, in_batches=True, **options)
         assert found == expected
         if fewest == 1 and isinstance(found, tuple):
             transactions = {row["commit_lsn"] for row in reading.rows} - {None}
-            assert reading.in_blocks >= len(transactions)
+            assert reading.in_batches >= len(transactions)
 
 
 @pytest.mark.corpus
-def test_blocks_and_events_are_equal_over_the_whole_collection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_intake, "_FEWEST", 1)
-    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
+def test_batches_and_events_are_equal_over_the_whole_collection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch_intake, "_FEWEST", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
     for path in collected():
         with Capture.open(path) as capture:
             session, messages = capture.session, list(capture)
         if session.encoding == "utf-8":
-            expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False)
-            assert outcome(messages, session.decoder(), 300, in_blocks=True)[0] == expected, path
+            expected, _ = outcome(messages, session.decoder(), 1000, in_batches=False)
+            assert outcome(messages, session.decoder(), 300, in_batches=True)[0] == expected, path
 
 
 @pytest.mark.parametrize(
     "pattern", ["pg15/ddl/v1*", "pg16/types/*", "pg18/mixed/*", "pg16/stream/v4*", "pg18/twophase/v4-live*"]
 )
 def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_intake, "_FEWEST", 1)
-    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
     messages, session = capture(pattern)
     last = {}
     with Assembler() as assembler:
@@ -164,9 +163,9 @@ def test_the_rows_of_typed_tables_are_equal(pattern: str, monkeypatch: pytest.Mo
     found = 0
     for described in last.values():
         options = {"schema": relation_schema(described), "table": str(described.table), "new_columns": "null"}
-        expected, _ = outcome(messages, session.decoder(), 1000, in_blocks=False, **options)
+        expected, _ = outcome(messages, session.decoder(), 1000, in_batches=False, **options)
         for size in (13, 100_000):
-            reached, reading = outcome(messages, session.decoder(), size, in_blocks=True, **options)
+            reached, reading = outcome(messages, session.decoder(), size, in_batches=True, **options)
             if isinstance(expected, tuple):
                 in_order = [sorted(rows, key=_place) for rows in (expected[0], reading.rows)]
                 assert in_order[0] == in_order[1]
@@ -192,15 +191,15 @@ def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
 )
 def test_a_connection_that_breaks_anywhere(relative: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was handed on does not come again, and what was half received does."""
-    monkeypatch.setattr(block_intake, "_FEWEST", 1)
-    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
     server = CapturedServer(find(relative))
     messages = list(server.send(0))
-    whole, _ = outcome(messages, server.decoder(), 1000, in_blocks=False)
+    whole, _ = outcome(messages, server.decoder(), 1000, in_batches=False)
     assert whole[0]
     for cut in range(0, len(messages), max(len(messages) // 40, 1)):
         for again in (None, 0):
-            reading = Reading(in_blocks=True)
+            reading = Reading(in_batches=True)
             reading.intake.connect(server.decoder())
             reading.take(messages[:cut], 11)
             reading.intake.connect(server.decoder())
@@ -222,10 +221,10 @@ def small(number: int, rows: int = 1) -> Messages:
 
 def test_many_transactions_are_one_record_batch_that_a_limit_may_cut(tmp_path: Path) -> None:
     messages = [message for number in range(1, 101) for message in small(number, 3)]
-    found, reading = outcome(messages, Decoder(1), 100_000, in_blocks=True)
+    found, reading = outcome(messages, Decoder(1), 100_000, in_batches=True)
     assert reading.batches == [300]
-    assert reading.in_blocks == 100
-    assert found == outcome(messages, Decoder(1), 100_000, in_blocks=False)[0]
+    assert reading.in_batches == 100
+    assert found == outcome(messages, Decoder(1), 100_000, in_batches=False)[0]
     assert reading.ends == [(100 * number, 100 * number + 8, 3) for number in range(1, 101)]
     schema = arrow_schema(feed_schema())
     spool = Spool(tmp_path, "s", schema, 1 << 20)
@@ -241,18 +240,18 @@ def test_many_transactions_are_one_record_batch_that_a_limit_may_cut(tmp_path: P
 
 def test_a_transaction_that_goes_on_in_what_is_received_next() -> None:
     messages = [message for number in range(1, 60) for message in small(number, 4)]
-    expected = outcome(messages, Decoder(1), 1000, in_blocks=False)[0]
+    expected = outcome(messages, Decoder(1), 1000, in_batches=False)[0]
     for size in range(150, 180):
-        found, reading = outcome(messages, Decoder(1), size, in_blocks=True)
+        found, reading = outcome(messages, Decoder(1), size, in_batches=True)
         assert found == expected
-        assert reading.in_blocks >= 40
+        assert reading.in_batches >= 40
 
 
 def test_a_stream_that_knows_an_older_form_of_a_table_commits_after_a_newer_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(block_intake, "_FEWEST", 1)
-    monkeypatch.setattr(block_intake, "_FEWEST_ROWS", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST", 1)
+    monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
     messages = [
         *built(begin(1, 100), relation("id", "old"), insert("1", "a"), commit(100)),
         *built(start(7, first=True), streamed_relation(7, "id", "old"), streamed_insert(7, "2", "b"), STOP),
@@ -264,7 +263,7 @@ def test_a_stream_that_knows_an_older_form_of_a_table_commits_after_a_newer_one(
         *built(begin(4, 600), insert("6", "f"), commit(600)),
     ]
     for size in range(1, len(messages) + 1):
-        (rows, _), reading = outcome(messages, Decoder(2), size, in_blocks=True)
+        (rows, _), reading = outcome(messages, Decoder(2), size, in_batches=True)
         assert [dict(row["after"]) for row in rows] == [
             {"id": "1", "old": "a"},
             {"id": "3", "new": "c"},
@@ -273,11 +272,11 @@ def test_a_stream_that_knows_an_older_form_of_a_table_commits_after_a_newer_one(
             {"id": "5", "newest": "e"},
             {"id": "6", "newest": "f"},
         ]
-        assert reading.in_blocks == 6
+        assert reading.in_batches == 6
 
 
 def test_keepalives_within_a_transaction_do_not_move_the_position() -> None:
-    reading = Reading(in_blocks=True)
+    reading = Reading(in_batches=True)
     reading.intake.connect(Decoder(1))
     messages = small(1, 100)
     reading.take(messages[:50], 1000)
@@ -351,9 +350,9 @@ def test_a_large_transaction_is_not_kept_in_memory(tmp_path: Path) -> None:
         [*small(1, 120), (5, b"\xff")],
     ],
 )
-def test_what_is_wrong_is_an_error_in_blocks_too(messages: Messages) -> None:
-    for in_blocks in (False, True):
-        reading = Reading(in_blocks=in_blocks)
+def test_what_is_wrong_is_an_error_in_batches_too(messages: Messages) -> None:
+    for in_batches in (False, True):
+        reading = Reading(in_batches=in_batches)
         reading.intake.connect(Decoder(2))
         with pytest.raises((DecodeError, TransactionError)):
             reading.take(messages, 1000)

@@ -13,8 +13,6 @@ import pytest
 
 from tests.postgres.servers import Database
 
-pytestmark = pytest.mark.spark
-
 PROGRAM = """
 import json
 import sys

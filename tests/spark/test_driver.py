@@ -12,8 +12,6 @@ from logicalrep.spark.options import read_options
 from logicalrep.spark.server_connection import Driver
 from tests.postgres.servers import Database
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 
 def test_a_connection_that_breaks_after_long_work(db18: Database) -> None:
     """Only from the first failure on is it tried for `retry_timeout`."""

@@ -10,8 +10,6 @@ from logicalrep import LogicalRepError
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from tests.errors.every_error import every_error
 
-pytestmark = pytest.mark.spark
-
 
 def test_every_error_comes_from_a_worker_as_it_is(spark: SparkSession) -> None:
     errors = list(every_error())

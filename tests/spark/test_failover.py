@@ -14,8 +14,6 @@ from tests.postgres.servers import Database, installation, standby_of, writer
 from tests.spark.streams import Stream
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 
 @pytest.fixture
 def primary() -> Iterator[Database]:

@@ -16,8 +16,6 @@ from logicalrep.spark.schemas import TYPED_COLUMNS
 from logicalrep.tables import changed_rows, merged
 from logicalrep.tables.events import column
 
-pytestmark = pytest.mark.spark
-
 BIG, KEY = "big.`value`", "Ké. `y"
 COLUMNS = [StructField("id", IntegerType()), StructField(KEY, StringType()), StructField(BIG, StringType())]
 TABLE = StructType([*COLUMNS, StructField("small", StringType())])

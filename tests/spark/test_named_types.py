@@ -17,8 +17,6 @@ from logicalrep.spark.typed_tables.table_schema import table_schema
 from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 _VALUES = {
     "shapes shape[]": (r"'{(1\,1)\,(0\,0);(2\,2)\,(1\,1)}'", ["(1,1),(0,0)", "(2,2),(1,1)"]),
     "marks mark[]": ("'{A:B,C:\"D:E\":NULL}'", ["A", "B,C", "D:E", None]),

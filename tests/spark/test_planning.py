@@ -17,8 +17,6 @@ from logicalrep.spark.peek.planning import Planner
 from tests.postgres.servers import Database
 from tests.spark.test_reader import Query, new_values
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 OPTIONS = PluginOptions(publication_names=("p",), proto_version=1)
 IN_TRANSACTIONS = (
     "DO $$BEGIN FOR i IN 0..{count} - 1 LOOP INSERT INTO t SELECT i * {rows} + j, repeat('x', {width}) FROM "

@@ -15,11 +15,7 @@ from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.spark,
-    pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark before 4.2 asks a source for offsets alone"),
-]
+pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark before 4.2 asks a source for offsets alone")
 
 
 @pytest.mark.parametrize("mode", ["peek", "walsender"])

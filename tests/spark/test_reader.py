@@ -26,11 +26,7 @@ from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.spark,
-    pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise"),
-]
+pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")
 
 READERS = {"peek": PeekStreamReader, "walsender": WalsenderStreamReader}
 

@@ -12,8 +12,6 @@ from logicalrep import Lsn
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.walsender.receiver import Receiver
 
-pytestmark = pytest.mark.spark
-
 
 @pytest.fixture
 def receiver() -> Receiver:

@@ -16,8 +16,6 @@ from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_a_restart_with_smaller_batches(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:

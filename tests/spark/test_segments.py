@@ -22,7 +22,6 @@ from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 
-pytestmark = pytest.mark.spark
 CAPTURE = next(Path(__file__).parents[1].joinpath("captures").glob("pg18/mixed/v4-late.sql.jsonl.gz"))
 
 

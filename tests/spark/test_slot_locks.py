@@ -23,11 +23,7 @@ from tests.postgres.servers import Database, installation
 from tests.spark.test_reader import Query, new_values
 from tests.waiting import eventually
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.spark,
-    pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise"),
-]
+pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")
 
 
 @pytest.fixture
@@ -101,6 +97,7 @@ def test_slots_have_locks_of_their_own(db: Database) -> None:
     assert lock_key("spark") == -2_804_406_399_572_939_884
 
 
+@pytest.mark.postgres
 def test_the_server_notices_within_a_minute_that_a_reader_s_machine_is_gone() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

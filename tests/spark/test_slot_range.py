@@ -22,8 +22,6 @@ from tests.postgres.servers import Database
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 
 @pytest.fixture(autouse=True)
 def _little_is_much(monkeypatch: pytest.MonkeyPatch) -> None:

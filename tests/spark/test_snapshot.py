@@ -24,8 +24,6 @@ from tests.spark.streams import Stream
 from tests.spark.workload import every_type
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 OF_THE_FEED = 5
 
 

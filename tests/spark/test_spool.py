@@ -18,8 +18,6 @@ from logicalrep import Lsn
 from logicalrep.spark.walsender.spool import SegmentError, Spool, read_segment
 from logicalrep.spark.walsender.spool_folders import SpoolError, default_folder
 
-pytestmark = pytest.mark.spark
-
 SCHEMA = pa.schema([("n", pa.int64())])
 
 

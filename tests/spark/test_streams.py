@@ -21,7 +21,6 @@ from tests.spark.streams import Stream
 from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 MODES = ("peek", "walsender")
 
 

@@ -16,11 +16,7 @@ from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.spark.test_reader import Query
 
-pytestmark = [
-    pytest.mark.postgres,
-    pytest.mark.spark,
-    pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise"),
-]
+pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")
 
 T = TableName("public", "t")
 RENAMED = r"\[TABLE_RENAMED\] table public.t is public.u by now: name it so"

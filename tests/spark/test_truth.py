@@ -12,7 +12,6 @@ from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import as_told, every_type, feed_rows, prepare, replayed, run, tables, told, truth
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 MORE_TABLES = """
 CREATE TABLE nothing (id int PRIMARY KEY, v text);
 ALTER TABLE nothing REPLICA IDENTITY NOTHING;

@@ -17,8 +17,6 @@ from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 
 def test_every_kind_of_change(spark: Any, db: Database, tmp_path: Path) -> None:
     prepare(db, "spark")

@@ -14,8 +14,6 @@ from pyspark import cloudpickle
 from logicalrep.spark import feed_schema
 from logicalrep.spark.source import LogicalRepDataSource
 
-pytestmark = pytest.mark.spark
-
 CAPTURE = Path(__file__).parents[1] / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
 SLOT = {"slot": "s", "publication": "p"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from logicalrep import DecodeError, Decoder, TransactionId, v1, v2
-from logicalrep.arrow.block_intake import BlockIntake
+from logicalrep.arrow.batch_intake import BatchIntake
 from logicalrep.arrow.message_batch import MessageBatch, message_batch_of
 from logicalrep.arrow.packed_rows import rows_from
 from logicalrep.transactions.assembler import Assembler
@@ -28,15 +28,15 @@ def table(*names: str) -> TableDescription:
 
 
 def of(*messages: AnyMessage | bytes) -> MessageBatch:
-    """A block of these, whose LSNs count from 1."""
+    """A batch of these, whose LSNs count from 1."""
     return message_batch_of(
         [(lsn, data if isinstance(data, bytes) else data.build()) for lsn, data in enumerate(messages, 1)]
     )
 
 
 def test_rows_lose_their_xid_and_nothing_else() -> None:
-    block = of(start(7, first=True), *(streamed_insert(xid, str(xid), "v" * xid) for xid in (7, 7, 9, 8, 8)))
-    rows = rows_from(block, 1, STREAM)
+    batch = of(start(7, first=True), *(streamed_insert(xid, str(xid), "v" * xid) for xid in (7, 7, 9, 8, 8)))
+    rows = rows_from(batch, 1, STREAM)
     assert rows is not None
     known = table("id", "v")
     expected = [(lsn, insert(str(xid), "v" * xid).build(), known) for lsn, xid in enumerate((7, 7, 9, 8, 8), 2)]
@@ -56,7 +56,7 @@ def test_rows_outside_of_streams_are_as_they_came() -> None:
     ]
     rows = rows_from(of(*messages, begin(1, 1), insert("4")), 0, Session(version=1))
     assert rows is not None
-    assert [data for _, data in rows.block] == [message.build() for message in messages]
+    assert [data for _, data in rows.batch] == [message.build() for message in messages]
     assert list(rows.subtransactions(4)) == []
     known = table("id")
     assert rows.bound(lambda _: known).tables() == [(0, 20), (1, 10), (2, TABLE)]
@@ -65,8 +65,8 @@ def test_rows_outside_of_streams_are_as_they_came() -> None:
 def test_large_xids_and_oids_are_as_others() -> None:
     """Both count to 2^32."""
     large, oid = (1 << 32) - 2, (1 << 31) + 5
-    block = of(streamed_insert(large, "1", oid=oid), streamed_insert(large - 1, "2", oid=oid))
-    rows = rows_from(block, 0, STREAM)
+    batch = of(streamed_insert(large, "1", oid=oid), streamed_insert(large - 1, "2", oid=oid))
+    rows = rows_from(batch, 0, STREAM)
     assert rows is not None
     assert list(rows.subtransactions(2)) == [(0, large), (1, large - 1)]
     known = table("id")
@@ -79,8 +79,8 @@ def test_pieces_have_so_many_bytes_or_one_row() -> None:
     rows = arrived.bound(lambda _: table("id"))
     for size in (1, 30, 60, 10_000):
         pieces = list(rows.pieces(size))
-        assert [data for piece in pieces for _, data in piece.block] == [data for _, data in rows.block]
-        assert all(piece.block.size <= size or len(piece) == 1 for piece in pieces)
+        assert [data for piece in pieces for _, data in piece.batch] == [data for _, data in rows.batch]
+        assert all(piece.batch.size <= size or len(piece) == 1 for piece in pieces)
     assert len(list(rows.pieces(10_000))) == 1
 
 
@@ -103,8 +103,8 @@ def test_pieces_have_so_many_bytes_or_one_row() -> None:
 def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | bytes, at: int) -> None:
     """And those before it are taken."""
     good = [streamed_insert(7, str(number), "v") for number in range(40)]
-    block = of(*good[:at], wrong, *good)
-    rows = rows_from(block, 0, STREAM)
+    batch = of(*good[:at], wrong, *good)
+    rows = rows_from(batch, 0, STREAM)
     known = table("id", "v")
     fitting = 0 if rows is None else len(rows.bound(lambda oid: known if oid == TABLE else None))
     assert fitting == at
@@ -113,11 +113,11 @@ def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | b
         intake.connect(Decoder(2))
         list(intake.take(list(of(start(7, first=True), streamed_relation(7, "id", "v")))))
         with pytest.raises((DecodeError, TransactionError)) as raised:
-            list(intake.take(list(block)))
+            list(intake.take(list(batch)))
         return raised.type, str(raised.value)
 
     with Assembler() as one_by_one, Assembler() as together:
-        assert error(BlockIntake(together, 1 << 20)) == error(Intake(one_by_one))
+        assert error(BatchIntake(together, 1 << 20)) == error(Intake(one_by_one))
         assert len(together._streams[TransactionId(7)].log) == at
 
 

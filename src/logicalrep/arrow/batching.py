@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from logicalrep.arrow.message_batch import MessageBatch, joined
-from logicalrep.transactions.frames import LARGE_BLOCK
+from logicalrep.transactions.frames import LARGE_BATCH
 from logicalrep.transactions.tags import COMMIT
 
 _MOST_BYTES = 1 << 30
@@ -21,30 +21,30 @@ class Batching:
     before one that does not end: these have to be read row by row, as nothing of them may be seen before their end.
     """
 
-    def __init__(self, blocks: Iterator[MessageBatch], count: int, limit: int | None) -> None:
-        self._blocks = blocks
+    def __init__(self, batches: Iterator[MessageBatch], count: int, limit: int | None) -> None:
+        self._batches = batches
         self._count = count
         self._limit = None if limit is None else min(limit, _MOST_BYTES)
         self._waiting: list[MessageBatch] = []
 
-    def put_back(self, block: MessageBatch) -> None:
+    def put_back(self, batch: MessageBatch) -> None:
         """Messages of a chunk that were not read after all; they come first in `rest`."""
-        self._waiting.insert(0, block)
+        self._waiting.insert(0, batch)
 
     def rest(self) -> Iterator[MessageBatch]:
         """What no chunk had."""
         yield from self._waiting
-        yield from self._blocks
+        yield from self._batches
 
     def __iter__(self) -> Iterator[MessageBatch]:
-        count, size, is_more = self._count, LARGE_BLOCK, True
+        count, size, is_more = self._count, LARGE_BATCH, True
         while is_more or self._waiting:
             is_more = is_more and self._gather(count, size)
             if not self._waiting:
                 return
             end = self._end()
             if end:
-                count, size = self._count, LARGE_BLOCK
+                count, size = self._count, LARGE_BATCH
                 yield joined(self._taken(end))
             elif not is_more or (self._limit is not None and self._size() > self._limit):
                 return
@@ -56,26 +56,26 @@ class Batching:
         return sum(map(len, self._waiting))
 
     def _size(self) -> int:
-        return sum(block.size for block in self._waiting)
+        return sum(batch.size for batch in self._waiting)
 
     def _gather(self, count: int, size: int) -> bool:
         """Have so many messages, or so many bytes of them; False where there are no more."""
         while self._messages() < count and self._size() < size:
-            block = next(self._blocks, None)
-            if block is None:
+            batch = next(self._batches, None)
+            if batch is None:
                 return False
-            if len(block):
-                self._waiting.append(block)
+            if len(batch):
+                self._waiting.append(batch)
         return True
 
     def _end(self) -> int:
         """How many of the messages are a chunk; 0 if it cannot be said yet, or if it were too large."""
         most = self._count
-        if self._size() > LARGE_BLOCK:
-            most = min(most, max(int(np.searchsorted(self._ends(), LARGE_BLOCK)), 1))
+        if self._size() > LARGE_BATCH:
+            most = min(most, max(int(np.searchsorted(self._ends(), LARGE_BATCH)), 1))
         if self._limit is None:
             return min(most, self._messages())
-        commits = np.flatnonzero(np.concatenate([block.tags for block in self._waiting]) == COMMIT)
+        commits = np.flatnonzero(np.concatenate([batch.tags for batch in self._waiting]) == COMMIT)
         whole = int(np.searchsorted(commits, most))
         if whole:
             return int(commits[whole - 1]) + 1
@@ -85,16 +85,16 @@ class Batching:
 
     def _ends(self) -> Any:
         """For each message how many bytes all have up to its end."""
-        return np.cumsum(np.concatenate([np.diff(block.ends, prepend=0) for block in self._waiting]))
+        return np.cumsum(np.concatenate([np.diff(batch.ends, prepend=0) for batch in self._waiting]))
 
     def _taken(self, end: int) -> list[MessageBatch]:
-        """So many messages, which no longer wait. Only what is taken is to be joined: blocks are large."""
+        """So many messages, which no longer wait. Only what is taken is to be joined: batches are large."""
         taken, waiting = [], []
-        for block in self._waiting:
+        for batch in self._waiting:
             if end:
-                taken.append(block[:end])
-            if end < len(block):
-                waiting.append(block[end:])
-            end -= min(end, len(block))
+                taken.append(batch[:end])
+            if end < len(batch):
+                waiting.append(batch[end:])
+            end -= min(end, len(batch))
         self._waiting = waiting
         return taken

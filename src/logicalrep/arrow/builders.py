@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from logicalrep.arrow.batch_intake import WholeTransactions
 from logicalrep.arrow.batching import Batching
-from logicalrep.arrow.block_intake import WholeTransactions
 from logicalrep.arrow.feed.rows import Builder, FeedBuilder, parts
 from logicalrep.arrow.row_form import RowForm
 from logicalrep.arrow.table.rows import ColumnCheck, TypedBuilder
@@ -40,7 +40,7 @@ def columnar(decoder: Decoder, form: RowForm, start: Lsn | None, end: Lsn | None
 
 def of_whole(transactions: WholeTransactions, feed: ColumnarFeed | ColumnarTyped, rows: int) -> Iterator[Any]:
     """The record batches of whole transactions, of so many rows at most."""
-    for chunk in Batching(iter(transactions.blocks), rows, None):
+    for chunk in Batching(iter(transactions.batches), rows, None):
         for batch in parts(feed.batches(chunk), rows):
             yield batch if transactions.gid is None else _named(batch, transactions.gid)
 

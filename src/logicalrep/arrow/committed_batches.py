@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logicalrep.arrow.block_intake import BlockIntake, WholeTransactions
+from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.builders import builder_for, columnar, of_whole, reads_in_columns
 from logicalrep.arrow.feed.rows import batches, signed
 from logicalrep.arrow.row_form import RowForm
@@ -53,7 +53,7 @@ class Committing:
         self.intake: Intake[WholeTransactions] = Intake(assembler)
         """What it wants to be given what of."""
         if reads_in_columns(form, "utf-8"):
-            self.intake = BlockIntake(assembler, form.memory_limit)
+            self.intake = BatchIntake(assembler, form.memory_limit)
 
     def committed(self, event: Event | WholeTransactions) -> Committed:
         """The rows of what an intake has handed on; the batches raise what reading the values does."""

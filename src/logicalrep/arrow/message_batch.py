@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.transactions.errors import TooLargeError
-from logicalrep.transactions.frames import LARGE_BLOCK, LONGEST_MESSAGE
+from logicalrep.transactions.frames import LARGE_BATCH, LONGEST_MESSAGE
 
 _MESSAGES = 10_000
 
@@ -40,14 +40,14 @@ class MessageBatch:
 
     lsns: NDArray[np.int64]
     """Their LSNs; one above 2^63 is negative, with the same bits."""
-    messages: pa.Array
+    array: pa.Array
     """Their bytes, as binary."""
     tags: NDArray[np.uint8]
     """The first byte of each; 0 where there is none."""
 
     @classmethod
     def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> MessageBatch:
-        """A block of these messages."""
+        """A batch of these messages."""
         data = messages.buffers()[2]
         places = _places(messages)
         if data is None or not data.size:
@@ -60,25 +60,25 @@ class MessageBatch:
         return len(self.lsns)
 
     def __getitem__(self, part: slice) -> MessageBatch:
-        return MessageBatch(self.lsns[part], self.messages[part], self.tags[part])
+        return MessageBatch(self.lsns[part], self.array[part], self.tags[part])
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        return zip(self.lsns.view(np.uint64).tolist(), self.messages.to_pylist(), strict=True)
+        return zip(self.lsns.view(np.uint64).tolist(), self.array.to_pylist(), strict=True)
 
     def data(self, index: int) -> bytes:
         """The bytes of one message."""
-        return self.messages[index].as_py()  # type: ignore[no-any-return]
+        return self.array[index].as_py()  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
         """How many bytes the messages have."""
-        places = _places(self.messages)
+        places = _places(self.array)
         return int(places[-1]) - int(places[0]) if len(self) else 0
 
     @property
     def ends(self) -> NDArray[np.int64]:
         """For each message how many bytes all have up to its end."""
-        places = _places(self.messages)
+        places = _places(self.array)
         ends: NDArray[np.int64] = places[1:].astype(np.int64) - places[0]
         return ends
 
@@ -88,19 +88,19 @@ def _places(messages: pa.Array) -> NDArray[np.int32]:
     return np.frombuffer(messages.buffers()[1], np.int32)[messages.offset : messages.offset + len(messages) + 1]
 
 
-def joined(blocks: list[MessageBatch]) -> MessageBatch:
-    """The messages of several blocks."""
-    if len(blocks) == 1:
-        return blocks[0]
+def joined(batches: list[MessageBatch]) -> MessageBatch:
+    """The messages of several batches."""
+    if len(batches) == 1:
+        return batches[0]
     return MessageBatch(
-        np.concatenate([block.lsns for block in blocks]),
-        pa.concat_arrays([block.messages for block in blocks]),
-        np.concatenate([block.tags for block in blocks]),
+        np.concatenate([batch.lsns for batch in batches]),
+        pa.concat_arrays([batch.array for batch in batches]),
+        np.concatenate([batch.tags for batch in batches]),
     )
 
 
 def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> Iterator[MessageBatch]:
-    """Blocks of messages that come one by one: of so many, fewer where they are large; and those that come as such."""
+    """Batches of messages that come one by one: of so many, fewer where they are large; and those that come as such."""
     part: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
@@ -112,7 +112,7 @@ def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> 
             continue
         part.append(message)
         size += len(message[1])
-        if len(part) >= _MESSAGES or size >= LARGE_BLOCK:
+        if len(part) >= _MESSAGES or size >= LARGE_BATCH:
             yield message_batch_of(part)
             part, size = [], 0
     if part:
@@ -120,13 +120,13 @@ def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> 
 
 
 def message_batch_of(messages: Sequence[tuple[int, bytes]]) -> MessageBatch:
-    """A block of these messages."""
+    """A batch of these messages."""
     lsns = np.array([lsn for lsn, _ in messages], np.uint64).view(np.int64)
     return MessageBatch.of(lsns, pa.array([data for _, data in messages], pa.binary()))
 
 
 def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, MessageBatch]:
-    """As `frames.split_frames`, with the messages as a block."""
+    """As `frames.split_frames`, with the messages as a batch."""
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
         raise TooLargeError("a message of 2 GiB and more cannot be read in columns")
@@ -139,19 +139,19 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Messa
     return size, MessageBatch(lsns[:count], array, tags[:count])
 
 
-def copied(block: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
+def copied(batch: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
     """The same messages in memory of their own, each without the bytes at a place that all of them have."""
     start, length = without.start, without.stop - without.start
     kernel = _kernel("cut_out")
-    source = np.frombuffer(block.messages.buffers()[2], np.uint8)
-    target, offsets = pa.allocate_buffer(block.size - length * len(block)), np.empty(len(block) + 1, np.int32)
-    kernel(source, _places(block.messages).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
-    array = pa.Array.from_buffers(pa.binary(), len(block), [None, pa.py_buffer(offsets), target], null_count=0)
-    return MessageBatch(block.lsns.copy(), array, block.tags.copy())
+    source = np.frombuffer(batch.array.buffers()[2], np.uint8)
+    target, offsets = pa.allocate_buffer(batch.size - length * len(batch)), np.empty(len(batch) + 1, np.int32)
+    kernel(source, _places(batch.array).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
+    array = pa.Array.from_buffers(pa.binary(), len(batch), [None, pa.py_buffer(offsets), target], null_count=0)
+    return MessageBatch(batch.lsns.copy(), array, batch.tags.copy())
 
 
 @cache
 def _kernel(name: str) -> Any:
-    from logicalrep.arrow.kernels import frames as block_kernel
+    from logicalrep.arrow.kernels import frames as kernel_module
 
-    return getattr(block_kernel, name)
+    return getattr(kernel_module, name)

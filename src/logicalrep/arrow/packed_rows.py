@@ -29,28 +29,28 @@ _SCHEMA = pa.schema({"lsn": pa.int64(), "relation_id": pa.int64(), "message": pa
 class PackedRows:
     """Insert, Update and Delete messages, of version 1."""
 
-    block: MessageBatch
+    batch: MessageBatch
     relation_ids: NDArray[np.int64]
     """For each the OID of its table."""
     relations: Mapping[Oid, TableDescription]
     """What the tables were described as when they came."""
 
     def __len__(self) -> int:
-        return len(self.block)
+        return len(self.batch)
 
     def __iter__(self) -> Iterator[tuple[Lsn, bytes, TableDescription]]:
         """Each message with its position and its Relation."""
-        for (lsn, data), relation_id in zip(self.block, self.relation_ids.tolist(), strict=True):
+        for (lsn, data), relation_id in zip(self.batch, self.relation_ids.tolist(), strict=True):
             yield Lsn(lsn), data, self.relations[relation_id]
 
     def __getitem__(self, part: slice) -> PackedRows:
-        return PackedRows(self.block[part], self.relation_ids[part], self.relations)
+        return PackedRows(self.batch[part], self.relation_ids[part], self.relations)
 
     @property
     def memory(self) -> int:
         """How much memory it takes, in bytes."""
-        arrays = self.block.lsns, self.block.tags, self.relation_ids
-        return self.block.size + 4 * len(self) + sum(array.nbytes for array in arrays)
+        arrays = self.batch.lsns, self.batch.tags, self.relation_ids
+        return self.batch.size + 4 * len(self) + sum(array.nbytes for array in arrays)
 
     def tables(self) -> list[tuple[int, Oid]]:
         """The tables, each with the number of its first row, by which they are ordered."""
@@ -59,7 +59,7 @@ class PackedRows:
 
     def pieces(self, size: int) -> Iterator[PackedRows]:
         """The same rows in parts of so many bytes, more where a single row has."""
-        ends = self.block.ends
+        ends = self.batch.ends
         start = 0
         while start < len(self):
             before = ends[start - 1] if start else 0
@@ -69,7 +69,7 @@ class PackedRows:
 
     def dump(self) -> Any:
         """All but the Relations, as a buffer."""
-        arrays = [pa.array(self.block.lsns), pa.array(self.relation_ids), self.block.messages]
+        arrays = [pa.array(self.batch.lsns), pa.array(self.relation_ids), self.batch.array]
         return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA).serialize()
 
     @classmethod
@@ -83,7 +83,7 @@ class PackedRows:
 class ArrivedRows:
     """Row messages that have yet to be bound to their Relations; an array has an item for each."""
 
-    block: MessageBatch
+    batch: MessageBatch
     relation_ids: NDArray[np.int64]
     """The OID of its table."""
     widths: NDArray[np.int64]
@@ -98,7 +98,7 @@ class ArrivedRows:
         columns = np.array([-1 if relation is None else len(relation.columns) for relation in found.values()])
         relations = {relation_id: relation for relation_id, relation in found.items() if relation is not None}
         count = _leading(columns[table_of] == self.widths)
-        return PackedRows(self.block[:count], self.relation_ids[:count], relations)
+        return PackedRows(self.batch[:count], self.relation_ids[:count], relations)
 
     def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
         """Of so many rows those that are not of the subtransaction of the one before: their numbers and xids."""
@@ -107,17 +107,17 @@ class ArrivedRows:
                 yield first, TransactionId(self.xids[first])
 
 
-def rows_from(block: MessageBatch, at: int, session: Session) -> ArrivedRows | None:
-    """The rows of a block that come one after another from a message on, up to one that is not as it should be.
+def rows_from(batch: MessageBatch, at: int, session: Session) -> ArrivedRows | None:
+    """The rows of a batch that come one after another from a message on, up to one that is not as it should be.
 
     None where the first is not: to parse it says what is wrong.
     """
-    part = block[at : at + _leading(ROW_CHANGE.take(block.tags[at:]))]
+    part = batch[at : at + _leading(ROW_CHANGE.take(batch.tags[at:]))]
     try:
-        with locate_batch(part.messages, session) as walk:
+        with locate_batch(part.array, session) as walk:
             widths, old_widths = _widths(walk, "new"), _widths(walk, "old")
     except RowDecodeError as error:
-        return rows_from(block[: at + error.row], at, session) if error.row else None
+        return rows_from(batch[: at + error.row], at, session) if error.row else None
     np.copyto(widths, old_widths, where=part.tags == DELETE)
     even = _leading((old_widths == widths) | (_fixed(walk, "old_kind") == 0))
     if not even:

@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterable, Iterator
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
 
+from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.batching import Batching
-from logicalrep.arrow.block_intake import BlockIntake, WholeTransactions
 from logicalrep.arrow.builders import builder_for, columnar, of_whole, reads_in_columns
 from logicalrep.arrow.feed.rows import batches, parts
 from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
@@ -30,7 +30,7 @@ _RECORD_BATCHES_OF_A_CAPTURE = 3
 
 
 def record_batches(
-    blocks: Iterator[MessageBatch],
+    message_batches: Iterator[MessageBatch],
     decoder: Decoder,
     form: RowForm,
     *,
@@ -47,9 +47,9 @@ def record_batches(
     may end within a transaction: one that does is left out.
     """
     if reads_in_columns(form, decoder.encoding):
-        yield from in_columns(blocks, decoder, form, start, end, is_capture=is_capture)
+        yield from in_columns(message_batches, decoder, form, start, end, is_capture=is_capture)
     else:
-        yield from row_by_row(chain.from_iterable(blocks), decoder, form, start, end)
+        yield from row_by_row(chain.from_iterable(message_batches), decoder, form, start, end)
 
 
 def row_by_row(
@@ -69,7 +69,7 @@ def row_by_row(
 
 
 def in_columns(
-    blocks: Iterator[MessageBatch],
+    message_batches: Iterator[MessageBatch],
     decoder: Decoder,
     form: RowForm,
     start: Lsn | None,
@@ -81,9 +81,9 @@ def in_columns(
     feed = columnar(decoder, form, start, end)
     rows = form.rows_per_record_batch
     if is_capture:
-        chunks = Batching(blocks, _RECORD_BATCHES_OF_A_CAPTURE * rows, form.memory_limit)
+        chunks = Batching(message_batches, _RECORD_BATCHES_OF_A_CAPTURE * rows, form.memory_limit)
     else:
-        chunks = Batching(blocks, rows, None)
+        chunks = Batching(message_batches, rows, None)
     for chunk in chunks:
         unread = yield from _read(chunk, feed, rows, decoder)
         if unread is not None:
@@ -122,9 +122,9 @@ def assembled(messages: Iterable[tuple[int, bytes] | MessageBatch], decoder: Dec
     """As `record_batches`, of all, in columns where a transaction has enough to pay for them."""
     builder, feed = builder_for(form), columnar(Decoder(1), form, None, None)
     with Assembler(memory_limit=form.memory_limit) as assembler:
-        intake = BlockIntake(assembler, form.memory_limit)
+        intake = BatchIntake(assembler, form.memory_limit)
         intake.connect(decoder)
-        found = chain.from_iterable(intake.take_block(block) for block in message_batches_of(messages))
+        found = chain.from_iterable(intake.take_batch(batch) for batch in message_batches_of(messages))
         for are_whole, group in groupby(found, lambda item: isinstance(item, WholeTransactions)):
             if are_whole:
                 for transactions in cast(Iterator[WholeTransactions], group):

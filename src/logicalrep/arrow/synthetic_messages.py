@@ -42,7 +42,7 @@ def sent_whole(
             yield part[:2]
         else:
             assert isinstance(part, PackedRows)
-            yield part.block
+            yield part.batch
     end_lsn = transaction.end_lsn
     yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=moment).build()
 

@@ -72,12 +72,12 @@ class TransactionIndex:
             raise TransactionError(chr(tag), None, TransactionId(self._open[0][2]), "comes within a transaction")
         raise UnsupportedError(index)
 
-    def next(self, block: MessageBatch, batch: LocatedBatch | None = None) -> IndexedBatch:
+    def next(self, messages: MessageBatch, batch: LocatedBatch | None = None) -> IndexedBatch:
         """The transactions of the next chunk; `batch` is the chunk, if it has been walked already."""
-        tags = np.ascontiguousarray(block.tags)
+        tags = np.ascontiguousarray(messages.tags)
         begins = np.flatnonzero(tags == BEGIN)
         opened, opened_origin, carried = self._open or ((-1, 0, 0), None, 0)
-        tables = np.array([_tables_of(block.data(at)) for at in np.flatnonzero(tags == TRUNCATE).tolist()], np.int64)
+        tables = np.array([_tables_of(messages.data(at)) for at in np.flatnonzero(tags == TRUNCATE).tolist()], np.int64)
         transaction_of, ordinals = np.empty(len(tags), np.int64), np.empty(len(tags), np.int64)
         wrong, is_open, changes = self._follow(
             address(tags), len(tags), self._open is not None, carried, address(tables),
@@ -87,12 +87,12 @@ class TransactionIndex:
             raise TransactionError("message", None, None, "transactions do not begin and end in turn")
         origins = {} if opened_origin is None else {0: opened_origin}
         for at in np.flatnonzero(tags == ORIGIN).tolist():
-            origin = v1.parse(block.data(at))
+            origin = v1.parse(messages.data(at))
             assert isinstance(origin, v1.Origin)
             origins[int(transaction_of[at])] = origin.name
         if batch is None:
             # Its integers are in memory of their own, so that it may be given back at once.
-            with locate_batch(block.messages.take(pa.array(begins)), self._session) as batch:
+            with locate_batch(messages.array.take(pa.array(begins)), self._session) as batch:
                 begins = np.arange(len(begins))
         final_lsn, commit_timestamp, xid = (
             np.concatenate((np.array([first], np.int64), _of_begins(batch, name, begins)))

@@ -115,7 +115,7 @@ class Capture:
     def __iter__(self) -> Iterator[tuple[Lsn, bytes]]:
         return self._json_messages() if self._is_json else self._framed_messages()
 
-    def blocks(self) -> Iterator[MessageBatch]:
+    def batches(self) -> Iterator[MessageBatch]:
         """The same messages as arrays, for who reads them in columns; needs `logicalrep[arrow]`."""
         from logicalrep.arrow.message_batch import message_batches_of, split
 

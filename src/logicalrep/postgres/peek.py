@@ -53,28 +53,28 @@ def peek(
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
     with publications_there(connection):
-        for block in _copy(connection, slot, options, upto_lsn, upto_messages, patience):
-            size = len(block)
-            while offset < size and block[offset : offset + 2] != _TRAILER:
-                _, _, lsn, length = unpack(block, offset)
+        for piece in _copy(connection, slot, options, upto_lsn, upto_messages, patience):
+            size = len(piece)
+            while offset < size and piece[offset : offset + 2] != _TRAILER:
+                _, _, lsn, length = unpack(piece, offset)
                 start = offset + row_size
                 offset = start + length
-                yield lsn_of(lsn), bytes(block[start:offset])
+                yield lsn_of(lsn), bytes(piece[start:offset])
             offset = 0
 
 
-def peek_blocks(
+def peek_batches(
     connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None, patience: float = 30
 ) -> Iterator[MessageBatch]:
     """As `peek`, as arrays without a Python object for each message; needs `logicalrep[arrow]`."""
     with publications_there(connection):
-        yield from _in_blocks(_copy(connection, slot, options, upto_lsn, None, patience))
+        yield from _in_batches(_copy(connection, slot, options, upto_lsn, None, patience))
 
 
-def peek_blocks_from(
+def peek_batches_from(
     connection: Connection, slot: str, options: PluginOptions, start: Lsn, upto_lsn: Lsn
 ) -> Iterator[MessageBatch]:
-    """As `peek_blocks`, of what commits at or after `start`, to which the slot is moved. The server begins at once.
+    """As `peek_batches`, of what commits at or after `start`, to which the slot is moved. The server begins at once.
 
     For a slot that nobody else uses, and a connection that does nothing else until all is read. A message outside of
     transactions comes if its record begins at or after `start`, which only has to be no place within a page's header.
@@ -86,16 +86,16 @@ def peek_blocks_from(
 
 def _sent(connection: Connection) -> Iterator[MessageBatch]:
     with publications_there(connection):
-        yield from _in_blocks(received(connection))
+        yield from _in_batches(received(connection))
 
 
-def _in_blocks(copied: Iterator[memoryview | bytes]) -> Iterator[MessageBatch]:
+def _in_batches(copied: Iterator[memoryview | bytes]) -> Iterator[MessageBatch]:
     from logicalrep.arrow.message_batch import split
 
     left = bytearray()
     for data in gathered(chain((next(copied)[_HEADER:],), copied)):
-        size, block = split(data, _ROW.size)
-        yield block
+        size, batch = split(data, _ROW.size)
+        yield batch
         left = data[size:]
         if left:
             break

@@ -1,17 +1,189 @@
-"""Publications that are not there at some point of the WAL: what was changed there cannot be told any more.
-
-Up to PostgreSQL 17 that is an error of the server. 18 leaves those changes out, with a warning and nothing else.
-"""
+"""Published tables as the server's catalog has them, and publications that are not there. Needs psycopg 3."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, LiteralString
 
 import psycopg
 from psycopg.errors import Diagnostic
 
-from logicalrep.postgres.slots import Connection, SlotError
+from logicalrep.postgres.slots import Connection, SlotError, server_major
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.table_names import TableName
+from logicalrep.values import CatalogType, TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
+
+_FIRST_NAMED_TYPE = 10_000
+"""The OID from which on the server names a column's data type in a Type message."""
+
+# Of a domain, the message has the name of what it is made of.
+_OF_COLUMNS = """
+FROM pg_attribute AS attribute
+JOIN pg_class AS class ON class.oid = attribute.attrelid
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+JOIN pg_type AS type ON type.oid = attribute.atttypid
+JOIN LATERAL (
+    WITH RECURSIVE bases AS (
+        SELECT type.oid, type.typbasetype
+        UNION ALL
+        SELECT next.oid, next.typbasetype FROM bases JOIN pg_type AS next ON next.oid = bases.typbasetype
+    )
+    SELECT pg_type.* FROM bases JOIN pg_type USING (oid) WHERE bases.typbasetype = 0
+) AS base ON true
+JOIN pg_namespace AS base_schema ON base_schema.oid = base.typnamespace
+LEFT JOIN pg_type AS element ON element.oid = base.typelem AND base.typcategory = 'A'
+LEFT JOIN pg_namespace AS element_schema ON element_schema.oid = element.typnamespace
+WHERE namespace.nspname = %s AND class.relname = %s AND attribute.attnum > 0 AND NOT attribute.attisdropped
+"""
+_COLUMNS = f"""
+SELECT class.oid, class.relreplident, attribute.attname, attribute.atttypid, attribute.atttypmod,
+    base.typname, base_schema.nspname {_OF_COLUMNS}
+"""
+_TYPES = f"""
+SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b', base.typdelim,
+    element_schema.nspname, element.typname, element.typtype = 'b' {_OF_COLUMNS} AND type.oid >= {_FIRST_NAMED_TYPE}
+"""
+
+
+def published_relation(
+    connection: Connection, table: TableName, publications: tuple[str, ...]
+) -> TableDescription | None:
+    """A table with its published columns; None if there is no such table.
+
+    No column is flagged as one of the key.
+    """
+    # Generated columns exist since 12, and can be published since 18.
+    is_sent = "AND attribute.attgenerated = ''" if 12 <= server_major(connection) < 18 else ""
+    rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", table).fetchall()
+    if not rows:
+        return None
+    published = {column for (names,) in _entries(connection, "attnames", table, publications) for column in names}
+    columns: list[v1.Column] = []
+    types: list[v1.Type | None] = []
+    for *_, column, type_id, modifier, base, base_schema in rows:
+        if not published or column in published:
+            columns.append(v1.Column(flags=0, name=column, type_id=Oid(type_id), type_modifier=modifier))
+            type_ = v1.Type(type_id=Oid(type_id), namespace=_sent(base_schema), name=base)
+            types.append(type_ if type_id >= _FIRST_NAMED_TYPE else None)
+    return TableDescription(
+        relation_id=Oid(rows[0][0]),
+        schema=table.schema,
+        name=table.name,
+        replica_identity=ReplicaIdentity(rows[0][1]),
+        columns=tuple(columns),
+        types=tuple(types),
+    )
+
+
+def type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
+    """What the catalog says of the types of a table that have names in Type messages."""
+    types = {}
+    for type_id, of_type, type_name, is_base, delimiter, *element in connection.execute(_TYPES, table):
+        of_elements = None
+        if element[0] is not None:
+            of_elements = CatalogType(_sent(element[0]), element[1], element[2], delimiter)
+        types[type_id] = CatalogType(_sent(of_type), type_name, is_base, delimiter, of_elements)
+    return TypeCatalog(types)
+
+
+def _sent(schema: str) -> str:
+    """A schema as messages have it."""
+    return "" if schema == "pg_catalog" else schema
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """A table that a publication lists."""
+
+    oid: int
+    name: TableName
+    sends_old: bool
+    """Whether its updates or deletes are published."""
+    columns: tuple[str, ...] | None
+    """The published ones; None before PostgreSQL 15, where all are."""
+    under: str | None
+    """The table above a partition as whose its changes come; None where they come as its own."""
+
+
+# Changes of a partition come as those of the topmost table that is listed, by whichever publication: a table that has
+# partitions is listed only with publish_via_partition_root, which PostgreSQL 13 brought.
+_LISTED = """
+WITH listed AS (
+    SELECT class.oid, namespace.nspname, class.relname,
+        bool_or(publication.pubupdate OR publication.pubdelete) AS sends_old, {} AS columns
+    FROM pg_publication_tables AS published
+    JOIN pg_publication AS publication ON publication.pubname = published.pubname
+    JOIN pg_namespace AS namespace ON namespace.nspname = published.schemaname
+    JOIN pg_class AS class ON class.relnamespace = namespace.oid AND class.relname = published.tablename
+    WHERE published.pubname = ANY(%s)
+    GROUP BY class.oid, namespace.nspname, class.relname
+)
+SELECT oid, nspname, relname, sends_old, columns, {}
+FROM listed ORDER BY nspname, relname
+"""
+_UNDER = """(
+    SELECT format('%%I.%%I', above.nspname, above.relname)
+    FROM pg_partition_ancestors(listed.oid) WITH ORDINALITY AS ancestor(oid, height)
+    JOIN listed AS above ON above.oid = ancestor.oid AND above.oid <> listed.oid
+    ORDER BY height DESC LIMIT 1
+)"""
+
+
+def listed_tables(connection: Connection, publications: tuple[str, ...]) -> list[PublishedTable]:
+    """The tables that the publications list, by schema and name."""
+    major = server_major(connection)
+    query = _LISTED.format(
+        "max(published.attnames::text[])" if major >= 15 else "NULL", _UNDER if major >= 13 else "NULL"
+    )
+    rows = connection.execute(query.encode(), (list(publications),)).fetchall()
+    return [
+        PublishedTable(oid, TableName(schema, name), sends_old, None if columns is None else tuple(columns), under)
+        for oid, schema, name, sends_old, columns, under in rows
+    ]
+
+
+def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:
+    """The published tables: those that changes are of."""
+    listed = listed_tables(connection, publications)
+    return [table.name for table in listed if table.under is None]
+
+
+def definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:
+    """What the catalog has of the publications; in a snapshot what it had then, unlike all else that is asked here."""
+    catalogs = ["pg_publication AS entry ON entry.oid = publication.oid"]
+    catalogs += ["pg_publication_rel AS entry ON prpubid = publication.oid"]
+    if server_major(connection) >= 15:
+        catalogs += ["pg_publication_namespace AS entry ON pnpubid = publication.oid"]
+    query = "SELECT entry::text FROM pg_publication AS publication JOIN {} WHERE publication.pubname = ANY(%(names)s)"
+    union = " UNION ALL ".join(query.format(catalog) for catalog in catalogs)
+    return {row[0] for row in connection.execute(union.encode(), {"names": list(publications)}).fetchall()}
+
+
+def row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
+    """Which rows of a table are published, as an expression in SQL; None for all."""
+    filters = [row[0] for row in _entries(connection, "rowfilter", table, publications)]
+    # What one of the publications has is published.
+    if not filters or None in filters:
+        return None
+    return " OR ".join(f"({expression})" for expression in filters)
+
+
+def _entries(
+    connection: Connection, column: LiteralString, table: TableName, publications: tuple[str, ...]
+) -> list[tuple[Any, ...]]:
+    """What the publications say of a table, each a row; nothing before PostgreSQL 15, where all of it is published."""
+    if server_major(connection) < 15:
+        return []
+    return connection.execute(
+        f"SELECT {column} FROM pg_publication_tables WHERE schemaname = %s AND tablename = %s AND pubname = ANY(%s)",
+        (*table, list(publications)),
+    ).fetchall()
+
 
 # The functions of the server that say so: their words may be in any language.
 _WARNS = "LoadPublications"
@@ -19,14 +191,18 @@ _REFUSE = ("GetPublicationByName", "get_publication_oid")
 
 
 class PublicationError(SlotError):
-    """A publication that did not exist when a change was made that is to be read."""
+    """A publication that did not exist when a change was made that is to be read.
+
+    What was published then cannot be told any more. Up to PostgreSQL 17 the server raises an error itself. 18 leaves
+    those changes out, with a warning and nothing else.
+    """
 
     code = "PUBLICATION_GONE"
 
 
 @contextmanager
 def publications_there(connection: Connection) -> Iterator[None]:
-    """Raises PublicationError where the server finds a publication missing while it is asked for changes."""
+    """Raise PublicationError where the server finds a publication missing while it is asked for changes."""
     missing: list[str] = []
 
     def note(diagnostic: Diagnostic) -> None:

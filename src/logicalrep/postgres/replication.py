@@ -19,7 +19,7 @@ from logicalrep.transactions.transaction import Event
 from logicalrep_runtime.scalars import Lsn
 
 if TYPE_CHECKING:
-    from logicalrep.arrow.block_intake import WholeTransactions
+    from logicalrep.arrow.batch_intake import WholeTransactions
 
 
 class Replication:

@@ -23,7 +23,7 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
 from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, the_slot, when_free
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.transactions.frames import LARGE_BLOCK
+from logicalrep.transactions.frames import LARGE_BATCH
 from logicalrep_protocol import walsender
 from logicalrep_protocol.layouts import WALSENDER
 from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, lsn_of
@@ -137,7 +137,7 @@ class Walsender:
         size, deadline = 0, 0.0
         pgconn, read_header = self._connection.pgconn, _HEADER.unpack_from
         with publications_there(self._connection):
-            while len(messages) < most and size < LARGE_BLOCK:
+            while len(messages) < most and size < LARGE_BATCH:
                 length, data = pgconn.get_copy_data(1)
                 if length >= _HEADER.size and data[0] == _X_LOG_DATA:
                     envelope = bytes(data)

@@ -14,7 +14,7 @@ import psycopg
 from psycopg.pq import TransactionStatus
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.peek import peek_blocks_from
+from logicalrep.postgres.peek import peek_batches_from
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import Connection, Slot, server_major
 from logicalrep_runtime.scalars import Lsn
@@ -37,8 +37,8 @@ class SlotCopy:
         self.name = name
 
     def decode(self, options: PluginOptions, start: Lsn, upto_lsn: Lsn) -> Iterator[MessageBatch]:
-        """What commits at or after `start`, as `peek_blocks` gives it; the server begins at once."""
-        return peek_blocks_from(self._connection, self.name, options, start, upto_lsn)
+        """What commits at or after `start`, as `peek_batches` gives it; the server begins at once."""
+        return peek_batches_from(self._connection, self.name, options, start, upto_lsn)
 
     def close(self) -> None:
         """End the session, whatever it is doing; the server drops the copy."""

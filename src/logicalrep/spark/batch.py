@@ -90,7 +90,9 @@ class BatchReader(PromptReader, DataSourceReader):
                     two_phase=self._options.two_phase,
                 )
             decoder = session.decoder()
-            yield from record_batches(capture.blocks(), decoder, row_form(self._options, self._schema), is_capture=True)
+            yield from record_batches(
+                capture.batches(), decoder, row_form(self._options, self._schema), is_capture=True
+            )
 
 
 def files(path: str) -> list[Path]:

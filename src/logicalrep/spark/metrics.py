@@ -32,11 +32,11 @@ class Statistics:
         self.last_commit: float | None = None
         """When the last transaction committed, in seconds since 1970."""
 
-    def count(self, blocks: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
+    def count(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """The same messages."""
-        for block in blocks:
-            self.bytes += block.size
-            yield block
+        for messages in batches:
+            self.bytes += messages.size
+            yield messages
 
     def see(self, batch: Any) -> None:
         """Count the rows of a record batch."""

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.published import published_tables
+from logicalrep.postgres.publications import published_tables
 from logicalrep.postgres.snapshots import slot_with_snapshot
 from logicalrep.spark.executors import check_executors
 from logicalrep.spark.java import is_java_installed, java_options, packaged_java_home

@@ -18,7 +18,7 @@ from logicalrep.arrow.reading import record_batches
 from logicalrep.arrow.synthetic_messages import inserted
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.published import definitions, published_relation, row_filter
+from logicalrep.postgres.publications import definitions, published_relation, row_filter
 from logicalrep.postgres.slots import Connection, server_major
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
 from logicalrep.spark.options import OptionError, SourceOptions

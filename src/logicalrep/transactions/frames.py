@@ -9,7 +9,7 @@ from struct import Struct
 LONGEST_MESSAGE = 1 << 30
 """In bytes; the server has none longer, so a length above it is none."""
 
-LARGE_BLOCK = 4 << 20
+LARGE_BATCH = 4 << 20
 """In bytes: what is put together of messages ends soon after so many, however few messages they are.
 
 Smaller ones keep those who make them and those who take them at work at the same time; larger ones take fewer calls.
@@ -48,7 +48,7 @@ def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
         for _ in range(0, _ROWS, _STEP):
             for row in islice(rows, _STEP):
                 data += row
-            if len(data) >= LARGE_BLOCK:
+            if len(data) >= LARGE_BATCH:
                 break
         if not data:
             return

@@ -69,23 +69,23 @@ class ColumnarFeed:
         """An empty transaction that describes all tables, for who reads on row by row."""
         return preamble(self._known[number] for number in self._described.values())
 
-    def batches(self, block: MessageBatch) -> Iterator[Any]:
-        """The rows of a block; raises UnsupportedError after those that come before the message in question."""
-        stop = self._runs.supported(block.tags)
+    def batches(self, messages: MessageBatch) -> Iterator[Any]:
+        """The rows of these messages; raises UnsupportedError after those that come before the message in question."""
+        stop = self._runs.supported(messages.tags)
         if stop:
-            yield from self._chunk(block[:stop])
-        if stop < len(block):
-            self._runs.refuse(stop, int(block.tags[stop]))
+            yield from self._chunk(messages[:stop])
+        if stop < len(messages):
+            self._runs.refuse(stop, int(messages.tags[stop]))
 
-    def _chunk(self, block: MessageBatch) -> Iterator[Any]:
-        with locate_batch(block.messages, self._session) as batch:
+    def _chunk(self, messages: MessageBatch) -> Iterator[Any]:
+        with locate_batch(messages.array, self._session) as batch:
             self._session = batch.session
-            yield from self._rows_of(block, batch)
+            yield from self._rows_of(messages, batch)
 
-    def _rows_of(self, block: MessageBatch, batch: LocatedBatch) -> Iterator[Any]:
-        tags, lsns = block.tags, block.lsns
-        run = self._runs.next(block, batch)
-        table_of, truncated = self._bind(batch, block)
+    def _rows_of(self, messages: MessageBatch, batch: LocatedBatch) -> Iterator[Any]:
+        tags, lsns = messages.tags, messages.lsns
+        run = self._runs.next(messages, batch)
+        table_of, truncated = self._bind(batch, messages)
         assert self._tables is not None
         maps = RowMaps(batch, self._tables.for_maps, self._texts)
         wanted = ROW_CHANGE.take(tags) & run.in_range
@@ -97,7 +97,7 @@ class ColumnarFeed:
             for part in self._parts(chosen, table_of):
                 yield self._plain(maps, part, tags, lsns, table_of, run)
             if at < len(tags):
-                yield from self._rare(block.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at))
+                yield from self._rare(messages.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at))
             position = at + 1
 
     def _parts(self, chosen: Any, table_of: Any) -> list[Any]:
@@ -110,12 +110,12 @@ class ColumnarFeed:
         places = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
         return [part for part in np.split(chosen, places) if len(part)]
 
-    def _bind(self, batch: LocatedBatch, block: MessageBatch) -> tuple[Any, dict[int, list[TableDescription]]]:
+    def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Any, dict[int, list[TableDescription]]]:
         """For each row the number of its table's description; that of no table is the number of all descriptions.
 
         And what describes the tables of each Truncate where it comes, by its index.
         """
-        tags = np.ascontiguousarray(block.tags)
+        tags = np.ascontiguousarray(messages.tags)
         table_of = np.full(len(tags), -1, dtype=np.int32)
         oids = batch.located.fixed.get(batch.numbers["relation_id"], table_of)
         truncated: dict[int, list[TableDescription]] = {}
@@ -127,9 +127,9 @@ class ColumnarFeed:
             if unknown >= 0:
                 raise _not_described(int(oids.view(np.uint32)[unknown]))
             if at < len(tags) and tags[at] != TRUNCATE:
-                self._describe(int(oids[at]), block.data(at))
+                self._describe(int(oids[at]), messages.data(at))
             elif at < len(tags):
-                message = v1.parse(block.data(at))
+                message = v1.parse(messages.data(at))
                 assert isinstance(message, v1.Truncate)
                 truncated[at] = [self._known[self._number(oid)] for oid in message.relation_ids]
             position = at + 1

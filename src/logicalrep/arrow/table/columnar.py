@@ -11,7 +11,7 @@ import pyarrow as pa
 from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.rows import ColumnCheck
-from logicalrep.arrow.table.table_decoder import WideTable, WideTables
+from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
 from logicalrep.transactions import tags
@@ -33,7 +33,7 @@ class ColumnarTyped:
         """For the Arrow schema of the table that is checked; what commits at or after `start` and before `end`."""
         self._schema = schema
         self._check = check
-        self._wide = WideTables(
+        self._decoder = TableDecoder(
             session,
             text_columns=check.form.text_columns,
             for_spark=True,
@@ -44,39 +44,39 @@ class ColumnarTyped:
 
     def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
         """An empty transaction that describes all tables, for who reads on row by row."""
-        return preamble(self._wide.relations.values())
+        return preamble(self._decoder.relations.values())
 
-    def batches(self, block: MessageBatch) -> Iterator[Any]:
-        """The rows of a block; raises UnsupportedError after those that come before the message in question."""
-        stop = self._runs.supported(block.tags)
+    def batches(self, messages: MessageBatch) -> Iterator[Any]:
+        """The rows of these messages; raises UnsupportedError after those that come before the message in question."""
+        stop = self._runs.supported(messages.tags)
         if stop:
-            yield from self._chunk(block[:stop])
-        if stop < len(block):
-            self._runs.refuse(stop, int(block.tags[stop]))
+            yield from self._chunk(messages[:stop])
+        if stop < len(messages):
+            self._runs.refuse(stop, int(messages.tags[stop]))
 
-    def _chunk(self, block: MessageBatch) -> Iterator[Any]:
-        run = self._runs.next(block)
-        tables = self._wide.decode(block.messages)
+    def _chunk(self, messages: MessageBatch) -> Iterator[Any]:
+        run = self._runs.next(messages)
+        tables = self._decoder.decode(messages.array)
         # A Truncate is a row of nulls, between those of the changes before and after it.
         position = 0
-        for at in [*self._truncates(block, run), len(block)]:
+        for at in [*self._truncates(messages, run), len(messages)]:
             for table in tables:
                 yield from self._rows(table, run, position, at)
-            if at < len(block):
+            if at < len(messages):
                 yield self._batch([pa.nulls(1, field.type) for field in self._own()], [TRUNCATE], [at], run, [])
             position = at
 
     def _own(self) -> list[Any]:
         return [self._schema.field(name) for name in self._check.names]
 
-    def _truncates(self, block: MessageBatch, run: IndexedBatch) -> Iterator[int]:
-        for at in np.flatnonzero((block.tags == tags.TRUNCATE) & run.in_range).tolist():
-            for number, relation in enumerate(self._wide.truncated[at]):
+    def _truncates(self, messages: MessageBatch, run: IndexedBatch) -> Iterator[int]:
+        for at in np.flatnonzero((messages.tags == tags.TRUNCATE) & run.in_range).tolist():
+            for number, relation in enumerate(self._decoder.truncated[at]):
                 if self._check.is_ours(relation):
                     run.ordinals[at] += number
                     yield at
 
-    def _rows(self, table: WideTable, run: IndexedBatch, first: int, last: int) -> Iterator[Any]:
+    def _rows(self, table: DecodedTable, run: IndexedBatch, first: int, last: int) -> Iterator[Any]:
         """The rows of the messages from `first` to before `last`."""
         rows = table.rows.to_numpy(zero_copy_only=False)
         chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])

@@ -1,8 +1,8 @@
-"""Wide tables: the rows of each relation of a batch as typed Arrow columns by name. Needs `logicalrep[arrow]`.
+"""Tables of a batch: the rows of each relation of a batch as typed Arrow columns by name. Needs `logicalrep[arrow]`.
 
-    wide = WideTables(Session(version=1))
+    tables = TableDecoder(Session(version=1))
     for messages in batches:                      # pyarrow arrays of whole messages
-        for table in wide.decode(messages):
+        for table in tables.decode(messages):
             table.new.values["price"]             # decimal128(10, 2), null where no price was sent
             table.new.states["price"]             # why: ord("n") is NULL, ord("u") unchanged, 0 absent
 
@@ -31,13 +31,13 @@ from logicalrep_protocol.versions import PARSE, Relation, Truncate, Type
 from logicalrep_runtime.columnar.located import address, room
 from logicalrep_runtime.scalars import Oid
 
-__all__ = ["Rows", "WideTable", "WideTables"]
+__all__ = ["DecodedTable", "Rows", "TableDecoder"]
 
 Ints = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class WideTable:
+class DecodedTable:
     """The changes of one table in a batch, while its Relation says the same."""
 
     relation: TableDescription
@@ -80,7 +80,7 @@ class _Version:
     rows: list[Ints] = field(default_factory=list)
 
 
-class WideTables:
+class TableDecoder:
     """Decodes the batches of one session, in the order in which they come, and keeps what its Relations say."""
 
     def __init__(
@@ -94,7 +94,7 @@ class WideTables:
         catalog: TypeCatalog | None = None,
         wanted: Callable[[TableDescription], bool] = lambda table: True,
     ) -> None:
-        """Wide tables from a session's start on.
+        """A decoder from a session's start on.
 
         Args:
             session: the session's state where the first batch begins.
@@ -120,7 +120,7 @@ class WideTables:
         # The last Relation of each table as it came, to know the same again; none of those in stream segments.
         self._last: dict[int, bytes] = {}
 
-    def decode(self, messages: pa.Array | pa.ChunkedArray) -> list[WideTable]:
+    def decode(self, messages: pa.Array | pa.ChunkedArray) -> list[DecodedTable]:
         """The tables of the next batch, in the order of their first changes.
 
         Raises:
@@ -244,7 +244,7 @@ class WideTables:
         in_key = [column.key for column in relation.columns]
         return _Version(relation, RowReader(columns, in_key, for_spark=self.for_spark), self.wanted(relation))
 
-    def _tables(self, batch: LocatedBatch, versions: list[_Version], in_segments: bool) -> list[WideTable]:
+    def _tables(self, batch: LocatedBatch, versions: list[_Version], in_segments: bool) -> list[DecodedTable]:
         number = batch.numbers
         fixed = batch.located.fixed
         old_kinds = fixed.get(number["old_kind"])
@@ -263,7 +263,7 @@ class WideTables:
             if in_segments and number["xid"] in fixed:
                 values = fixed[number["xid"]][rows].view(np.uint32).astype(np.int64)
                 xids = pa.array(values, mask=~has(batch.located.validity[number["xid"]], rows))
-            table = WideTable(
+            table = DecodedTable(
                 relation=version.relation,
                 rows=pa.array(rows),
                 tags=_characters(batch.located.tags[rows]),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from logicalrep.postgres.preflight.findings import Findings, Needs
-from logicalrep.postgres.published import PublishedTable, listed_tables
+from logicalrep.postgres.publications import PublishedTable, listed_tables
 from logicalrep.postgres.slots import Connection, server_major
 
 # The tables of given OIDs with what holds their rows: their partitions, or themselves. Of each the columns of its

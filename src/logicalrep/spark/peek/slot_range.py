@@ -12,7 +12,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep.arrow.reading import record_batches
-from logicalrep.postgres.peek import peek_blocks
+from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.retries import TRANSIENT, Retries
 from logicalrep.postgres.slot_copies import can_be_copied, copies_of
 from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
@@ -106,11 +106,11 @@ def _decoded(
             log.info("slot %s: %d of %d sessions decode, the server has no room for more", slot.name, sessions, wanted)
         bounds = [page_at(first + (end - first) * part // sessions) for part in range(1, sessions)] + [end]
         # Those of the copies begin to decode here, the slot's own where it is read.
-        parts = [(start, bounds[0], peek_blocks(connection, slot.name, plugin, bounds[0]))]
+        parts = [(start, bounds[0], peek_batches(connection, slot.name, plugin, bounds[0]))]
         for copy, (middle, upto) in zip(copies, pairwise(bounds), strict=True):
             parts.append((middle, upto, copy.decode(plugin, middle, upto)))
-        for after, upto, blocks in parts:
-            counted = statistics.count(blocks)
+        for after, upto, batches in parts:
+            counted = statistics.count(batches)
             yield from record_batches(counted, plugin.decoder(), form, start=after, end=upto)
 
 

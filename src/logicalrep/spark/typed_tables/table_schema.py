@@ -11,7 +11,7 @@ from pyspark.sql.types import DataType, StructField, StructType
 from logicalrep.arrow.feed.rows import Texts
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.published import published_relation, type_catalog
+from logicalrep.postgres.publications import published_relation, type_catalog
 from logicalrep.postgres.slots import Connection
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.schemas import TYPED_COLUMNS

@@ -24,35 +24,35 @@ def framed(messages: list[tuple[int, bytes]]) -> bytes:
     return b"".join(FRAME.pack(lsn, len(data)) + data for lsn, data in messages)
 
 
-def found(path: Path, *, as_blocks: bool) -> tuple[list[tuple[int, bytes]], str | None]:
+def found(path: Path, *, as_batches: bool) -> tuple[list[tuple[int, bytes]], str | None]:
     """The messages that come before an error, and the error."""
     messages: list[tuple[int, bytes]] = []
     try:
         with Capture.open(path) as capture:
-            for item in capture.blocks() if as_blocks else ([message] for message in capture):
+            for item in capture.batches() if as_batches else ([message] for message in capture):
                 messages += item
     except CaptureError as error:
         return messages, str(error)
     return messages, None
 
 
-def test_a_capture_in_blocks_is_the_capture(tmp_path: Path) -> None:
+def test_a_capture_in_batches_is_the_capture(tmp_path: Path) -> None:
     for path in CAPTURES:
-        expected, error = found(path, as_blocks=False)
+        expected, error = found(path, as_batches=False)
         assert error is None
-        assert found(path, as_blocks=True) == (expected, None)
+        assert found(path, as_batches=True) == (expected, None)
         for name, data in (("a.bin", framed(expected)), ("a.bin.gz", gzip.compress(framed(expected)))):
             (tmp_path / name).write_bytes(data)
-            for as_blocks in (False, True):
-                assert found(tmp_path / name, as_blocks=as_blocks) == (expected, None)
+            for as_batches in (False, True):
+                assert found(tmp_path / name, as_batches=as_batches) == (expected, None)
 
 
 def test_messages_longer_than_a_piece(tmp_path: Path) -> None:
     messages = [(1, b"I" * 10), (2, b"U" * (5 << 20)), (1 << 63, b""), ((1 << 64) - 1, b"D" * (3 << 20)), (5, b"C")]
     for name, data in (("a.bin", framed(messages)), ("a.bin.gz", gzip.compress(framed(messages), 1))):
         (tmp_path / name).write_bytes(data)
-        for as_blocks in (False, True):
-            assert found(tmp_path / name, as_blocks=as_blocks) == (messages, None)
+        for as_batches in (False, True):
+            assert found(tmp_path / name, as_batches=as_batches) == (messages, None)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -67,16 +67,16 @@ def test_damage_gives_one_error_either_way(tmp_path: Path, seed: int) -> None:
     if seed % 5 == 0:
         packed[chance.randrange(10, len(packed))] ^= 0xFF
     path.write_bytes(packed)
-    one_by_one = found(path, as_blocks=False)
-    assert found(path, as_blocks=True) == one_by_one
+    one_by_one = found(path, as_batches=False)
+    assert found(path, as_batches=True) == one_by_one
 
 
 @pytest.mark.parametrize("length", [0x40000000, 0x40000001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
 def test_a_length_is_not_believed(length: int) -> None:
     """Nothing of that size is made, and a frame that is not all there is left."""
     data = FRAME.pack(7, 1) + b"B" + FRAME.pack(8, length)
-    size, block = split(data, FRAME.size)
-    assert (size, list(block)) == split_frames(data, FRAME.size) == (FRAME.size + 1, [(7, b"B")])
+    size, batch = split(data, FRAME.size)
+    assert (size, list(batch)) == split_frames(data, FRAME.size) == (FRAME.size + 1, [(7, b"B")])
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -90,9 +90,9 @@ def test_frames_are_split_alike_by_the_compiled_loop(seed: int) -> None:
     data = bytearray(b"".join(chance.randbytes(before) + framed([message]) for message in messages))
     header = before + FRAME.size
     for _ in range(20):
-        size, block = split(data, header)
-        assert (size, list(block)) == split_frames(data, header)
-        assert block.tags.tolist() == [message[0] if message else 0 for _, message in block]
+        size, batch = split(data, header)
+        assert (size, list(batch)) == split_frames(data, header)
+        assert batch.tags.tolist() == [message[0] if message else 0 for _, message in batch]
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         del data[chance.randrange(len(data) // 2, len(data)) :]
 
@@ -102,20 +102,20 @@ def test_messages_without_the_bytes_at_a_place(without: slice) -> None:
     chance = random.Random(1)
     messages = [(number, chance.randbytes(10 + chance.choice((0, 1, 15, 16, 17, 33, 200)))) for number in range(100)]
     for part in (slice(0, 100), slice(7, 50), slice(3, 3)):
-        block = message_batch_of(messages)[part]
-        made = copied(block, without=without)
+        batch = message_batch_of(messages)[part]
+        made = copied(batch, without=without)
         assert list(made) == [(lsn, data[: without.start] + data[without.stop :]) for lsn, data in messages[part]]
-        assert made.tags.tolist() == block.tags.tolist()
+        assert made.tags.tolist() == batch.tags.tolist()
 
 
-def test_parts_of_blocks() -> None:
+def test_parts_of_batches() -> None:
     messages: list[tuple[Any, bytes]] = [(number, bytes([number]) * (number % 3)) for number in range(50)]
-    (block,) = message_batches_of(messages)
-    parts = [block[:7], block[7:7], block[7:20][3:], block[20:]]
+    (batch,) = message_batches_of(messages)
+    parts = [batch[:7], batch[7:7], batch[7:20][3:], batch[20:]]
     expected = messages[:7] + messages[10:]
     again = joined(parts)
     assert list(again) == expected
     assert again.tags.tolist() == [number if number % 3 else 0 for number, _ in expected]
-    assert block[20:].ends.tolist() == np.cumsum([len(data) for _, data in messages[20:]]).tolist()
-    assert block[20:].size == sum(len(data) for _, data in messages[20:])
-    assert block[5:].data(2) == messages[7][1]
+    assert batch[20:].ends.tolist() == np.cumsum([len(data) for _, data in messages[20:]]).tolist()
+    assert batch[20:].size == sum(len(data) for _, data in messages[20:])
+    assert batch[5:].data(2) == messages[7][1]

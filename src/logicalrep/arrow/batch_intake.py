@@ -1,4 +1,4 @@
-"""Committed transactions as messages again, in blocks, so that whoever makes rows of them can do it in columns.
+"""Committed transactions as messages again, in batches, so that whoever makes rows of them can do it in columns.
 
 Most transactions are sent whole, from Begin to Commit with nothing else in between: there is nothing to assemble, and
 their messages go on as they came, those of many transactions at once. What is streamed or prepared, and what is too
@@ -38,7 +38,7 @@ from logicalrep_runtime.decoder import OUTSIDE
 from logicalrep_runtime.scalars import Lsn, Oid
 
 _FEWEST = 100
-"""From how many messages on blocks are less work than events."""
+"""From how many messages on batches are less work than events."""
 _FEWEST_ROWS = 16
 """From how many on rows that come one after another are less work together."""
 
@@ -53,10 +53,10 @@ _VERSION_1 = Session(version=1)
 class WholeTransactions:
     """Committed transactions, one after another in the order of their commits; an array has an item for each."""
 
-    blocks: Iterable[MessageBatch]
+    batches: Iterable[MessageBatch]
     """Their messages, of version 1, each from Begin to Commit, to be taken once.
 
-    Tables are described before they are used, to whoever has taken all blocks so far, so there may be an empty
+    Tables are described before they are used, to whoever has taken all batches so far, so there may be an empty
     transaction before the first one.
     """
     commit_lsns: NDArray[np.int64]
@@ -64,14 +64,14 @@ class WholeTransactions:
     end_lsns: NDArray[np.int64]
     """Where each commit ends."""
     sizes: NDArray[np.int64]
-    """The bytes of the messages of each, once all blocks are taken."""
+    """The bytes of the messages of each, once all batches are taken."""
     gid: str | None = None
     """The name of a transaction that was prepared, which is alone then."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Whole transactions that a block begins with, the first of which may have begun before it."""
+    """Whole transactions that a batch begins with, the first of which may have begun before it."""
 
     messages: int
     commits: NDArray[np.intp]
@@ -79,8 +79,8 @@ class _Found:
     end_lsns: NDArray[np.int64]
 
 
-class BlockIntake(Intake[WholeTransactions]):
-    """Blocks where that pays, else events."""
+class BatchIntake(Intake[WholeTransactions]):
+    """Batches where that pays, else events."""
 
     def __init__(self, assembler: Assembler, memory_limit: int) -> None:
         """`memory_limit`: what the changes of transactions that have not ended may take together, in bytes."""
@@ -89,7 +89,7 @@ class BlockIntake(Intake[WholeTransactions]):
         # The messages of a transaction that began, and may come whole; the assembler has seen none of them.
         self._open: list[MessageBatch] = []
         self._resumed_at = Lsn(0)
-        # The tables as they were described in all blocks so far.
+        # The tables as they were described in all batches so far.
         self._known: dict[Oid, TableDescription] = {}
 
     def connect(self, decoder: Decoder) -> None:
@@ -102,25 +102,25 @@ class BlockIntake(Intake[WholeTransactions]):
             super().keepalive(lsn)
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | WholeTransactions]:
-        yield from self.take_block(message_batch_of(messages))
+        yield from self.take_batch(message_batch_of(messages))
 
-    def take_block(self, block: MessageBatch) -> Iterator[Event | WholeTransactions]:
+    def take_batch(self, batch: MessageBatch) -> Iterator[Event | WholeTransactions]:
         """As `take`."""
         at = 0
-        while at < len(block):
+        while at < len(batch):
             if self._is_outside:
-                found = self._find(block[at:])
+                found = self._find(batch[at:])
                 if found is not None:
-                    yield self._whole(block[at : at + found.messages], found)
+                    yield self._whole(batch[at : at + found.messages], found)
                     at += found.messages
                     continue
-                if self._may_come_whole(block[at:]):
-                    self._open.append(block[at:])
+                if self._may_come_whole(batch[at:]):
+                    self._open.append(batch[at:])
                     if self._size_of_open + self._assembler.memory > self._memory_limit:
                         yield from self._assemble_open()
                     return
                 yield from self._assemble_open()
-            at += yield from self._assemble(block, at)
+            at += yield from self._assemble(batch, at)
 
     @property
     def _is_outside(self) -> bool:
@@ -129,13 +129,13 @@ class BlockIntake(Intake[WholeTransactions]):
 
     @property
     def _size_of_open(self) -> int:
-        return sum(block.size for block in self._open)
+        return sum(batch.size for batch in self._open)
 
     # What comes whole
 
-    def _find(self, block: MessageBatch) -> _Found | None:
-        """None where the block begins with no whole transactions, or with few messages of such."""
-        tags = block.tags
+    def _find(self, batch: MessageBatch) -> _Found | None:
+        """None where the batch begins with no whole transactions, or with few messages of such."""
+        tags = batch.tags
         if not self._open and tags[0] != BEGIN:
             return None
         others = np.flatnonzero(~KNOWN.take(tags))
@@ -146,10 +146,10 @@ class BlockIntake(Intake[WholeTransactions]):
         if not count or sum(map(len, self._open)) + commits[count - 1] + 1 < _FEWEST:
             return None
         commits = commits[:count]
-        commit_lsns, end_lsns = _fields(block.messages.take(pa.array(commits)), "commit_lsn", "end_lsn")
-        begun = block.messages.take(pa.array(begins[:count]))
+        commit_lsns, end_lsns = _fields(batch.array.take(pa.array(commits)), "commit_lsn", "end_lsn")
+        begun = batch.array.take(pa.array(begins[:count]))
         if self._open:
-            begun = pa.concat_arrays([self._open[0].messages[:1], begun])[:count]
+            begun = pa.concat_arrays([self._open[0].array[:1], begun])[:count]
         (final_lsns,) = _fields(begun, "final_lsn")
         # What is not as it should be, or was handed on before the connection broke, is for the assembler.
         after = np.concatenate((np.asarray([int(self._resumed_at) - 1]).astype(np.int64), commit_lsns[:-1]))
@@ -160,21 +160,21 @@ class BlockIntake(Intake[WholeTransactions]):
             return None
         return _Found(int(commits[count - 1]) + 1, commits[:count], commit_lsns[:count], end_lsns[:count])
 
-    def _whole(self, block: MessageBatch, found: _Found) -> WholeTransactions:
-        ends = block.ends[found.commits] + self._size_of_open
-        blocks = [*self._open, block]
+    def _whole(self, batch: MessageBatch, found: _Found) -> WholeTransactions:
+        ends = batch.ends[found.commits] + self._size_of_open
+        batches = [*self._open, batch]
         self._open = []
         described = self._assembler.described
         unknown = [relation for oid, relation in described.items() if self._known.get(oid) is not relation]
-        self._follow(blocks)
+        self._follow(batches)
         self._known = self._assembler.described
         first = list(message_batches_of(preamble(unknown))) if unknown else []
         sizes = np.diff(ends, prepend=0)
-        return WholeTransactions([*first, *blocks], found.commit_lsns, found.end_lsns, sizes)
+        return WholeTransactions([*first, *batches], found.commit_lsns, found.end_lsns, sizes)
 
-    def _follow(self, blocks: list[MessageBatch]) -> None:
+    def _follow(self, batches: list[MessageBatch]) -> None:
         """Let the assembler see how far it is, and what describes tables; of the rest it sees empty transactions."""
-        tags = np.concatenate([block.tags for block in blocks])
+        tags = np.concatenate([batch.tags for batch in batches])
         commits = tags == COMMIT
         number = np.cumsum(commits) - commits
         followed = np.zeros(number[-1] + 1, dtype=bool)
@@ -182,40 +182,40 @@ class BlockIntake(Intake[WholeTransactions]):
         followed[-1] = True
         places = np.flatnonzero(_FOLLOWED[tags] & followed[number])
         start = 0
-        for block in blocks:
-            stop = start + len(block)
+        for batch in batches:
+            stop = start + len(batch)
             for at in (places[np.searchsorted(places, start) : np.searchsorted(places, stop)] - start).tolist():
-                for event in self._take_one(int(block.lsns[at]) % (1 << 64), block.data(at)):
+                for event in self._take_one(int(batch.lsns[at]) % (1 << 64), batch.data(at)):
                     assert isinstance(event, Transaction)
                     event.close()
             start = stop
 
-    def _may_come_whole(self, block: MessageBatch) -> bool:
-        """Whether nothing says that the open transaction, or the one that the block begins with, will not."""
-        if not self._open and block.tags[0] != BEGIN:
+    def _may_come_whole(self, batch: MessageBatch) -> bool:
+        """Whether nothing says that the open transaction, or the one that the batch begins with, will not."""
+        if not self._open and batch.tags[0] != BEGIN:
             return False
-        tags = block.tags if self._open else block.tags[1:]
+        tags = batch.tags if self._open else batch.tags[1:]
         return bool(KNOWN.take(tags).all()) and not bool(((tags == BEGIN) | (tags == COMMIT)).any())
 
     # What is assembled
 
     def _assemble_open(self) -> Iterator[Event | WholeTransactions]:
-        blocks, self._open = self._open, []
-        for block in blocks:
+        batches, self._open = self._open, []
+        for batch in batches:
             at = 0
-            while at < len(block):
-                at += yield from self._assemble(block, at)
+            while at < len(batch):
+                at += yield from self._assemble(batch, at)
 
-    def _assemble(self, block: MessageBatch, at: int) -> Generator[Event | WholeTransactions, None, int]:
+    def _assemble(self, batch: MessageBatch, at: int) -> Generator[Event | WholeTransactions, None, int]:
         """Give the assembler the next message, or the rows that come one after another; returns how many these are."""
         assert self._decoder is not None
-        if not self._is_outside and ROW_CHANGE.take(block.tags[at : at + _FEWEST_ROWS]).all():
+        if not self._is_outside and ROW_CHANGE.take(batch.tags[at : at + _FEWEST_ROWS]).all():
             session = Session(version=self._decoder.version, streaming=self._decoder.streaming)
-            rows = rows_from(block, at, session)
+            rows = rows_from(batch, at, session)
             taken = 0 if rows is None else self._assembler.feed_rows(rows)
             if taken:
                 return taken
-        for event in self._take_one(int(block.lsns[at]) % (1 << 64), block.data(at)):
+        for event in self._take_one(int(batch.lsns[at]) % (1 << 64), batch.data(at)):
             if isinstance(event, Transaction) and len(event.changes) >= _FEWEST:
                 yield self._sent_whole(event)
             else:
@@ -225,14 +225,14 @@ class BlockIntake(Intake[WholeTransactions]):
     def _sent_whole(self, transaction: Transaction) -> WholeTransactions:
         sizes = np.zeros(1, np.int64)
 
-        def blocks() -> Iterator[MessageBatch]:
+        def batches() -> Iterator[MessageBatch]:
             with transaction:
-                for block in message_batches_of(sent_whole(transaction, self._known)):
-                    sizes[0] += block.size
-                    yield block
+                for batch in message_batches_of(sent_whole(transaction, self._known)):
+                    sizes[0] += batch.size
+                    yield batch
 
         lsns = np.asarray([transaction.commit_lsn, transaction.end_lsn], np.uint64).view(np.int64)
-        return WholeTransactions(blocks(), lsns[:1], lsns[1:], sizes, transaction.gid)
+        return WholeTransactions(batches(), lsns[:1], lsns[1:], sizes, transaction.gid)
 
 
 def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bool) -> int:

@@ -25,14 +25,14 @@ def _session(transactions: list[list[int]], *, ends: bool) -> Messages:
 
 
 def _chunks(messages: Messages, pieces: list[int], count: int, limit: int | None) -> tuple[list[Messages], Messages]:
-    """The chunks and the rest of messages that come in blocks of these lengths."""
-    blocks, place = [], 0
+    """The chunks and the rest of messages that come in batches of these lengths."""
+    batches, place = [], 0
     for piece in [*pieces, len(messages)]:
-        blocks.append(message_batch_of(messages[place : place + piece]))
+        batches.append(message_batch_of(messages[place : place + piece]))
         place += piece
-    read = Batching(iter(blocks), count, limit)
-    with patch.object(chunks, "LARGE_BLOCK", _LARGE):
-        return [list(chunk) for chunk in read], [message for block in read.rest() for message in block]
+    read = Batching(iter(batches), count, limit)
+    with patch.object(chunks, "LARGE_BATCH", _LARGE):
+        return [list(chunk) for chunk in read], [message for batch in read.rest() for message in batch]
 
 
 def _size(messages: Messages) -> int:

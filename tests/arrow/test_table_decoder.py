@@ -13,7 +13,7 @@ import pytest
 
 from logicalrep import DecodeError, Oid, TransactionId, v1, v2
 from logicalrep.arrow.table import loading
-from logicalrep.arrow.table.table_decoder import WideTable, WideTables
+from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
 from logicalrep_protocol.columnar import Session
 from logicalrep_protocol.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
 from tests.arrow.expected import parsed, session_of
@@ -42,8 +42,8 @@ def insert(*values: bytes | v1.Cell, oid: int = 7) -> bytes:
     return v1.Insert(relation_id=Oid(oid), new=TupleData.of(*cells)).build()
 
 
-def decode(*messages: bytes, session: Session = SESSION, **options: Any) -> list[WideTable]:
-    return WideTables(session, **options).decode(pa.array(messages, pa.binary()))
+def decode(*messages: bytes, session: Session = SESSION, **options: Any) -> list[DecodedTable]:
+    return TableDecoder(session, **options).decode(pa.array(messages, pa.binary()))
 
 
 def test_columns_have_the_types_of_the_relation() -> None:
@@ -151,7 +151,7 @@ def test_columns_that_are_to_be_text_are_what_was_sent() -> None:
 
 def test_rows_of_other_tables_are_checked_and_left_out() -> None:
     described = relation(("i", 23, -1)), relation(("i", 23, -1), oid=8, name="other")
-    tables = WideTables(SESSION, wanted=lambda table: table.name == "t")
+    tables = TableDecoder(SESSION, wanted=lambda table: table.name == "t")
     found = tables.decode(pa.array([*described, insert(b"1", oid=8), insert(b"2")], pa.binary()))
     assert [(str(table.relation), table.rows.to_pylist()) for table in found] == [("public.t", [3])]
     assert found[0].new.values.to_pylist() == [{"i": 2}]
@@ -197,7 +197,7 @@ def test_what_the_arrow_type_cannot_hold_is_kept_as_text() -> None:
 def test_a_change_of_the_schema_within_a_batch_is_right_on_both_sides() -> None:
     before, after = relation(("id", 23, -1), ("x", 25, -1)), relation(("id", 20, -1), ("y", 25, -1), ("z", 16, -1))
     other = relation(("o", 25, -1), oid=8, name="other")
-    wide = WideTables(SESSION)
+    wide = TableDecoder(SESSION)
     messages = [before, insert(b"1", b"a"), before, insert(b"2", b"b"), other, insert(b"o", oid=8)]
     messages += [after, insert(b"3", b"c", b"t"), insert(b"p", oid=8)]
     tables = wide.decode(pa.array(messages, pa.binary()))
@@ -219,7 +219,7 @@ def test_rows_of_streamed_transactions_have_their_ids() -> None:
     streamed = b"R" + xid.to_bytes(4, "big") + described[1:]
     row = v2.Insert(xid=xid, relation_id=Oid(7), new=TupleData.of(Text(b"1"))).build()
     start, stop = v2.StreamStart(xid=xid, first_segment=True).build(), v2.StreamStop().build()
-    wide = WideTables(Session(version=2))
+    wide = TableDecoder(Session(version=2))
     (table,) = wide.decode(pa.array([start, streamed, row, stop, insert(b"2"), start, row], pa.binary()))
     assert table.xids.to_pylist() == [4_000_000_000, None, 4_000_000_000]
     assert table.new.values["id"].to_pylist() == [1, 2, 1]
@@ -227,7 +227,7 @@ def test_rows_of_streamed_transactions_have_their_ids() -> None:
 
 
 def test_a_row_without_a_relation_is_an_error_with_its_row() -> None:
-    wide = WideTables(SESSION)
+    wide = TableDecoder(SESSION)
     with pytest.raises(
         DecodeError, match=r"relation_id at offset 1: expected a table that a Relation has described"
     ) as caught:
@@ -237,7 +237,7 @@ def test_a_row_without_a_relation_is_an_error_with_its_row() -> None:
 
 
 def test_truncates_name_the_tables_as_they_are_described_there() -> None:
-    wide = WideTables(SESSION)
+    wide = TableDecoder(SESSION)
     truncate = v1.Truncate(options=0, relation_ids=(Oid(9), Oid(7))).build()
     first, other = relation(("id", 23, -1)), relation(("id", 23, -1), oid=9, name="other")
     wide.decode(pa.array([first, other, truncate, relation(("id", 23, -1), name="renamed"), truncate], pa.binary()))
@@ -394,13 +394,13 @@ def _check_texts(type_oid: int, modifier: int, texts: list[bytes]) -> None:
         _check_both([relation(("c", type_oid, modifier)), insert(text)], SESSION)
 
 
-def _check_both(messages: list[bytes], session: Session, **options: Any) -> list[WideTable]:
+def _check_both(messages: list[bytes], session: Session, **options: Any) -> list[DecodedTable]:
     """Decode with the compiled loaders, and with all values left to those of their types: the same."""
     array = pa.array(messages, pa.binary())
-    compiled = WideTables(session, **options).decode(array)
+    compiled = TableDecoder(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "_by_kernels", lambda kernels, data, parts: list(map(loading._left, parts)))
-        by_type = WideTables(session, **options).decode(array)
+        by_type = TableDecoder(session, **options).decode(array)
     assert len(compiled) == len(by_type)
     for one, other in zip(compiled, by_type, strict=True):
         assert one.relation == other.relation
@@ -438,7 +438,7 @@ def test_the_corpus(path: Path) -> None:
     _check_against_parse(capture, _check_both(list(capture.messages), session, typed=False))
 
 
-def _check_against_parse(capture: Capture, tables: list[WideTable]) -> None:
+def _check_against_parse(capture: Capture, tables: list[DecodedTable]) -> None:
     """Hold the tables, the states, and the texts of wide tables of strings to `parse`."""
     messages = list(parsed(capture.messages, session_of(capture)))
     described: dict[int, Any] = {}
