@@ -207,7 +207,8 @@ class Protocol:
     @property
     def has_texts(self) -> bool:
         """Whether there are texts, which take an encoding."""
-        layouts = [*self.messages, *self.parts, *(other for part in self.parts for other in part.alternatives)]
+        alternatives = (other for part in self.parts for other in part.alternatives)
+        layouts: list[Message | Part | Alternative] = [*self.messages, *self.parts, *alternatives]
         return any(isinstance(row.type, String) for layout in layouts for row in layout.fields)
 
     @property
