@@ -23,7 +23,7 @@ def prepare(db: Database, slot: str) -> None:
 
 def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
     prepare(db18, "changes")
-    program = example("README.md", "Walsender(")
+    program = example("README.md", "in changes:")
     assert DSN in program
     shown = tmp_path / "shown"
     with shown.open("wb") as out:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import psycopg
@@ -143,11 +144,10 @@ def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tm
                 connection.execute("INSERT INTO t VALUES (%s)", (number,))
 
     def read(count: int) -> None:
-        for event in replication.events(lambda: len(found) >= count):
-            if event is not None:
-                assert isinstance(event, Transaction)
-                found.append(event.commit_lsn)
-                event.close()
+        for event in chain.from_iterable(replication.rounds(lambda: len(found) >= count)):
+            assert isinstance(event, Transaction)
+            found.append(event.commit_lsn)
+            event.close()
 
     insert(1)
     back_up(server, tmp_path / "backup")

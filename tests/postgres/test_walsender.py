@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from pathlib import Path
 
 import psycopg
@@ -117,11 +118,10 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options
         db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 2000) AS i")
         stage = 0
         deadline = time.monotonic() + 60
-        for event in replication.events(lambda: len(found) >= 4 or time.monotonic() > deadline):
-            if event is not None:
-                assert isinstance(event, Transaction)
-                found.append(len(event.changes))
-                event.close()
+        for event in chain.from_iterable(replication.rounds(lambda: len(found) >= 4 or time.monotonic() > deadline)):
+            assert isinstance(event, Transaction)
+            found.append(len(event.changes))
+            event.close()
             if len(found) == 1 and stage == 0:
                 stage = 1
                 db.execute("INSERT INTO t VALUES (10000)", "CHECKPOINT", "INSERT INTO t VALUES (10001)")
@@ -148,8 +148,8 @@ def test_a_server_that_is_behind_the_reader_is_an_error(tmp_path: Path) -> None:
         options = PluginOptions(publication_names=("p",), proto_version=4)
         replication = Replication(settings, "s", options, Intake(assembler))
         deadline = time.monotonic() + 20
-        events = replication.events(lambda: time.monotonic() > deadline)
-        event = next(event for event in events if event is not None)
+        events = chain.from_iterable(replication.rounds(lambda: time.monotonic() > deadline))
+        event = next(events)
         assert isinstance(event, Transaction)
         assert len(event.changes) == 1000
         event.close()
@@ -163,9 +163,7 @@ def test_an_acknowledgement_waits_for_what_is_not_handed_on(db: Database, option
     with Assembler() as assembler:
         replication = Replication(db.settings, "s", options, Intake(assembler))
         db.execute("INSERT INTO t VALUES (1)")
-        for event in replication.events(lambda: False):
-            if event is not None:
-                break
+        next(chain.from_iterable(replication.rounds(lambda: False)))
         position = replication.position
         replication.acknowledge(position)
         deadline = time.monotonic() + 20

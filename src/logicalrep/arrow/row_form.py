@@ -3,13 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
 
+from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
-from logicalrep.values import TypeCatalog
+from logicalrep.values import TypeCatalog, column_type
+
+_NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
+_MOMENT = pa.timestamp("us", "UTC")
+
+FEED_SCHEMA = pa.schema(
+    [
+        pa.field("op", pa.string(), nullable=False),
+        ("schema", pa.string()),
+        ("table", pa.string()),
+        ("relation_id", pa.int64()),
+        ("before", pa.map_(pa.string(), pa.string())),
+        ("after", pa.map_(pa.string(), pa.string())),
+        pa.field("key", _NAMES, nullable=False),
+        pa.field("unchanged", _NAMES, nullable=False),
+        ("lsn", pa.int64()),
+        ("commit_lsn", pa.int64()),
+        ("commit_timestamp", _MOMENT),
+        ("xid", pa.int64()),
+        ("ordinal", pa.int64()),
+        ("origin", pa.string()),
+        ("gid", pa.string()),
+    ]
+)
+"""The change feed's columns. An LSN is the signed integer with its bits."""
+
+CHANGE_FIELDS = tuple(
+    pa.field(name, type_, nullable=False)
+    for name, type_ in (
+        ("_change_type", pa.string()),
+        ("_commit_version", pa.int64()),
+        ("_commit_timestamp", _MOMENT),
+        ("_ordinal", pa.int64()),
+        ("_unchanged", _NAMES),
+    )
+)
+"""What stands behind the columns of a typed table."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +83,28 @@ class RowForm:
     """Whether `before` and `after` of the feed are maps; else they are variants."""
     table: TableForm | None = None
     """The table; None for the change feed."""
+
+
+def feed_form(*, rows_per_record_batch: int = 10_000, memory_limit: int = 64 << 20) -> RowForm:
+    """Return the form of the change feed, with all changes of all tables."""
+    return RowForm(schema=FEED_SCHEMA, rows_per_record_batch=rows_per_record_batch, memory_limit=memory_limit)
+
+
+def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> RowForm:
+    """Return a form for one table in its own columns and types, which else is as another form."""
+    types = {type_.type_id: type_ for type_ in table.types if type_ is not None}
+    columns = {
+        column.name: column_type(column.type_id, column.type_modifier, types, catalog=catalog)
+        for column in table.columns
+    }
+    own = [pa.field(name, type_.arrow_type(for_spark=True)) for name, type_ in columns.items()]
+    return replace(
+        form,
+        schema=pa.schema([*own, *CHANGE_FIELDS]),
+        table=TableForm(
+            table=table.table,
+            column_types={name: type_.spark_type for name, type_ in columns.items()},
+            catalog=catalog,
+            relation_id=table.relation_id,
+        ),
+    )

@@ -92,8 +92,10 @@ class Replication:
         if self._has_prepared and (not self._allowed or self._allowed[-1] != now):
             self._allowed.append(now)
 
-    def events(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[Event | WholeTransactions | None]:
-        """What finishes, until `stop`; None when all that came is handed on, and when nothing came for a moment.
+    def rounds(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[Iterator[Event | WholeTransactions]]:
+        """Yield what finishes, round by round, until `stop`; each round is to be taken whole before the next.
+
+        A round ends when all that came is handed on, or when nothing came for a moment: then it is empty.
 
         Raises psycopg.Error when the server stays away for too long, and SlotError when the slot cannot serve.
         """
@@ -105,13 +107,12 @@ class Replication:
             except TRANSIENT as error:
                 self.close()
                 retries.failed(error)
-                yield None
-                continue
-            yield from self._intake.take(received.messages)
-            if received.keepalive is not None:
-                self._intake.keepalive(received.keepalive)
-            self._note_allowed()
-            yield None
+                yield iter(())
+            else:
+                yield self._intake.take(received.messages)
+                if received.keepalive is not None:
+                    self._intake.keepalive(received.keepalive)
+                self._note_allowed()
 
     def report_in_time(self) -> None:
         """Tell the server now and then that the reader is alive; to be called while it takes no messages."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable
+from typing import TypeVar
 
 import psycopg
 
 from logicalrep.postgres.connection import ConnectError
+
+_Result = TypeVar("_Result")
 
 _log = logging.getLogger("logicalrep")
 
@@ -60,6 +64,20 @@ class Retries:
                 raise error.after(self.lasted) from None
             raise error
         _log.warning("the server cannot be reached, trying again: %s", str(error).strip())
+
+
+def retried(action: Callable[[], _Result], seconds: float, failed: Callable[[], None] = lambda: None) -> _Result:
+    """Return what an action on a server returns; try again, after calling `failed`, while the server is away.
+
+    Raises the last error once it has been away for so many seconds.
+    """
+    retries = Retries(seconds)
+    while True:
+        try:
+            return action()
+        except TRANSIENT as error:
+            failed()
+            retries.failed(error)
 
 
 def _patience(error: psycopg.Error) -> float:

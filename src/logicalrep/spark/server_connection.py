@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.retries import TRANSIENT, Retries
+from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slot_locks import lock_slot
 from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, create_slot, find_slot, the_slot
 from logicalrep.postgres.timelines import WalPosition
@@ -35,14 +35,8 @@ class Driver:
         self._checked = False
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """What an action on a connection returns; it is tried again while the server cannot be reached."""
-        retries = Retries(self._options.retry_timeout)
-        while True:
-            try:
-                return action(self._connected())
-            except TRANSIENT as error:
-                self.close()
-                retries.failed(error)
+        """Return what an action on a connection returns; it is tried again while the server cannot be reached."""
+        return retried(lambda: action(self._connected()), self._options.retry_timeout, self.close)
 
     def close(self) -> None:
         """Close the connection; the next action makes a new one."""

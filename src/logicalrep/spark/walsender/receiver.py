@@ -223,21 +223,15 @@ class Receiver:
 
     def _run(self) -> None:
         try:
-            for event in self._replication.events(lambda: self._stopping):
-                if isinstance(event, Decision):
-                    self._note(event)
-                elif event is not None:
-                    self._write(self._committing.committed(event))
-                with self._changed:
-                    position = self._replication.position
-                    if position > self._position:
-                        self._position = position
-                        self._changed.notify_all()
-                    committed = self._committed
-                if committed > self._acknowledged or event is None:
-                    # When idle again and again: a server that crashed has forgotten, and prepared ones hold back.
-                    self._tell(committed)
-                self._wait_for_room()
+            for events in self._replication.rounds(lambda: self._stopping):
+                for event in events:
+                    if isinstance(event, Decision):
+                        self._note(event)
+                    else:
+                        self._write(self._committing.committed(event))
+                    self._advance()
+                # Again and again when idle: a server that crashed has forgotten, and prepared ones hold back.
+                self._advance(tells=True)
         except BaseException as error:
             with self._changed:
                 self._error = error
@@ -247,6 +241,18 @@ class Receiver:
             with self._changed:
                 self._assembler.close()
                 self._changed.notify_all()
+
+    def _advance(self, *, tells: bool = False) -> None:
+        """Say how far all is received, tell the server what is committed, and wait while there is no room."""
+        with self._changed:
+            position = self._replication.position
+            if position > self._position:
+                self._position = position
+                self._changed.notify_all()
+            committed = self._committed
+        if tells or committed > self._acknowledged:
+            self._tell(committed)
+        self._wait_for_room()
 
     def _note(self, decision: Decision) -> None:
         if decision.error is not None:

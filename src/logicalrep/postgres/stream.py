@@ -1,0 +1,298 @@
+"""A slot's committed changes as a loop: `logicalrep.stream`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.postgres.publications import published_relation, type_catalog
+from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.retries import retried
+from logicalrep.postgres.slots import (
+    Connection,
+    check_not_passed,
+    create_slot,
+    find_slot,
+    newest_protocol,
+    the_slot,
+    wal_head,
+)
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.intake import Intake
+from logicalrep.transactions.logs import warn
+from logicalrep.transactions.resume_token import ResumeToken
+from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT
+from logicalrep.transactions.table_names import table_names
+from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep_runtime.scalars import Lsn
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_Item = TypeVar("_Item")
+
+
+class Stream(Generic[_Item]):
+    """The committed changes of a slot, to be taken in a loop; `stream` makes one and explains it."""
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        needs: Needs,
+        *,
+        after: ResumeToken | None,
+        follow: bool,
+        memory_limit: int,
+        directory: str | os.PathLike[str] | None,
+        retry_timeout: float,
+    ) -> None:
+        """For a server, and what is read of it. Nothing is connected before the loop begins."""
+        self._settings = settings
+        self._needs = needs
+        self._after = after
+        self._follow = follow
+        self._memory_limit = memory_limit
+        self._directory = directory
+        self._retry_timeout = retry_timeout
+        self._replication: Replication | None = None
+        self._finished = Lsn(0)
+        self.position = after or ResumeToken()
+        """How far it is with what was handed on: keep it with that, and give it as `after` to go on from there."""
+
+    def __iter__(self) -> Iterator[_Item]:
+        """Yield transactions that have changes, in the order of their commits; each is closed after its turn."""
+        with self._assembler() as assembler:
+            intake: Intake[Any] = Intake(assembler)
+            with self._started(intake, self._needs) as replication, closing(self._events(replication)) as events:
+                for event in events:
+                    self.position = intake.position
+                    if isinstance(event, Transaction):
+                        with event:
+                            self._finished = event.end_lsn
+                            if len(event.changes):
+                                yield event  # type: ignore[misc]
+                    elif isinstance(event, NonTransactionalMessage):
+                        yield event  # type: ignore[misc]
+
+    def batches(self, table: str | None = None, *, rows: int = 10_000) -> Iterator[pa.RecordBatch]:
+        """Yield the changes as Arrow record batches: the change feed, or one table in its own columns and types.
+
+        A batch may have many transactions, and a large transaction many batches. `(commit_lsn, ordinal)` orders all
+        rows, in a typed table `(_commit_version, _ordinal)`. Needs `logicalrep[arrow]`.
+
+        Args:
+            table: the table, as SQL has its name; None for the change feed, of all published tables.
+            rows: how many rows a batch has at most.
+
+        Raises:
+            SchemaMismatchError: a row's table has not the columns any more that it had at the start.
+
+        Example:
+            >>> for batch in logicalrep.stream("dbname=shop", slot="lake", publication="shop").batches("public.orders"):
+            ...     append(polars.from_arrow(batch))
+        """
+        from logicalrep.arrow.committed_batches import Committing
+        from logicalrep.arrow.row_form import feed_form, table_form
+
+        needs, form = self._needs, feed_form(rows_per_record_batch=rows, memory_limit=self._memory_limit)
+        if table is not None:
+            (name,) = table_names(table)
+            needs = replace(needs, tables=(name,))
+            with self._connected(needs) as connection:
+                relation = published_relation(connection, name, needs.publications)
+                assert relation is not None
+                form = table_form(relation, type_catalog(connection, name), form)
+        with self._assembler() as assembler:
+            committing = Committing(form, assembler)
+            with self._started(committing.intake, needs) as replication, closing(self._events(replication)) as events:
+                for event in events:
+                    committed = committing.committed(event)
+                    yield from committed.batches
+                    self.position = committing.intake.position
+                    self._finished = max(self._finished, Lsn(int(committed.ends[-1]) % (1 << 64)))
+
+    def acknowledge(self) -> None:
+        """Acknowledge what the loop has in hand too, before it asks for more: to leave the loop then, say."""
+        if self._replication is not None:
+            self._replication.acknowledge(self._finished)
+
+    def close(self) -> None:
+        """Close the connection. What the loop had not finished comes again."""
+        if self._replication is not None:
+            self._replication.close()
+            self._replication = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _assembler(self) -> Assembler:
+        return Assembler(after=self._after, memory_limit=self._memory_limit, directory=self._directory)
+
+    def _connected(self, needs: Needs) -> Any:
+        """A connection to a server that has what is needed; the server may be starting."""
+
+        def connect() -> Connection:
+            connection = self._settings.connect()
+            try:
+                warn(check(connection, needs))
+                return connection
+            except BaseException:
+                connection.close()
+                raise
+
+        return retried(connect, self._retry_timeout)
+
+    @contextmanager
+    def _started(self, intake: Intake[Any], needs: Needs) -> Iterator[Replication]:
+        with self._connected(needs) as connection:
+            if find_slot(connection, needs.slot) is None:
+                create_slot(connection, needs.slot)
+            slot = the_slot(connection, needs.slot)
+            if self._after is not None:
+                check_not_passed(needs.slot, slot.confirmed.lsn, self._after.delivered)
+            version = newest_protocol(connection)
+            self._end = None if self._follow else wal_head(connection)
+        options = PluginOptions(
+            publication_names=needs.publications,
+            proto_version=version,
+            messages=needs.messages,
+            origin=needs.origin,  # type: ignore[arg-type]
+            streaming="off" if version < 2 else "on" if version < 4 else "parallel",
+        )
+        replication = Replication(self._settings, needs.slot, options, intake, retry_timeout=self._retry_timeout)
+        self._replication = replication
+        try:
+            yield replication
+        finally:
+            self.close()
+
+    def _events(self, replication: Replication) -> Generator[Any, None, None]:
+        """Yield what is handed on, and acknowledge what came before, as the loop asks for more once it has it."""
+        before = Lsn(0)
+        try:
+            for events in replication.rounds(lambda: self._is_over(replication)):
+                for event in events:
+                    if isinstance(event, Decision) and event.error is not None:
+                        raise event.error
+                    if not isinstance(event, Decision | PreparedTransaction):
+                        yield event
+                        before = self._finished
+                replication.acknowledge(replication.position)
+        finally:
+            replication.acknowledge(before)
+
+    def _is_over(self, replication: Replication) -> bool:
+        is_closed = self._replication is not replication
+        return is_closed or (self._end is not None and replication.position >= self._end)
+
+
+@overload
+def stream(
+    dsn: str = ...,
+    *,
+    slot: str,
+    publication: str | Iterable[str],
+    create_slot: bool = ...,
+    follow: bool = ...,
+    after: ResumeToken | None = ...,
+    messages: Literal[False] = ...,
+    origin: Literal["any", "none"] | None = ...,
+    memory_limit: int = ...,
+    directory: str | os.PathLike[str] | None = ...,
+    retry_timeout: float = ...,
+) -> Stream[Transaction]: ...
+
+
+@overload
+def stream(
+    dsn: str = ...,
+    *,
+    slot: str,
+    publication: str | Iterable[str],
+    create_slot: bool = ...,
+    follow: bool = ...,
+    after: ResumeToken | None = ...,
+    messages: bool,
+    origin: Literal["any", "none"] | None = ...,
+    memory_limit: int = ...,
+    directory: str | os.PathLike[str] | None = ...,
+    retry_timeout: float = ...,
+) -> Stream[Transaction | NonTransactionalMessage]: ...
+
+
+def stream(
+    dsn: str = "",
+    *,
+    slot: str,
+    publication: str | Iterable[str],
+    create_slot: bool = False,
+    follow: bool = True,
+    after: ResumeToken | None = None,
+    messages: bool = False,
+    origin: Literal["any", "none"] | None = None,
+    memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    directory: str | os.PathLike[str] | None = None,
+    retry_timeout: float = 60,
+) -> Stream[Any]:
+    """Read the committed transactions of a replication slot, as they commit. Needs `logicalrep[postgres]`.
+
+    The loop's body is what decides what is safe: a transaction is acknowledged to the server when the loop asks for the
+    next one, and comes again after a crash if it did not come that far. One in whose body the loop was left comes again
+    too, unless `acknowledge()` was called. To have each exactly once, keep the stream's `position` where the changes
+    are kept, in one step, and give it as `after`. A connection that breaks is made anew, and nothing comes twice.
+
+    Args:
+        dsn: where to connect, as libpq has it; the environment's PGHOST, PGPASSWORD and so on count as usual.
+        slot: the name of the replication slot; one reader at a time.
+        publication: the publication, or several.
+        create_slot: make the slot if there is none: all that commits from then on is read.
+        follow: go on as changes come; else end with what had committed when the loop began.
+        after: the `position` of an earlier stream that this one goes on from.
+        messages: read logical messages too (`pg_logical_emit_message`): those of transactions are among their changes,
+            others come between transactions, as NonTransactionalMessage.
+        origin: `none` leaves out what was replayed from another server; needs PostgreSQL 16.
+        memory_limit: how many bytes the changes of open transactions may take; what is more is kept on disk.
+        directory: the folder for that; the system's for temporary files without it.
+        retry_timeout: for how many seconds a server that is away is waited for.
+
+    Raises:
+        PreflightError: the server, the slot or the publication is not as it has to be; says what to do.
+        LostPositionError: the slot was moved past `after`, or the server's WAL did not come by there.
+        ConnectError: the server was away for too long.
+
+    Example:
+        >>> import logicalrep
+        >>> for transaction in logicalrep.stream("dbname=shop", slot="changes", publication="shop"):
+        ...     for change in transaction.changes:
+        ...         print(change.op, change.relation, change.before, change.after)
+    """
+    needs = Needs(
+        slot=slot,
+        publications=(publication,) if isinstance(publication, str) else tuple(publication),
+        mode="walsender",
+        create_slot=create_slot,
+        messages=messages,
+        origin=origin,
+    )
+    return Stream(
+        ConnectionSettings(dsn),
+        needs,
+        after=after,
+        follow=follow,
+        memory_limit=memory_limit,
+        directory=directory,
+        retry_timeout=retry_timeout,
+    )

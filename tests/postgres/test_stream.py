@@ -1,0 +1,189 @@
+"""`logicalrep.stream`: what a loop gets, what it acknowledges, and how it goes on."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import logicalrep
+from logicalrep.postgres.preflight.findings import PreflightError
+from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, the_slot, wal_head
+from logicalrep.transactions import NonTransactionalMessage, Transaction
+from tests.postgres.servers import Database
+from tests.waiting import eventually
+
+
+@pytest.fixture
+def source(db: Database) -> dict[str, Any]:
+    """The arguments for a slot and a publication of a table."""
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db.connection, "s")
+    return {"dsn": db.dsn, "slot": "s", "publication": "p"}
+
+
+def ids(transaction: Transaction) -> list[int]:
+    """The keys of the rows that a transaction inserts."""
+    return [int(change.after["id"].value) for change in transaction.changes if change.after is not None]
+
+
+def confirmed(db: Database) -> int:
+    """Up to where all is acknowledged."""
+    lsn = the_slot(db.connection, "s").confirmed_flush_lsn
+    assert lsn is not None
+    return lsn
+
+
+def test_all_that_committed_before_the_loop_began(db: Database, source: dict[str, Any]) -> None:
+    db.execute("INSERT INTO t VALUES (1)", "INSERT INTO t SELECT generate_series(2, 4)", "CREATE TABLE other ()")
+    db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1000, 2999) AS i")
+    head = wal_head(db.connection)
+    found = [ids(transaction) for transaction in logicalrep.stream(**source, follow=False)]
+    assert found == [[1], [2, 3, 4], list(range(1000, 3000))]
+    eventually(lambda: confirmed(db) >= head)
+    assert not list(logicalrep.stream(**source, follow=False))
+
+
+def test_what_the_loop_has_not_finished_comes_again(db: Database, source: dict[str, Any]) -> None:
+    for number in range(1, 6):
+        db.execute(f"INSERT INTO t VALUES ({number})")
+    with logicalrep.stream(**source) as changes:
+        for transaction in changes:
+            if ids(transaction) == [3]:
+                break
+    changes = logicalrep.stream(**source)
+    for transaction in changes:
+        assert ids(transaction) == [3]
+        changes.acknowledge()
+        break
+    changes = logicalrep.stream(**source)
+    with pytest.raises(ZeroDivisionError):
+        [1 // (ids(transaction)[0] - 5) for transaction in changes]
+    assert [ids(transaction) for transaction in logicalrep.stream(**source, follow=False)] == [[5]]
+
+
+def test_a_position_kept_with_the_changes_has_each_once(db: Database, source: dict[str, Any]) -> None:
+    for number in range(1, 6):
+        db.execute(f"INSERT INTO t VALUES ({number})")
+    kept, position = [], None
+    while len(kept) < 5:
+        # Each run dies within the body of its second transaction, after it was kept.
+        changes = logicalrep.stream(**source, after=position, follow=False)
+        for transaction in itertools.islice(changes, 2):
+            kept.append(ids(transaction))
+            position = changes.position
+    assert kept == [[1], [2], [3], [4], [5]]
+    db.execute("INSERT INTO t VALUES (6)")
+    advance_slot(db.connection, the_slot(db.connection, "s"), wal_head(db.connection))
+    with pytest.raises(LostPositionError):
+        next(iter(logicalrep.stream(**source, after=position)))
+
+
+def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, source: dict[str, Any]) -> None:
+    db.execute("INSERT INTO t VALUES (1)")
+    found = []
+    for transaction in logicalrep.stream(**source):
+        found += ids(transaction)
+        if found == [1]:
+            db.execute("INSERT INTO t VALUES (2)", "INSERT INTO t VALUES (3)")
+            db.server.stop("immediate")
+            db.server.start()
+            db.reconnect()
+            db.execute("INSERT INTO t VALUES (4)")
+        if found[-1] == 4:
+            break
+    assert found == [1, 2, 3, 4]
+
+
+def test_closing_ends_a_loop_that_waits(db: Database, source: dict[str, Any]) -> None:
+    changes = logicalrep.stream(**source)
+    found: list[Any] = []
+    loop = threading.Thread(target=lambda: found.extend(changes))
+    loop.start()
+    eventually(lambda: db.value("SELECT active FROM pg_replication_slots WHERE slot_name = 's'"))
+    changes.close()
+    loop.join(20)
+    assert not loop.is_alive()
+    assert not found
+
+
+def test_logical_messages(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db18.connection, "s")
+    db18.execute(
+        "SELECT pg_logical_emit_message(false, 'alone', 'a')", "SELECT pg_logical_emit_message(true, 'in', 'b')"
+    )
+    found: list[Any] = []
+    for item in logicalrep.stream(db18.dsn, slot="s", publication=["p"], messages=True, follow=False):
+        if isinstance(item, NonTransactionalMessage):
+            found.append(item.message.prefix)
+        else:
+            found.append([change.op for change in item.changes])
+    assert found == ["alone", ["message"]]
+
+
+def test_a_slot_that_is_made(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
+    source = {"dsn": db18.dsn, "slot": "s", "publication": "p"}
+    with pytest.raises(PreflightError, match="SLOT_MISSING"):
+        next(iter(logicalrep.stream(**source)))
+    assert not list(logicalrep.stream(**source, create_slot=True, follow=False))
+    db18.execute("INSERT INTO t VALUES (1)")
+    assert [ids(transaction) for transaction in logicalrep.stream(**source, follow=False)] == [[1]]
+
+
+def test_record_batches_of_the_feed(db: Database, source: dict[str, Any]) -> None:
+    for number in range(1, 201):
+        db.execute(f"INSERT INTO t VALUES ({number}, 'v')")
+    db.execute("DELETE FROM t WHERE id = 7", "TRUNCATE t")
+    table = pa.Table.from_batches(logicalrep.stream(**source, follow=False).batches(rows=50))
+    assert table.num_rows == 202
+    assert max(map(len, table["op"].chunks)) <= 50
+    rows = table.to_pylist()
+    assert [row["op"] for row in rows] == ["insert"] * 200 + ["delete", "truncate"]
+    assert dict(rows[6]["after"]) == {"id": "7", "v": "v"}
+    assert rows[200]["before"] == [("id", "7")]
+    assert rows == sorted(rows, key=lambda row: (row["commit_lsn"], row["ordinal"]))
+    assert not list(logicalrep.stream(**source, follow=False).batches())
+
+
+def test_record_batches_of_a_table_in_its_own_types(db: Database, source: dict[str, Any]) -> None:
+    db.execute(
+        "CREATE TYPE mood AS ENUM ('sad', 'glad')",
+        "CREATE TABLE kinds (id bigint PRIMARY KEY, n numeric(8,2), t timestamptz, m mood, l int[])",
+        "INSERT INTO t VALUES (1)",
+        "INSERT INTO kinds VALUES (1, 2.5, '2024-02-29 12:00+00', 'glad', '{1,NULL}')",
+        "UPDATE kinds SET n = 3",
+    )
+    batches = list(logicalrep.stream(**source, follow=False).batches("kinds"))
+    table = pa.Table.from_batches(batches)
+    assert table.schema.field("n").type == pa.decimal128(8, 2)
+    assert [str(value) for value in table["n"].to_pylist()] == ["2.50", "3.00"]
+    assert table["_change_type"].to_pylist() == ["insert", "update_postimage"]
+    assert table["l"].to_pylist()[0] == [1, None]
+    with pytest.raises(PreflightError, match=r"public\.none is not published"):
+        next(logicalrep.stream(**source).batches("none"))
+
+
+def test_batches_that_are_left_come_again(db: Database, source: dict[str, Any]) -> None:
+    db.execute("INSERT INTO t SELECT generate_series(1, 100)")
+    for batch in logicalrep.stream(**source).batches(rows=10):
+        assert batch.num_rows == 10
+        break
+    found = pa.Table.from_batches(logicalrep.stream(**source, follow=False).batches(rows=10))
+    assert found.num_rows == 100
+
+
+def test_a_loop_that_is_slower_than_the_server_waits(db: Database, source: dict[str, Any]) -> None:
+    dsn = f"{source.pop('dsn')} options='-c wal_sender_timeout=1s'"
+    for number in range(1, 4):
+        db.execute(f"INSERT INTO t VALUES ({number})")
+    found = []
+    for transaction in logicalrep.stream(dsn, **source, follow=False):
+        found += ids(transaction)
+        time.sleep(1.5)
+    assert found == [1, 2, 3]
