@@ -32,7 +32,7 @@ ABOVE = {
     "spark": {"captures", "postgres"},
     "tables": {"spark"},
     "cli": {"captures", "arrow"},
-    "logicalrep": {"logicalrep_protocol"},
+    "logicalrep": {"logicalrep_protocol", "postgres"},
     "error_codes": set(),
     "codegen": set(),
 }
@@ -43,7 +43,7 @@ FOREIGN = {
     "transactions": set(),
     "arrow": {"numba", "numpy", "pyarrow"},
     "captures": set(),
-    "postgres": {"psycopg"},
+    "postgres": {"psycopg", "pyarrow"},
     "spark": {"numpy", "psycopg", "pyarrow", "pyspark"},
     "tables": {"pyspark"},
     "cli": set(),
@@ -205,7 +205,7 @@ import logicalrep.cli.main
     [
         ("logicalrep.arrow", ("pyspark", "psycopg", "pandas")),
         ("logicalrep.arrow.table.table_decoder", ("pyspark", "psycopg", "pandas")),
-        ("logicalrep.arrow.committed_batches", ("pyspark", "psycopg", "pandas")),
+        ("logicalrep.arrow.committing", ("pyspark", "psycopg", "pandas")),
         ("logicalrep.postgres", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
         ("logicalrep.postgres.replication", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),
         ("logicalrep.postgres.preflight", ("pyspark", "numpy", "pyarrow", "numba", "pandas")),

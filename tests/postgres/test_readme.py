@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from logicalrep.postgres.slots import create_slot
@@ -42,6 +43,19 @@ def test_changes_of_a_running_server(db18: Database, tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_slot_into_duckdb(db18: Database, tmp_path: Path) -> None:
+    prepare(db18, "lake")
+    program = example("docs/arrow.md", "import duckdb")
+    assert example("README.md", "import duckdb") == program
+    command = [sys.executable, "-c", program.replace(DSN, db18.dsn)]
+    for _ in range(2):
+        subprocess.run(command, cwd=tmp_path, check=True)
+        db18.execute("UPDATE orders SET item = 'a pen'")
+    with duckdb.connect(tmp_path / "lake.duckdb") as lake:
+        found = lake.sql("SELECT id, item, _change_type FROM orders ORDER BY _commit_version, _ordinal").fetchall()
+    assert found == [(1, "a book", "insert"), (1, "a pen", "update_postimage")]
 
 
 def test_a_capture_by_psql(db18: Database, tmp_path: Path) -> None:

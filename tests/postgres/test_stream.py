@@ -172,7 +172,7 @@ def test_record_batches_of_a_table_in_its_own_types(db: Database, source: dict[s
 def test_batches_that_are_left_come_again(db: Database, source: dict[str, Any]) -> None:
     db.execute("INSERT INTO t SELECT generate_series(1, 100)")
     for batch in logicalrep.stream(**source).batches(rows=10):
-        assert batch.num_rows == 10
+        assert 0 < batch.num_rows <= 10
         break
     found = pa.Table.from_batches(logicalrep.stream(**source, follow=False).batches(rows=10))
     assert found.num_rows == 100

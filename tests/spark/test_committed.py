@@ -15,7 +15,7 @@ import pytest
 from logicalrep import DecodeError, Decoder, Lsn
 from logicalrep.arrow import batch_intake
 from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
-from logicalrep.arrow.committed_batches import Committing
+from logicalrep.arrow.committing import Committing
 from logicalrep.captures.capture import Capture, CaptureSession
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
+from logicalrep.arrow.row_form import CHANGE_FIELDS, FEED_SCHEMA
 from logicalrep.postgres.preflight.findings import PreflightError
-from logicalrep.spark import typed_table
+from logicalrep.spark import feed_schema, typed_table
 from logicalrep.spark.options import OptionError
+from logicalrep.spark.schemas import TYPED_COLUMNS, arrow_schema
 from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
@@ -260,6 +263,11 @@ def test_tables_that_no_feed_has(db18: Database, table: str, options: dict[str, 
 def test_options_of_the_other_kind_are_errors(spark: Any, options: dict[str, str], said: str) -> None:
     with pytest.raises(Exception, match=said):
         spark.readStream.format("logicalrep").options(slot="s", publication="p", **options).load()
+
+
+def test_the_columns_are_those_of_arrow() -> None:
+    assert arrow_schema(feed_schema()) == FEED_SCHEMA
+    assert list(arrow_schema(StructType(list(TYPED_COLUMNS)))) == list(CHANGE_FIELDS)
 
 
 def test_a_table_that_does_not_exist(spark: Any, db18: Database, tmp_path: Path) -> None:

@@ -1,5 +1,25 @@
 """Raw messages to record batches of committed changes, without a Python object for each: no Spark, no socket.
 
-`logicalrep_protocol.columnar` makes columns of messages; here rows of changes are made of them. `kernels/` has the
-compiled loops. It needs `pip install 'logicalrep[arrow]'`.
+`committed_batches` makes them of the messages of any session, in the form that `feed_form` or `table_form` gives.
+`logicalrep_protocol.columnar` makes columns of the messages themselves. `kernels/` has the compiled loops. It needs
+`pip install 'logicalrep[arrow]'`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logicalrep.arrow.reading import committed_batches
+    from logicalrep.arrow.row_form import RowForm, feed_form, table_form
+
+__all__ = ["RowForm", "committed_batches", "feed_form", "table_form"]
+
+
+def __getattr__(name: str) -> Any:
+    # Compiled loops take a moment to load, which those who need a module alone are not to wait for.
+    if name in __all__:
+        from logicalrep.arrow import reading, row_form
+
+        return getattr(reading if name == "committed_batches" else row_form, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

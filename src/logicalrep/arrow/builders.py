@@ -28,7 +28,7 @@ def reads_in_columns(form: RowForm, encoding: str) -> bool:
 
 
 def columnar(decoder: Decoder, form: RowForm, start: Lsn | None, end: Lsn | None) -> ColumnarFeed | ColumnarTyped:
-    """Return a maker of record batches of a session's chunks: of what commits in the range, as `record_batches`."""
+    """Return a maker of record batches of a session's chunks: of what commits in the range, as `committed_batches`."""
     from logicalrep.arrow.feed.columnar import ColumnarFeed
     from logicalrep.arrow.table.columnar import ColumnarTyped
 

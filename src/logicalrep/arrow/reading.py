@@ -6,12 +6,14 @@ from collections.abc import Generator, Iterable, Iterator
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
+
 from logicalrep.arrow.batch_intake import BatchIntake, WholeTransactions
 from logicalrep.arrow.batching import Batching
 from logicalrep.arrow.builders import builder_for, columnar, of_whole, reads_in_columns
 from logicalrep.arrow.feed.rows import batches, parts
 from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
-from logicalrep.arrow.row_form import RowForm
+from logicalrep.arrow.row_form import RowForm, feed_form
 from logicalrep.arrow.transaction_index import UnsupportedError
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.change_feed import events as assembled_events
@@ -29,23 +31,41 @@ if TYPE_CHECKING:
 _RECORD_BATCHES_OF_A_CAPTURE = 3
 
 
-def record_batches(
-    message_batches: Iterator[MessageBatch],
+def committed_batches(
+    messages: Iterable[tuple[int, bytes] | MessageBatch],
     decoder: Decoder,
-    form: RowForm,
+    form: RowForm | None = None,
     *,
     start: Lsn | None = None,
     end: Lsn | None = None,
     is_capture: bool = False,
-) -> Iterator[Any]:
-    """Record batches of what committed at or after `start` and before `end`, of all where they are None.
+) -> Iterator[pa.RecordBatch]:
+    """Yield record batches of committed changes from the messages of a session.
 
-    A message outside of transactions belongs to where its record begins. It tells only where that ends: one that ends
-    at `start` or before is left out, for the end of a part the server sees to it.
+    In columns as long as transactions come whole; from there on all is assembled, and a part read row by row. A
+    transaction that has not ended where the messages do is left out.
 
-    In columns as long as transactions come whole; from there on all is assembled, and a part read row by row. A capture
-    may end within a transaction: one that does is left out.
+    Args:
+        messages: the session's messages from its start, each with its LSN, or batches of such.
+        decoder: a new decoder of the session's version and facts.
+        form: which rows, and in which columns; the change feed without it.
+        start: what committed at or after it; all without it.
+        end: what committed before it; all without it. A message outside of transactions belongs to where its record
+            begins, but tells only where that ends: one that ends at `start` or before is left out, for `end` the
+            server sees to it.
+        is_capture: whether all messages are there at once, so that more of them may be read together.
+
+    Raises:
+        DecodeError: bytes are no message.
+        TransactionError: messages do not follow each other as they must.
+
+    Example:
+        >>> with Capture.open("orders.jsonl.gz") as capture:
+        ...     for batch in committed_batches(capture.batches(), capture.session.decoder()):
+        ...         print(batch.num_rows)
     """
+    form = form or feed_form()
+    message_batches = message_batches_of(messages)
     if reads_in_columns(form, decoder.encoding):
         yield from in_columns(message_batches, decoder, form, start, end, is_capture=is_capture)
     else:
@@ -77,7 +97,7 @@ def in_columns(
     *,
     is_capture: bool = True,
 ) -> Iterator[Any]:
-    """As `record_batches`, in columns."""
+    """As `committed_batches`, in columns."""
     feed = columnar(decoder, form, start, end)
     rows = form.rows_per_record_batch
     if is_capture:
@@ -119,7 +139,7 @@ def _read(
 
 
 def assembled(messages: Iterable[tuple[int, bytes] | MessageBatch], decoder: Decoder, form: RowForm) -> Iterator[Any]:
-    """As `record_batches`, of all, in columns where a transaction has enough to pay for them."""
+    """As `committed_batches`, of all, in columns where a transaction has enough to pay for them."""
     builder, feed = builder_for(form), columnar(Decoder(1), form, None, None)
     with Assembler(memory_limit=form.memory_limit) as assembler:
         intake = BatchIntake(assembler, form.memory_limit)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.arrow.reading import record_batches
+from logicalrep.arrow.reading import committed_batches
 from logicalrep.captures.capture import Capture, CaptureSession
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.slots import the_slot
@@ -90,7 +90,7 @@ class BatchReader(PromptReader, DataSourceReader):
                     two_phase=self._options.two_phase,
                 )
             decoder = session.decoder()
-            yield from record_batches(
+            yield from committed_batches(
                 capture.batches(), decoder, row_form(self._options, self._schema), is_capture=True
             )
 

@@ -13,8 +13,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep.arrow.copy_rows import inserts
-from logicalrep.arrow.message_batch import message_batches_of
-from logicalrep.arrow.reading import record_batches
+from logicalrep.arrow.reading import committed_batches
 from logicalrep.arrow.synthetic_messages import inserted
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.preflight.checks import check
@@ -101,7 +100,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
             with closing(received(connection)) as copied:
                 rows = inserts(copied, part.relation, part.commit_lsn)
                 messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
-                yield from record_batches(message_batches_of(messages), Decoder(1), row_form(options, self._schema))
+                yield from committed_batches(messages, Decoder(1), row_form(options, self._schema))
 
     def _hold(self, connection: Connection) -> None:
         """Have the snapshot, and the table as it was then."""

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from logicalrep.arrow.feed.rows import Texts, signed
-from logicalrep.arrow.row_form import TableForm
+from logicalrep.arrow.row_form import CHANGE_FIELDS, TableForm
 from logicalrep.transactions.changes import Change, old_columns, resolved
 from logicalrep.transactions.logs import warn
 from logicalrep.transactions.relations import OLDER_ROWS, SchemaChange, TableDescription, added_columns
@@ -20,7 +20,7 @@ from logicalrep_protocol.versions import Delete, Insert, Truncate, Update
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import UNIX_EPOCH
 
-CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp", "_ordinal", "_unchanged")
+CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)
 """What stands behind the columns of a typed table."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.arrow.reading import record_batches
+from logicalrep.arrow.reading import committed_batches
 from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.retries import TRANSIENT, Retries
 from logicalrep.postgres.slot_copies import can_be_copied, copies_of
@@ -111,7 +111,7 @@ def _decoded(
             parts.append((middle, upto, copy.decode(plugin, middle, upto)))
         for after, upto, batches in parts:
             counted = statistics.count(batches)
-            yield from record_batches(counted, plugin.decoder(), form, start=after, end=upto)
+            yield from committed_batches(counted, plugin.decoder(), form, start=after, end=upto)
 
 
 def page_at(lsn: int) -> Lsn:

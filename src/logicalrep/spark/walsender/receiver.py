@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from pyspark.sql.types import StructType
 
-from logicalrep.arrow.committed_batches import Committed, Committing
+from logicalrep.arrow.committing import Committed, Committing
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.slots import SlotError

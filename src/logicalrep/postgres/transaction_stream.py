@@ -99,7 +99,7 @@ class Stream(Generic[_Item]):
             >>> for batch in logicalrep.stream("dbname=shop", slot="lake", publication="shop").batches("public.orders"):
             ...     append(polars.from_arrow(batch))
         """
-        from logicalrep.arrow.committed_batches import Committing
+        from logicalrep.arrow.committing import Committing
         from logicalrep.arrow.row_form import feed_form, table_form
 
         needs, form = self._needs, feed_form(rows_per_record_batch=rows, memory_limit=self._memory_limit)
