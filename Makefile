@@ -33,6 +33,9 @@ regen: $(READY) ## Write generated/ from spec/
 	$(BIN)/python -m logicalrep.values.docs docs/types.md
 	$(BIN)/python -m logicalrep.error_codes docs/errors.md
 
+docs/options.md: src/logicalrep/spark/options.py $(SPARK_READY) ## Write the page of the Spark source's options
+	$(BIN)/python -c 'import pathlib; from logicalrep.spark.options import page; pathlib.Path("$@").write_text(page())'
+
 check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/python -m codegen check
 	$(BIN)/ruff check .

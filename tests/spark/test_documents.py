@@ -16,6 +16,7 @@ import pytest
 from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import create_slot
+from logicalrep.spark.options import page
 from logicalrep.spark.schemas import TYPED_COLUMNS
 from logicalrep.tables import merged
 from logicalrep.transactions.change_feed import change_rows
@@ -233,3 +234,7 @@ def test_an_auto_cdc_flow_takes_a_typed_table(spark: Any, db18: Database, tmp_pa
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_page_of_options_is_the_table_of_options() -> None:
+    assert (ROOT / "docs" / "options.md").read_text("utf-8") == page(), "run `make docs/options.md`"

@@ -1,57 +1,28 @@
-"""The options of the data source, read once and checked: an unknown one is an error, as it would do nothing."""
+"""The options of the data source: what each is, how it is read, and what the documentation says of it, once."""
 
 from __future__ import annotations
 
 import difflib
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal
 
 from logicalrep.postgres.connection import PARAMETERS, ConnectionSettings, settings_from
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.snapshots import Snapshot
-from logicalrep.transactions.table_names import TableName, TableNameError, table_names
+from logicalrep.spark import option_kinds as kinds
+from logicalrep.spark.option_kinds import Given, Option, OptionError, option
+from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog
-from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_protocol.versions import PARSE
 
-_NAMES = (
-    "dsn",
-    "slot",
-    "publication",
-    "tables",
-    "table",
-    "mode",
-    "protocol_version",
-    "binary",
-    "messages",
-    "relations",
-    "origin",
-    "two_phase",
-    "streaming",
-    "create_slot",
-    "failover",
-    "decoding_sessions",
-    "values",
-    "new_columns",
-    "text_columns",
-    "max_changes_per_batch",
-    "max_bytes_per_batch",
-    "max_wal_per_batch",
-    "poll_interval",
-    "idle_advance_bytes",
-    "retry_timeout",
-    "rows_per_record_batch",
-    "spool",
-    "segment_bytes",
-    "spool_bytes",
-    "memory_limit",
-    "path",
-    "snapshot",
-    *PARAMETERS,
-)
+__all__ = ["OF_THE_FEED", "OptionError", "SourceOptions", "read_options"]
+
+_NEWEST = max(PARSE)
+# The end of a batch is at the start of a page, of which there are as large ones.
+_WAL_PAGE = 64 << 10
 # As much of the feed as sockets hold for Spark while it makes rows of what came before: a larger record batch would
 # keep its writer waiting. Messages of other tables are no rows of a typed table: it takes more of them.
 _ROWS, _ROWS_OF_A_TABLE = 10_000, 30_000
@@ -61,49 +32,217 @@ OF_THE_FEED = ("tables", "relations", "messages", "values")
 _OF_SPARK = ("paths", "header", "inferschema")
 
 
-class OptionError(LogicalRepError, ValueError):
-    """An option that is unknown, missing, or has a value that it does not take."""
-
-    code = "OPTION_INVALID"
+def _rows(given: Given, name: str) -> int:
+    default = _ROWS_OF_A_TABLE if "table" in given else _ROWS
+    return kinds.count(default, 1)(given, name)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """The options, each with its type; `LogicalRepDataSource` says what they mean."""
+    """The options, each with its type."""
 
     connection: ConnectionSettings
-    slot: str | None
-    publications: tuple[str, ...]
-    tables: tuple[TableName, ...]
-    table: TableName | None
-    mode: Literal["peek", "walsender"]
-    protocol_version: int | None
-    binary: bool
-    messages: bool
-    relations: bool
-    origin: Literal["any", "none"] | None
-    two_phase: bool
-    streaming: Literal["off", "on", "parallel"] | None
-    create_slot: bool
-    failover: bool
-    decoding_sessions: int
-    values: Literal["map", "variant"]
-    new_columns: Literal["error", "null"]
-    text_columns: tuple[str, ...]
-    max_changes: int | None
-    max_bytes: int | None
-    max_wal: int | None
-    poll_interval: float
-    idle_advance_bytes: int
-    retry_timeout: float
-    rows_per_record_batch: int
-    spool: Path | None
-    """The folder for spools; None: the user's own among the temporary files."""
-    segment_bytes: int
-    spool_bytes: int
-    memory_limit: int
-    path: str | None
-    snapshot: Snapshot | None
+    """What `dsn` and libpq's parameters say."""
+    slot: str | None = option(
+        "slot",
+        kinds.text,
+        "The replication slot. One query, one slot.",
+    )
+    publications: tuple[str, ...] = option(
+        "publication",
+        kinds.names,
+        "The publication, or several with commas.",
+    )
+    create_slot: bool = option(
+        "create_slot",
+        kinds.flag,
+        "Make the slot at the first start of a query. A slot that is gone later is an error all the same. "
+        "From PostgreSQL 19 on the first one of a server waits for a checkpoint.",
+        default="`false`",
+    )
+    failover: bool = option(
+        "failover",
+        kinds.flag,
+        "Make the slot one that standbys keep too (PostgreSQL 17), see [spark.md](spark.md).",
+        default="`false`",
+    )
+    mode: Literal["peek", "walsender"] = option(
+        "mode",
+        kinds.choice("peek", "walsender"),
+        "`peek` or `walsender`, see [spark.md](spark.md).",
+        default="`peek`",
+    )
+    decoding_sessions: int = option(
+        "decoding_sessions",
+        kinds.count(2, 1, 16),
+        "peek only: how many sessions of the server decode a long batch at the same time, 1 to 16; one with "
+        "`relations`.",
+        default="`2`",
+    )
+    table: TableName | None = option(
+        "table",
+        kinds.one_table,
+        "One table, as `schema.table`, in its own columns and types. Names are written as in SQL, here and in "
+        '`tables`: `"Shop"."order lines"` has what is not in small letters in quotes; the schema is `public` '
+        "where there is none. Of a partitioned table a partition, unless one of the publications that are "
+        "read has it with `publish_via_partition_root`.",
+    )
+    tables: tuple[TableName, ...] = option(
+        "tables",
+        kinds.tables,
+        "The tables whose changes are in the feed, with commas, partitions as for `table`; messages are of "
+        "none and not left out by it.",
+        default="all",
+    )
+    messages: bool = option(
+        "messages",
+        kinds.flag,
+        "Logical messages too (PostgreSQL 14). A capture has them if its session had.",
+        default="`false`",
+    )
+    relations: bool = option(
+        "relations",
+        kinds.flag,
+        "A row for each description of a table that differs from the last.",
+        default="`false`",
+    )
+    origin: Literal["any", "none"] | None = option(
+        "origin",
+        kinds.choice(None, "any", "none"),
+        "`none` leaves out what was replayed from another server (PostgreSQL 16).",
+        default="`any`",
+    )
+    values: Literal["map", "variant"] = option(
+        "values",
+        kinds.choice("map", "variant"),
+        "What `before` and `after` are: `map<string,string>`, or `variant`, an object of the same texts.",
+        default="`map`",
+    )
+    new_columns: Literal["error", "null"] = option(
+        "new_columns",
+        kinds.choice("error", "null"),
+        "`null`: a typed table's column that a row's table did not have is NULL.",
+        default="`error`",
+    )
+    text_columns: tuple[str, ...] = option(
+        "text_columns",
+        kinds.names,
+        "Columns of a typed table, with commas, that are strings as the server sends them, whatever their types.",
+        default="none",
+    )
+    protocol_version: int | None = option(
+        "protocol_version",
+        kinds.count(None, 1, _NEWEST),
+        "1 to 4.",
+        default="the newest of both",
+    )
+    binary: bool = option(
+        "binary",
+        kinds.flag,
+        "Values in binary format (PostgreSQL 14). What comes out is the same, but OIDs for `regclass` and its "
+        "like. money, aclitem, ranges made with CREATE TYPE, and types of extensions that "
+        "[types.md](types.md) does not list cannot be read so.",
+        default="`false`",
+    )
+    streaming: Literal["off", "on", "parallel"] | None = option(
+        "streaming",
+        kinds.choice(None, "off", "on", "parallel"),
+        "walsender only: `off`, `on`, `parallel`.",
+        default="what the protocol has",
+    )
+    two_phase: bool = option(
+        "two_phase",
+        kinds.flag,
+        "walsender only (PostgreSQL 15): make the slot with two_phase, see [spark.md](spark.md). A slot without "
+        "gets it, for good.",
+        default="`false`",
+    )
+    max_changes: int | None = option(
+        "max_changes_per_batch",
+        kinds.count(None, 1),
+        "Ends a batch at the last transaction, or message that belongs to none, that keeps within it. A "
+        "larger transaction is a batch alone. peek counts the changes of all published tables, walsender the "
+        "rows that are read.",
+        default="none",
+    )
+    max_bytes: int | None = option(
+        "max_bytes_per_batch",
+        kinds.count(None, 1),
+        "The same in bytes of messages; of rows, where a walsender's are made one by one.",
+        default="none",
+    )
+    max_wal: int | None = option(
+        "max_wal_per_batch",
+        kinds.count(None, _WAL_PAGE),
+        "The same in bytes of the server's WAL, of all that is written to it: see [spark.md](spark.md).",
+        default="`256m`; with Spark 4.0 and 4.1 none",
+    )
+    poll_interval: float = option(
+        "poll_interval",
+        kinds.seconds(0.1),
+        "How often to look for changes at most, in seconds.",
+        default="`0.1`",
+    )
+    idle_advance_bytes: int = option(
+        "idle_advance_bytes",
+        kinds.count(16 << 20, 1),
+        "After so much WAL without changes of ours an empty batch lets the server remove it.",
+        default="`16m`",
+    )
+    retry_timeout: float = option(
+        "retry_timeout",
+        kinds.seconds(60),
+        "How long to go on trying while the server is away, in seconds from the first failure since something "
+        "was read. Of connections that a process has yet to make once, one that the server answers and "
+        "refuses is tried for ten seconds, and a password that it refuses once.",
+        default="`60`",
+    )
+    rows_per_record_batch: int = option(
+        "rows_per_record_batch",
+        _rows,
+        "Rows, or messages of all tables, of an Arrow record batch; fewer where they have more than 4 MiB, or "
+        "16 where they are made row by row.",
+        default="`10000`; with `table` `30000`",
+    )
+    spool: Path | None = option(
+        "spool",
+        kinds.folder,
+        "walsender only: the folder for segments, made where it is not there. It must be the user's own, "
+        "closed to writing by others, and no link, which the driver and the executors look at before each "
+        "use: executors must see it, and run as the driver's user. What killed processes of the same host "
+        "left there is removed by the next start.",
+        default="`logicalrep-` and the user's number in the system's temporary folder",
+    )
+    segment_bytes: int = option(
+        "segment_bytes",
+        kinds.count(32 << 20, 1),
+        "walsender only: a segment's size. A segment is a task.",
+        default="`32m`",
+    )
+    spool_bytes: int = option(
+        "spool_bytes",
+        kinds.count(8 << 30, 1),
+        "walsender only: with so much in the spool the receiver waits for Spark.",
+        default="`8g`",
+    )
+    memory_limit: int = option(
+        "memory_limit",
+        kinds.count(64 << 20, 0),
+        "What the changes of open transactions may take; the rest is in temporary files.",
+        default="`64m`",
+    )
+    snapshot: Snapshot | None = option(
+        "snapshot",
+        kinds.snapshot,
+        "`spark.read` with `table` only: the rows that the table had where the slot begins, see [spark.md](spark.md).",
+    )
+    path: str | None = option(
+        "path",
+        kinds.text,
+        "`spark.read` only: capture files and segments, a folder (of `.jsonl` and `.bin`, with or without "
+        "`.gz`, and `.arrow`), a pattern, or several with commas. Of captures that do not say how their "
+        "session was set up, `protocol_version`, `streaming` and `two_phase` do.",
+    )
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
     """No option: what the server's catalog says of the types of the table, known where the server was asked."""
     relation_id: int | None = None
@@ -158,8 +297,15 @@ class SourceOptions:
         return not wanted or (schema, name) in wanted
 
 
+OPTIONS: tuple[tuple[str, Option], ...] = tuple(
+    (each.name, each.metadata["option"]) for each in fields(SourceOptions) if "option" in each.metadata
+)
+"""The options, each after the name of the field that holds it."""
+_NAMES = ("dsn", *(known.name for _, known in OPTIONS), *PARAMETERS)
+
+
 def read_options(given: Mapping[str, str]) -> SourceOptions:
-    """The options as given, names in any case; OptionError says which one is wrong and why."""
+    """Return the options that are given, their names in any case; OptionError says which one is wrong and why."""
     options = {name.lower(): value for name, value in given.items() if name.lower() not in _OF_SPARK}
     for name in options:
         if name not in _NAMES:
@@ -168,50 +314,8 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             raise OptionError(f"option {name!r} is unknown{hint}")
     _refuse_visible_password(options)
     _refuse_what_does_nothing(options)
-    slot = options.get("slot")
-    spool = options.get("spool")
-    return SourceOptions(
-        connection=settings_from(options),
-        slot=slot,
-        publications=_list(options, "publication"),
-        tables=_tables(options, "tables"),
-        table=_table(options),
-        mode=cast(Literal["peek", "walsender"], _choice(options, "mode", ("peek", "walsender"))),
-        protocol_version=_count(options, "protocol_version", None, 1, 4),
-        binary=_flag(options, "binary"),
-        messages=_flag(options, "messages"),
-        relations=_flag(options, "relations"),
-        origin=cast(Literal["any", "none"] | None, _choice(options, "origin", (None, "any", "none"))),
-        two_phase=_flag(options, "two_phase"),
-        streaming=cast(
-            Literal["off", "on", "parallel"] | None,
-            _choice(options, "streaming", (None, "off", "on", "parallel")),
-        ),
-        create_slot=_flag(options, "create_slot"),
-        failover=_flag(options, "failover"),
-        decoding_sessions=_count(options, "decoding_sessions", 2, 1, 16) or 0,
-        values=cast(Literal["map", "variant"], _choice(options, "values", ("map", "variant"))),
-        new_columns=cast(Literal["error", "null"], _choice(options, "new_columns", ("error", "null"))),
-        text_columns=_list(options, "text_columns"),
-        max_changes=_count(options, "max_changes_per_batch", None, 1),
-        max_bytes=_count(options, "max_bytes_per_batch", None, 1),
-        # The end of a batch is at the start of a page, of which there are as large ones.
-        max_wal=_count(options, "max_wal_per_batch", None, 64 << 10),
-        poll_interval=_seconds(options, "poll_interval", 0.1),
-        idle_advance_bytes=_count(options, "idle_advance_bytes", 16 << 20, 1) or 0,
-        retry_timeout=_seconds(options, "retry_timeout", 60),
-        rows_per_record_batch=_count(
-            options, "rows_per_record_batch", _ROWS_OF_A_TABLE if "table" in options else _ROWS, 1
-        )
-        or 0,
-        # As the executors are to find it, whatever their own folders are.
-        spool=Path(os.path.abspath(spool)) if spool else None,
-        segment_bytes=_count(options, "segment_bytes", 32 << 20, 1) or 0,
-        spool_bytes=_count(options, "spool_bytes", 8 << 30, 1) or 0,
-        memory_limit=_count(options, "memory_limit", 64 << 20, 0) or 0,
-        path=options.get("path"),
-        snapshot=_snapshot(options),
-    )
+    values: dict[str, Any] = {held_by: known.read(options, known.name) for held_by, known in OPTIONS}
+    return SourceOptions(connection=settings_from(options), **values)
 
 
 def _refuse_visible_password(options: Mapping[str, str]) -> None:
@@ -240,69 +344,27 @@ def _refuse_what_does_nothing(options: Mapping[str, str]) -> None:
         raise OptionError("option 'path' reads captures, and 'snapshot' a server: leave one out")
 
 
-def _list(options: Mapping[str, str], name: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in options.get(name, "").split(",") if part.strip())
+_OF_LIBPQ = (
+    "libpq's parameters by their names, over those of `dsn`. The environment is that in which Spark's driver and "
+    "executors were started. So is the file of passwords, `~/.pgpass` or what `PGPASSFILE` names: executors need it "
+    "too."
+)
+_PAGE = """# Options of the Spark source
+
+Flags are `true` or `false`; whole numbers may end in `k`, `m` or `g`, for 1024 and its powers. [spark.md](spark.md)
+explains the modes, batches and snapshots.
+
+| option | default | |
+| --- | --- | --- |
+| `dsn` | | libpq's connection string or URI. Without a password in a URI: Spark shows options in plans. |
+| `host`, `port`, `dbname`, `user`, `password`, `sslmode`, … | libpq's environment | {} |
+{}
+An option that is none of these is an error, and so is one of the change feed beside `table`, one of a typed table
+without it, and `streaming` or `two_phase` with a stream by `peek`.
+"""
 
 
-def _tables(options: Mapping[str, str], name: str) -> tuple[TableName, ...]:
-    if not options.get(name, "").strip():
-        return ()
-    try:
-        return tuple(table_names(options[name]))
-    except TableNameError as error:
-        raise OptionError(f"option {name!r}: {error.description}") from None
-
-
-def _table(options: Mapping[str, str]) -> TableName | None:
-    tables = _tables(options, "table")
-    if "table" in options and len(tables) != 1:
-        raise OptionError(f"option 'table' is {options['table']!r}; expected one table, as schema.table")
-    return tables[0] if tables else None
-
-
-def _choice(options: Mapping[str, str], name: str, choices: tuple[str | None, ...]) -> str | None:
-    value = options.get(name, choices[0])
-    if value is not None:
-        value = value.lower()
-    if value not in choices:
-        raise OptionError(f"option {name!r} is {value!r}; expected one of {', '.join(filter(None, choices))}")
-    return value
-
-
-def _snapshot(options: Mapping[str, str]) -> Snapshot | None:
-    if "snapshot" not in options:
-        return None
-    try:
-        return Snapshot.parse(options["snapshot"])
-    except ValueError:
-        raise OptionError(
-            f"option 'snapshot' is {options['snapshot']!r}; expected what snapshot(...) of this package gives"
-        ) from None
-
-
-def _flag(options: Mapping[str, str], name: str) -> bool:
-    return _choice(options, name, ("false", "true")) == "true"
-
-
-def _count(
-    options: Mapping[str, str], name: str, default: int | None, least: int, most: int | None = None
-) -> int | None:
-    if name not in options:
-        return default
-    text = options[name].strip()
-    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-    digits, unit = (text[:-1], units[text[-1].lower()]) if text[-1:].lower() in units else (text, 1)
-    if not digits.isdecimal() or int(digits) * unit < least or (most is not None and int(digits) * unit > most):
-        upto = f" to {most}" if most is not None else ", with k, m or g for larger units"
-        raise OptionError(f"option {name!r} is {options[name]!r}; expected a number from {least}{upto}")
-    return int(digits) * unit
-
-
-def _seconds(options: Mapping[str, str], name: str, default: float) -> float:
-    try:
-        value = float(options.get(name, default))
-    except ValueError:
-        value = -1
-    if not 0 <= value < 1e6:
-        raise OptionError(f"option {name!r} is {options[name]!r}; expected a number of seconds")
-    return value
+def page() -> str:
+    """Return the documentation's page of all options, as Markdown."""
+    lines = [f"| `{known.name}` | {known.default} | {known.doc} |\n" for _, known in OPTIONS]
+    return _PAGE.format(_OF_LIBPQ, "".join(lines)).replace("|  |", "| |")

@@ -1,0 +1,137 @@
+"""The kinds of options that there are: how each reads its text, and what it says of one that it does not take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from logicalrep.postgres.snapshots import Snapshot
+from logicalrep.transactions.table_names import TableName, TableNameError, table_names
+from logicalrep_runtime.errors import LogicalRepError
+
+Given = Mapping[str, str]
+"""The options as given, their names in small letters."""
+Reader = Callable[[Given, str], Any]
+"""Reads the option of a name out of those given."""
+
+_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+class OptionError(LogicalRepError, ValueError):
+    """An option that is unknown, missing, or has a value that it does not take."""
+
+    code = "OPTION_INVALID"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option, and its line in the documentation."""
+
+    name: str
+    read: Reader
+    default: str
+    """The default, as the documentation shows it."""
+    doc: str
+
+
+def option(name: str, read: Reader, doc: str, *, default: str = "") -> Any:
+    """Return the field of a dataclass that holds an option's value."""
+    return field(metadata={"option": Option(name, read, default, doc)})
+
+
+def text(given: Given, name: str) -> str | None:
+    """Read a text; None without the option."""
+    return given.get(name)
+
+
+def names(given: Given, name: str) -> tuple[str, ...]:
+    """Read names with commas between them."""
+    return tuple(part.strip() for part in given.get(name, "").split(",") if part.strip())
+
+
+def tables(given: Given, name: str) -> tuple[TableName, ...]:
+    """Read tables with commas between them, as SQL has their names."""
+    if not given.get(name, "").strip():
+        return ()
+    try:
+        return tuple(table_names(given[name]))
+    except TableNameError as error:
+        raise OptionError(f"option {name!r}: {error.description}") from None
+
+
+def one_table(given: Given, name: str) -> TableName | None:
+    """Read one table; None without the option."""
+    found = tables(given, name)
+    if name in given and len(found) != 1:
+        raise OptionError(f"option {name!r} is {given[name]!r}; expected one table, as schema.table")
+    return found[0] if found else None
+
+
+def choice(*choices: str | None) -> Reader:
+    """Return the reader of one of some words, the first of which holds without the option."""
+
+    def read(given: Given, name: str) -> str | None:
+        value = given.get(name, choices[0])
+        if value is not None:
+            value = value.lower()
+        if value not in choices:
+            raise OptionError(f"option {name!r} is {value!r}; expected one of {', '.join(filter(None, choices))}")
+        return value
+
+    return read
+
+
+def flag(given: Given, name: str) -> bool:
+    """Read `true` or `false`; false without the option."""
+    return bool(choice("false", "true")(given, name) == "true")
+
+
+def count(default: int | None, least: int, most: int | None = None) -> Reader:
+    """Return the reader of a whole number, which may end in k, m or g."""
+
+    def read(given: Given, name: str) -> int | None:
+        if name not in given:
+            return default
+        value = given[name].strip()
+        digits, unit = (value[:-1], _UNITS[value[-1].lower()]) if value[-1:].lower() in _UNITS else (value, 1)
+        if not digits.isdecimal() or int(digits) * unit < least or (most is not None and int(digits) * unit > most):
+            upto = f" to {most}" if most is not None else ", with k, m or g for larger units"
+            raise OptionError(f"option {name!r} is {given[name]!r}; expected a number from {least}{upto}")
+        return int(digits) * unit
+
+    return read
+
+
+def seconds(default: float) -> Reader:
+    """Return the reader of a number of seconds."""
+
+    def read(given: Given, name: str) -> float:
+        try:
+            value = float(given.get(name, default))
+        except ValueError:
+            value = -1
+        if not 0 <= value < 1e6:
+            raise OptionError(f"option {name!r} is {given[name]!r}; expected a number of seconds")
+        return value
+
+    return read
+
+
+def folder(given: Given, name: str) -> Path | None:
+    """Read a folder, as executors are to find it whatever their own folders are; None without the option."""
+    return Path(os.path.abspath(given[name])) if given.get(name) else None
+
+
+def snapshot(given: Given, name: str) -> Snapshot | None:
+    """Read what `snapshot(...)` gives; None without the option."""
+    if name not in given:
+        return None
+    try:
+        return Snapshot.parse(given[name])
+    except ValueError:
+        raise OptionError(
+            f"option {name!r} is {given[name]!r}; expected what snapshot(...) of this package gives"
+        ) from None
