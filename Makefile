@@ -8,7 +8,7 @@ BASE ?= origin/main
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-spark-versions soak demo bench reference spec-diff build clean
+.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-spark-versions soak demo bench reference spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -42,12 +42,23 @@ check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(SPARK_READY) ## Run all tests
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not spark"
-	$(BIN)/pytest -q -m spark
+test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark: ten minutes
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not spark and not thorough"
+	$(BIN)/pytest -q -m "spark and not thorough"
 
-test-quick: $(SPARK_READY) ## Run the tests that need no large captures, no server and no Spark
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not corpus and not postgres and not spark"
+test-quick: $(SPARK_READY) ## Run those that need no server and no Spark
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not postgres and not spark and not thorough"
+
+test-all: test-all-plain test-all-servers test-all-spark ## Run all tests: every server, every capture
+
+test-all-plain: $(SPARK_READY) ## The part of test-all without servers
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not postgres and not spark"
+
+test-all-servers: $(SPARK_READY) ## The part of test-all with servers and without Spark
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "postgres and not spark"
+
+test-all-spark: $(SPARK_READY) ## The part of test-all with Spark
+	$(BIN)/pytest -q -m spark
 
 test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test has the newest
 	for version in 4.0 4.1; do \

@@ -36,7 +36,7 @@ def test_batches_go_on_where_the_one_before_ended(size: int) -> None:
     assert after_parts == after
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", _COLLECTED, ids=_name)
 def test_the_corpus(path: Path) -> None:
     capture = read(path)
@@ -50,7 +50,7 @@ def test_the_corpus(path: Path) -> None:
         assert after_parts == after
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", _COLLECTED[::12], ids=_name)
 def test_the_corpus_in_the_smallest_batches(path: Path) -> None:
     capture = read(path)

@@ -18,13 +18,13 @@ def test_damaged_messages() -> None:
         check(messages, session)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_a_hundred_thousand_damaged_messages() -> None:
     for session, messages in mutated_batches(100_000, 250):
         check(messages, session)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_no_kernel_reads_outside_of_a_message() -> None:
     result = subprocess.run(
         [sys.executable, "-m", "tests.arrow.mutations", "20000"],

@@ -224,7 +224,7 @@ def test_large_types_hold_the_same() -> None:
     assert rows_of(large) == rows_of(small)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_more_than_2_gib_take_large_types() -> None:
     value = b"v" * (1 << 29)
     message = insert(Text(value), Text(b"end"))
@@ -238,7 +238,7 @@ def test_more_than_2_gib_take_large_types() -> None:
         decode_batch(array, SESSION, large=False)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.skipif(
     os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") < 20 << 30, reason="its columns take 14 GiB of memory"
 )

@@ -428,7 +428,7 @@ def test_captures_as_strings(path: Path) -> None:
     _check_against_parse(capture, _check_both(list(capture.messages), session_of(capture), typed=False))
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", collected(), ids=lambda path: "/".join(path.parts[-3:]))
 def test_the_corpus(path: Path) -> None:
     capture = read(path)

@@ -10,9 +10,9 @@ import pytest
 if importlib.util.find_spec("psycopg") is None:
     collect_ignore_glob = ["*"]
 else:
-    from tests.postgres.servers import Database, database, stop_all
+    from tests.postgres.servers import SERVERS, Database, database, stop_all
 
-    @pytest.fixture(params=[15, 16, 18])
+    @pytest.fixture(params=SERVERS)
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:
         """A database on each server there is."""
         with database(request.param) as made:

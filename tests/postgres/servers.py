@@ -21,6 +21,10 @@ _NUMBERS = itertools.count(1)
 _SERVERS: dict[int, LocalServer] = {}
 
 
+SERVERS = [pytest.param(15, marks=pytest.mark.thorough), pytest.param(16, marks=pytest.mark.thorough), 18]
+"""The servers that tests are repeated with; `make test` has the newest."""
+
+
 @dataclass
 class Database:
     """A database of a test: how to reach it, and a connection to it."""

@@ -20,14 +20,14 @@ from logicalrep.postgres.timelines import Timeline, WalPosition, switch_points
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
-from tests.postgres.servers import back_up, installation, take_over, writer
+from tests.postgres.servers import SERVERS, back_up, installation, take_over, writer
 
 pytestmark = pytest.mark.postgres
 
 _OPTIONS = PluginOptions(publication_names=("p",), proto_version=3)
 
 
-@pytest.fixture(params=[15, 16, 18])
+@pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
     """With a table, a publication and a slot."""
     with LocalServer(installation(request.param)) as server:

@@ -130,13 +130,13 @@ def test_the_selection_is_small() -> None:
     assert sum(path.stat().st_size for path in selected()) < 900_000
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_the_selection_leaves_nothing_out_that_servers_send() -> None:
     assert _tags_sent(collected()) == SENT
     assert _sessions(collected()) == SESSIONS
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_the_collection_is_whole() -> None:
     assert sum(len(read(path).messages) for path in collected()) == 263_582
 
@@ -146,7 +146,7 @@ def test_messages_parse_build_back_and_agree(files: list[Path]) -> None:
     _check_messages(files)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.parametrize("files", _workloads(collected()), ids=_name)
 def test_all_messages_parse_build_back_and_agree(files: list[Path]) -> None:
     _check_messages(files)
@@ -178,7 +178,7 @@ def test_a_decoder_follows_a_session(files: list[Path]) -> None:
         _check_session(capture)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.parametrize("files", _workloads(collected()), ids=_name)
 def test_a_decoder_follows_every_session(files: list[Path]) -> None:
     for capture in map(read, files):
@@ -239,7 +239,7 @@ def test_an_envelope_parses_and_builds_back(path: Path) -> None:
     assert _check_conversation(path) == {XLogData, PrimaryKeepaliveMessage, StandbyStatusUpdate}
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_every_envelope_parses_and_builds_back() -> None:
     kinds = set()
     for path in collected_raw():

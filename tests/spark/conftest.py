@@ -11,7 +11,7 @@ import pytest
 if any(importlib.util.find_spec(name) is None for name in ("pyspark", "psycopg", "pyarrow", "pandas")):
     collect_ignore_glob = ["*"]
 else:
-    from tests.postgres.servers import Database, database, stop_all
+    from tests.postgres.servers import SERVERS, Database, database, stop_all
 
     @pytest.fixture(scope="session")
     def spark() -> Iterator[Any]:
@@ -32,7 +32,7 @@ else:
         with database(18) as made:
             yield made
 
-    @pytest.fixture(params=[15, 16, 18])
+    @pytest.fixture(params=SERVERS)
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:
         """A database on each server there is."""
         with database(request.param) as made:

@@ -136,7 +136,7 @@ def test_batches_and_events_are_equal(path: Path, fewest: int, monkeypatch: pyte
             assert reading.in_batches >= len(transactions)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_batches_and_events_are_equal_over_the_whole_collection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_intake, "_FEWEST", 1)
     monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)

@@ -225,7 +225,7 @@ def test_reconnecting_at_many_messages(relative: str) -> None:
     check_reconnecting(find(relative))
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.parametrize("hand_on_prepared", [False, True])
 def test_killed_at_every_message_of_many_captures(hand_on_prepared: bool) -> None:
     for path in collected():
@@ -240,7 +240,7 @@ def restarts() -> list[Path]:
     return [path for path in collected() if ".part1." in path.name]
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 @pytest.mark.parametrize("lives_on", [False, True])
 @pytest.mark.parametrize("hand_on_prepared", [False, True])
 def test_connections_that_were_lost(lives_on: bool, hand_on_prepared: bool) -> None:

@@ -60,17 +60,17 @@ def over(paths: Iterable[Path], check: Callable[[Path], object]) -> list[object]
     return results
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_every_capture_has_the_transactions_of_test_decoding() -> None:
     assert len(over(collected(), check_committed)) > 500
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_every_two_phase_slot_has_the_prepared_transactions_of_test_decoding() -> None:
     assert over(filter(has_prepared_truth, collected()), check_prepared)
 
 
-@pytest.mark.corpus
+@pytest.mark.thorough
 def test_replaying_any_complete_capture_gives_the_final_tables() -> None:
     compared = over(filter(is_complete, collected()), check_final_tables)
     assert sum(compared) > 2000  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from tests.protocol.captured import COLLECTION
 CODECS = {"UTF8": "utf-8", "LATIN1": "latin-1"}
 MAJORS = sorted(path.name for path in COLLECTION.glob("pg*"))
 
-pytestmark = pytest.mark.corpus
+pytestmark = pytest.mark.thorough
 
 
 def captures(major: str, workload: str = "*") -> list[pathlib.Path]:
