@@ -1,4 +1,4 @@
-"""What generated modules import: errors, scalars, what Structs are made of, a decoder's state, buffers for Arrow.
+"""The support code of generated modules: errors, scalars, Structs, a decoder's state, and buffers for Arrow.
 
-It is written by hand and imports nothing that is generated: the generated package hands in its tables.
+It is written by hand and imports nothing generated: the generated package passes its tables in.
 """

@@ -1,4 +1,4 @@
-"""The base of all errors, and those of the codecs: bytes that are no message, messages without bytes, encodings."""
+"""The base class of all errors, and the codecs' own: invalid bytes, messages that cannot be written, encodings."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterable
 class LogicalRepError(Exception):
     """The base of every error of this project.
 
-    Its text begins with its code, as in `[SLOT_LOST] replication slot 'x' is lost …`: of an error that crosses
-    processes, as in Spark, often nothing but the text arrives. `docs/errors.md` lists the codes.
+    Its text begins with its code, as in `[SLOT_LOST] replication slot 'x' is lost …`, since often only the text of an
+    error reaches another process, for example in Spark. `docs/errors.md` lists the codes.
     """
 
     code = "LOGICALREP"
@@ -31,10 +31,10 @@ class LogicalRepError(Exception):
 
 
 class DecodeError(LogicalRepError, ValueError):
-    """Bytes that are no message of the protocol version, in the session's state.
+    """Bytes that are not a message of the protocol version in the session's state.
 
-    Says in which message and field the first fault lies, at which offset, what was expected and what was found. Its
-    text has no code, which is an attribute only.
+    The text names the message and field of the first fault, its offset, what was expected and what was found. It does
+    not begin with the code, which is an attribute only.
     """
 
     code = "DECODE_ERROR"
@@ -42,15 +42,15 @@ class DecodeError(LogicalRepError, ValueError):
     def __init__(self, message: str, field: str, offset: int, expected: str, found: str) -> None:
         super().__init__(message, field, offset, expected, found)
         self.message = message
-        """The message's name as the documentation has it; "message" where the tag tells none."""
+        """The message's name as in the documentation; "message" where the tag is unknown."""
         self.field = field
         """The path of the field, such as `new.cells[2].length`; `end` where bytes are left over."""
         self.offset = offset
-        """Where in the message the fault lies, in bytes from 0."""
+        """The fault's offset within the message, in bytes from 0."""
         self.expected = expected
-        """What may stand there."""
+        """The values that are allowed there."""
         self.found = found
-        """What does stand there."""
+        """The value that is there."""
 
     @property
     def description(self) -> str:
@@ -62,20 +62,20 @@ class DecodeError(LogicalRepError, ValueError):
 
 
 class EncodeError(LogicalRepError, ValueError):
-    """A message that cannot be written: says which attribute does not fit its field, what fits, and what it holds."""
+    """A message that cannot be written. The text names the attribute, the values that would fit, and its value."""
 
     code = "ENCODE_ERROR"
 
     def __init__(self, message: str, field: str, expected: str, found: str) -> None:
         super().__init__(message, field, expected, found)
         self.message = message
-        """The message's name as the documentation has it."""
+        """The message's name as in the documentation."""
         self.field = field
         """The path of the field, such as `new.cells[2].value`."""
         self.expected = expected
-        """What would fit."""
+        """The values that would fit."""
         self.found = found
-        """What the attribute holds."""
+        """The attribute's value."""
 
     @property
     def description(self) -> str:
@@ -87,36 +87,36 @@ class EncodeError(LogicalRepError, ValueError):
 
 
 class EncodingError(LogicalRepError, ValueError):
-    """An encoding that Python cannot read texts in."""
+    """An encoding that Python cannot decode text with."""
 
     code = "ENCODING_UNKNOWN"
 
 
 def codec_name(encoding: str) -> str:
-    """The name that all spellings of a Python codec share; EncodingError where it is none of texts."""
+    """Return the name that all spellings of a Python codec share. Raises EncodingError if it is not a text encoding."""
     try:
         "".encode(encoding)
     except (LookupError, ValueError):
         raise EncodingError(
-            f"encoding {shown(encoding)} is none of Python's for text; give that of the session's client_encoding"
+            f"encoding {shown(encoding)} is not a Python text encoding; give that of the session's client_encoding"
         ) from None
     return codecs.lookup(encoding).name
 
 
 def unknown_argument(owner: type, name: str, known: Iterable[str]) -> TypeError:
-    """The error for an argument that a class does not take; it names those that there are."""
+    """Return the error for an argument that a class does not take; its text lists the known ones."""
     return TypeError(f"{owner.__name__} has no argument {name!r}; there are {', '.join(known)}")
 
 
 class MalformedError(ValueError):
-    """Raised inside the straight-line codecs, which detect a fault and leave it to the layouts to say where it lies."""
+    """A fault found by the straight-line codecs, which leave it to the layouts to say where it lies."""
 
 
 def shown(value: object) -> str:
-    """A value for an error message, cut where it is long."""
+    """Return a value's text for an error message, cut if it is long."""
     try:
         text = repr(value)
     except Exception:
-        # Such as a number of more digits than Python prints, or an object whose own repr fails.
+        # For example a number of more digits than Python prints, or an object whose own repr fails.
         text = f"a {type(value).__name__} that cannot be printed"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,4 +1,4 @@
-"""Numbers that know what they are: log positions, times, object and transaction ids."""
+"""Integers with a meaning: log positions, times, object and transaction ids."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from functools import partial
 from typing import NewType, Self
 
 Buffer = bytes | bytearray | memoryview
-"""What the codecs read from."""
+"""The types that the codecs read from."""
 
 Oid = NewType("Oid", int)
 """The number of a catalog object, 0 to 2^32-1."""
 
 TransactionId = NewType("TransactionId", int)
-"""A transaction id without its epoch, 0 to 2^32-1; it wraps around, so a larger one need not be newer."""
+"""A transaction id without its epoch, 0 to 2^32-1. It wraps around, so a larger id need not be newer."""
 
 _LSN = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})", re.ASCII)
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
-"""PostgreSQL's epoch, from which it counts microseconds."""
+"""PostgreSQL's epoch; PostgreSQL counts microseconds from it."""
 UNIX_EPOCH = 946_684_800_000_000
 """PostgreSQL's epoch in microseconds since 1970-01-01, as Unix and Arrow count."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
 class Lsn(int):
-    """A position in the write-ahead log: an integer, in bytes, that reads and prints as PostgreSQL's `16/B374D848`."""
+    """A position in the write-ahead log, in bytes: an integer with PostgreSQL's notation, `16/B374D848`."""
 
     __slots__ = ()
 
     def __new__(cls, value: int | str) -> Self:
-        """A position from its number or its text; ValueError if it is none."""
+        """Make a position from its number or its text. Raises ValueError if the argument is neither."""
         if isinstance(value, str):
             match = _LSN.fullmatch(value)
             if match is None:
@@ -52,28 +52,28 @@ class Lsn(int):
 
 
 lsn_of: Callable[[int], Lsn] = partial(int.__new__, Lsn)
-"""An Lsn from eight unsigned bytes, which are always one: for decoders, that have nothing to check."""
+"""Make an Lsn from any eight unsigned bytes, without a check: for decoders."""
 
 
 class TimestampTz(int):
-    """A point in time: an integer, in microseconds since 2000-01-01 00:00:00 UTC, that also gives a datetime."""
+    """A point in time: an integer in microseconds since 2000-01-01 00:00:00 UTC, which also gives a datetime."""
 
     __slots__ = ()
 
     @classmethod
     def from_datetime(cls, moment: datetime) -> Self:
-        """The same point in time; ValueError if the datetime has no time zone."""
+        """Return the same point in time. Raises ValueError if the datetime has no time zone."""
         if moment.tzinfo is None:
             raise ValueError(f"{moment!r} has no time zone")
         return cls((moment - EPOCH) // _MICROSECOND)
 
     @property
     def datetime(self) -> datetime:
-        """The same point in time, in UTC; OverflowError outside the years 1 to 9999."""
+        """The same point in time in UTC; raises OverflowError outside the years 1 to 9999."""
         return EPOCH + timedelta(microseconds=int(self))
 
     def __str__(self) -> str:
-        """ISO 8601 in UTC; the number of microseconds where a datetime cannot hold it."""
+        """Return ISO 8601 in UTC, or the number of microseconds where a datetime cannot hold it."""
         try:
             return self.datetime.isoformat().replace("+00:00", "Z")
         except OverflowError:

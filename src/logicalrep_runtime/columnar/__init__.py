@@ -1,7 +1,7 @@
-"""Batches of messages to Arrow: the hand-written half, which a generated package brings its plans and kernels to.
+"""Batches of messages to Arrow: the hand-written half, driven by a generated package's plans and kernels.
 
-`locate` runs a version's compiled kernel, which notes where every value is; `arrow` makes arrays of that; `batches` is
-both, for a whole batch. `memory`, `rows` and `utf8` are what kernels are made of.
+`locate` runs a version's compiled kernel, which notes the place of every value; `arrow` makes arrays from these places;
+`batches` does both for a whole batch. `memory`, `rows` and `utf8` are the building blocks of kernels.
 """
 
 from __future__ import annotations

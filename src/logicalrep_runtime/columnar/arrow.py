@@ -1,4 +1,4 @@
-"""Arrow from a batch that was located: arrays are made of buffers, whole columns at a time."""
+"""Arrow arrays from a located batch, built from buffers, a whole column at a time."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from logicalrep_runtime.columnar.texts import transcoded
 Values = Literal["binary", "string"]
 
 _SHARED = 1 << 17
-"""Arrays of nulls and offsets that count up are kept for batches of up to so many messages."""
+"""The largest number of messages for which arrays of nulls and of ascending offsets are cached."""
 
 _SIGNED = {1: pa.int8(), 2: pa.int16(), 4: pa.int32(), 8: pa.int64()}
 _UNSIGNED = {1: pa.uint8(), 2: pa.uint16(), 4: pa.uint32(), 8: pa.uint64()}
-# Spark has no unsigned integers: the next wider one holds them, and one of 64 bits keeps its bits.
+# Spark has no unsigned integers: the next wider type holds them, and a 64-bit integer keeps its bits.
 _WIDENED = {1: pa.int16(), 2: pa.int32(), 4: pa.int64(), 8: pa.int64()}
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a batch is to look."""
+    """The form of a batch."""
 
     values: Values
     large: bool
-    """Offsets of 64 bits, for more than 2 GiB."""
+    """Whether offsets have 64 bits, as more than 2 GiB need."""
     for_spark: bool
     marks: bool
-    """Whether refused rows are kept, with two columns more: the error and the bytes."""
+    """Whether refused rows are kept, with two more columns for the error and the bytes."""
 
 
 def type_of(column: Column, style: Style) -> pa.DataType:
-    """The Arrow type of a column."""
+    """Return the Arrow type of a column."""
     if column.kind == "char":
         return pa.string()
     if column.kind == "bool":
@@ -77,13 +77,13 @@ def _integer_type(column: Column, style: Style) -> pa.DataType:
 
 @cache
 def locating() -> Any:
-    """The module that runs kernels. Not before it is needed: numba takes a while to import."""
+    """Import the module that runs kernels. It is imported late because numba takes a while to import."""
     return importlib.import_module("logicalrep_runtime.columnar.locate")
 
 
 @lru_cache(64)
 def schema_of(plan: Plan, style: Style) -> pa.Schema:
-    """The schema of a version's batches."""
+    """Return the schema of a version's batches."""
     fields = [pa.field("tag", pa.string(), nullable=style.marks)]
     fields += [pa.field(column.name, type_of(column, style)) for column in plan.columns]
     if style.marks:
@@ -104,7 +104,7 @@ class Maker:
         self.index_type = np.int64 if style.large else np.int32
 
     def arrays(self) -> list[pa.Array]:
-        """The tag and the version's columns."""
+        """Make the arrays of the tag and of the version's columns."""
         located, count = self.located, self.located.count
         taken = None
         if self.style.marks and (located.status & REFUSED_BIT).any():
@@ -144,7 +144,7 @@ class Maker:
         return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(values)])
 
     def _bytes(self, column: Column, spans: Spans, count: int) -> tuple[Any, Any]:
-        """The bytes of texts, in UTF-8, or of bytes, and the offsets of `count` rows: buffers."""
+        """Return buffers of the offsets of `count` rows and of their bytes, texts in UTF-8."""
         offsets, values = locating().texts(self.data, spans, count, self.index_type)
         if column.kind == "text" and self.encoding != "utf-8":
             return transcoded(np.frombuffer(offsets, self.index_type), values, self.encoding)
@@ -170,7 +170,7 @@ class Maker:
         return pa.Array.from_buffers(type_, spans.size, [None], children=children)
 
     def _copied(self, cells: Cells) -> CopiedCells:
-        """Rows' values from a walk that copied none."""
+        """Copy the values of rows after a walk that copied none."""
         starts, values = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
         offsets = pa.py_buffer(cells.offsets.astype(self.index_type))
         return CopiedCells(offsets, pa.py_buffer(cells.kinds.copy()), starts, values)
@@ -193,14 +193,14 @@ def _array_of(type_: pa.DataType, count: int, buffers: list[Any], child: pa.Arra
 
 @lru_cache(256)
 def _widened(column: Column, type_: pa.DataType) -> str | None:
-    """The dtype of a column whose integers are to be wider than in the message."""
+    """Return the dtype of a column whose integers are wider than in the message; None for other columns."""
     if pa.types.is_timestamp(type_) or type_.bit_width == 8 * column.width:
         return None
     return f"i{type_.bit_width // 8}"
 
 
 def _characters(values: Ints, validity: Any) -> pa.Array:
-    """Texts of one character each: the bytes are the text, and the offsets count up."""
+    """Make an array of one-character texts: the bytes are the text, and the offsets count up."""
     count = len(values)
     return pa.Array.from_buffers(pa.string(), count, [validity, _counting(count), pa.py_buffer(values)])
 
@@ -220,7 +220,7 @@ _MAKES: dict[str, _Make] = {
 
 @lru_cache(64)
 def _recipe(plan: Plan, style: Style, numbers: tuple[int, ...]) -> list[tuple[int, Column, pa.DataType, _Make]]:
-    """How to make the columns of those numbers: nearly all batches have the same ones."""
+    """Return the steps that make the columns of these numbers. Nearly all batches have the same columns."""
     schema = schema_of(plan, style)
     return [
         (number, plan.columns[number], schema.field(number + 1).type, _MAKES[plan.columns[number].kind])
@@ -229,7 +229,7 @@ def _recipe(plan: Plan, style: Style, numbers: tuple[int, ...]) -> list[tuple[in
 
 
 def _shared(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Keep what is the same for every batch of a size."""
+    """Cache the result, which depends only on the arguments, for small batches."""
     kept = lru_cache(16)(make)
 
     def get(count: int, *arguments: Any) -> Any:
@@ -245,6 +245,6 @@ def _counting(count: int) -> Any:
 
 @_shared
 def _nothing(count: int, plan: Plan, style: Style) -> list[pa.Array]:
-    """The tag's place, and a version's columns where there is nothing."""
+    """Return a placeholder for the tag, and columns of nulls for a version."""
     fields = list(schema_of(plan, style))[1 : len(plan.columns) + 1]
     return [pa.nulls(0), *(pa.nulls(count, field.type) for field in fields)]

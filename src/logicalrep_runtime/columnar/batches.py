@@ -1,4 +1,4 @@
-"""From a batch of raw messages to a batch of columns."""
+"""Decoding of batches of raw messages to batches of columns."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TEXT = ord("t")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnarSession:
-    """What decoding depends on beside the bytes; `decode_batch` gives the one that the next batch begins with.
+    """The state that decoding depends on beside the bytes. `decode_batch` returns the state for the next batch.
 
-    The generated subclass `Session` brings the protocol's tables, and its session facts as attributes.
+    The generated subclass `Session` adds the protocol's tables, and its session facts as attributes.
     """
 
     plans: ClassVar[Mapping[int, Plan]]
@@ -34,12 +34,12 @@ class ColumnarSession:
     layouts: ClassVar[ProtocolLayout]
     """The protocol's messages, and its session facts in the order of their bits."""
     parsers: ClassVar[Mapping[int, Callable[..., Any]]]
-    """The `parse` of each version by its number."""
+    """Each version's `parse` by the version's number."""
 
     version: int
     """The protocol version."""
     encoding: str = "utf-8"
-    """The session's client_encoding as a Python codec. Texts in another one than UTF-8 are decoded one by one."""
+    """The session's client_encoding as a Python codec. Texts in encodings other than UTF-8 are decoded one by one."""
 
     def __new__(cls, *unnamed: object, **given: object) -> Self:
         known = [field.name for field in fields(cls)]
@@ -50,7 +50,7 @@ class ColumnarSession:
     def __post_init__(self) -> None:
         if self.version not in self.plans:
             raise ValueError(f"protocol version {self.version} is unknown; known are {', '.join(map(str, self.plans))}")
-        # Spellings of one codec are the same session.
+        # All spellings of one codec give equal sessions.
         object.__setattr__(self, "encoding", codec_name(self.encoding))
 
     @property
@@ -63,7 +63,7 @@ _Session = TypeVar("_Session", bound=ColumnarSession)
 
 
 class RowDecodeError(DecodeError):
-    """The DecodeError of a message in a batch: all that `parse` says, and the message's row."""
+    """The DecodeError of a message in a batch: the error of `parse`, and the message's row."""
 
     def __init__(self, message: str, field: str, offset: int, expected: str, found: str, row: int) -> None:
         super().__init__(message, field, offset, expected, found)
@@ -81,7 +81,7 @@ def batch_schema(
     for_spark: bool = False,
     large: bool = False,
 ) -> pa.Schema:
-    """The schema of what `decode_batch` gives for the same arguments."""
+    """Return the schema of the batches that `decode_batch` returns for the same arguments."""
     return schema_of(session.plan, Style(values, large, for_spark, errors == "column"))
 
 
@@ -96,64 +96,64 @@ def decode_batch(
 ) -> tuple[pa.RecordBatch, _Session]:
     """Decode whole messages, in the order in which they came, to one row each.
 
-    A row has the message's `tag` and, under its field's name, every field that `parse` makes an attribute of; the
-    columns of other messages are null there. One character (`tag`, `old_kind`, `replica_identity`) is a string; an OID
-    or transaction id is uint32, an LSN uint64, a time timestamp[us, UTC] (what lies after the year 294247 wraps around
-    64 bits); texts are strings. A row's values, `new` and `old`, are list<struct<kind: int8, value: binary>>: the kind
-    is the byte that the protocol has, `ord("t")` for example, and the value is null for NULL and for an unchanged
-    TOASTed value. `columns` of a Relation are list<struct<flags, name, type_id, type_modifier>>, `relation_ids` of a
-    Truncate list<uint32>.
+    A row has the message's `tag` and every field that `parse` makes an attribute of, under the field's name; the
+    columns of other messages are null. One character (`tag`, `old_kind`, `replica_identity`) is a string; an OID or
+    transaction id is uint32, an LSN uint64, a time timestamp[us, UTC] (times after the year 294247 wrap around 64
+    bits); texts are strings. The values of a row, `new` and `old`, are list<struct<kind: int8, value: binary>>: the
+    kind is the protocol's byte, `ord("t")` for example, and the value is null for NULL and for an unchanged TOASTed
+    value. `columns` of a Relation are list<struct<flags, name, type_id, type_modifier>>, `relation_ids` of a Truncate
+    list<uint32>.
 
     Args:
-        messages: binary or large_binary, without nulls; slices and chunks are as good.
+        messages: a binary or large_binary array without nulls, which may be a slice or chunked.
         session: the session's state where the batch begins.
-        errors: what a message that `parse` refuses does. `raise` raises its DecodeError, with its row. `column`
-            leaves the row null and adds two columns, null elsewhere: `error`, the DecodeError as a string, and
-            `data`, the bytes. It does not change the session's state.
-        values: `string` makes the values of rows strings: one that is not UTF-8, or in binary format, is an error of
-            its row.
-        for_spark: signed integers only: int64 for an OID or transaction id, int16 for a byte, and int64 with the same
-            bits for an LSN.
-        large: offsets of 64 bits in lists, strings and binaries; None has them for more than 2 GiB of messages.
+        errors: the treatment of a message that `parse` refuses. `raise` raises its DecodeError, with its row. `column`
+            leaves the row null and adds two columns, null elsewhere: `error`, the DecodeError as a string, and `data`,
+            the bytes. The message does not change the session's state.
+        values: `string` makes the values of rows strings; a value that is not UTF-8, or in binary format, is an error
+            of its row.
+        for_spark: use signed integers only: int64 for an OID or transaction id, int16 for a byte, and int64 with the
+            same bits for an LSN.
+        large: use offsets of 64 bits in lists, strings and binaries; None does so for more than 2 GiB of messages.
 
     Returns:
         A batch of `batch_schema(...)`, and the session's state after the last message.
 
     Raises:
-        DecodeError: a RowDecodeError, whose `row` is the first row that is no message.
-        TypeError: `messages` is no array of bytes.
-        ValueError: a message is null, or an argument is none of its values.
+        DecodeError: a RowDecodeError, whose `row` is the first row with an invalid message.
+        TypeError: `messages` is not an array of bytes.
+        ValueError: a message is null, or an argument has an unknown value.
     """
     if errors not in ("raise", "column"):
         raise ValueError(f"errors must be 'raise' or 'column', not {errors!r}")
     if values not in ("binary", "string"):
         raise ValueError(f"values must be 'binary' or 'string', not {values!r}")
     if values == "string" and session.encoding != "utf-8":
-        raise ValueError(f"values as strings take a session in UTF-8, not in {session.encoding}")
+        raise ValueError(f"values as strings need a session in UTF-8, not {session.encoding}")
     array = _one_array(messages)
     data, offsets = _buffers(array)
     is_large = int(offsets[-1]) - int(offsets[0]) > _INT32
     if large is False and is_large:
-        raise ValueError("more than 2 GiB of messages take large types")
+        raise ValueError("more than 2 GiB of messages need large types")
     style = Style(values, is_large if large is None else large, for_spark, errors == "column")
     return _Batch(session, style, array, data, offsets).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedBatch(Generic[_Session]):
-    """A batch of which everything was found and nothing copied, for those who make columns of their own.
+    """A batch whose values were located and not copied, for callers that make their own columns.
 
-    As a context manager it lets other batches use the memory of what was found, once it is left.
+    As a context manager it gives back the memory of the places on exit, for other batches.
     """
 
     data: Ints
-    """The bytes that messages and values lie in."""
+    """The bytes of messages and values."""
     offsets: Ints
-    """Where each message begins in `data` and, last, where all end."""
+    """The start of each message in `data` and, last, the end of all."""
     located: Located
-    """What is where; the places of texts, lists and rows' values until the context is left."""
+    """The places of all values. Those of texts, lists and rows' values are valid until the context is left."""
     columns: tuple[Column, ...]
-    """What the columns' numbers in `located` stand for."""
+    """The columns that the numbers in `located` stand for."""
     numbers: Mapping[str, int]
     """The columns' numbers by their names."""
     session: _Session
@@ -167,10 +167,10 @@ class LocatedBatch(Generic[_Session]):
 
 
 def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> LocatedBatch[_Session]:
-    """Find everything in a batch as `decode_batch` does, and copy nothing.
+    """Locate all values of a batch as `decode_batch` does, and copy nothing.
 
     Raises:
-        DecodeError, TypeError, ValueError: as decode_batch.
+        DecodeError, TypeError, ValueError: as in `decode_batch`.
     """
     array = _one_array(messages)
     data, offsets = _buffers(array)
@@ -186,7 +186,7 @@ def _numbers(plan: Plan) -> Mapping[str, int]:
 
 @lru_cache(64)
 def _bits_of(session: ColumnarSession) -> int:
-    """The facts that hold, as bits."""
+    """Return the facts that hold, as bits."""
     facts = session.layouts.session
     return sum(bit_of(facts, fact) for fact in facts if getattr(session, fact))
 
@@ -207,7 +207,7 @@ def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _buffers(array: pa.Array) -> tuple[Ints, Ints]:
-    """The bytes and the offsets of the messages, the latter as int64."""
+    """Return the bytes and the offsets of the messages, the latter as int64."""
     _, offsets, data = array.buffers()
     if offsets is None:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
@@ -220,7 +220,7 @@ def _buffers(array: pa.Array) -> tuple[Ints, Ints]:
 
 
 class _Batch(Generic[_Session]):
-    """One batch on its way."""
+    """The decoding of one batch."""
 
     def __init__(self, session: _Session, style: Style, messages: pa.Array, data: Ints, offsets: Ints) -> None:
         self.session = session
@@ -230,7 +230,7 @@ class _Batch(Generic[_Session]):
         self.offsets = offsets
         self.plan = session.plan
         self.refused: set[int] = set()
-        # The rows whose values cannot be strings, and why.
+        # The errors of rows whose values cannot be strings, by row.
         self.value_errors: dict[int, RowDecodeError] = {}
 
     def decode(self) -> tuple[pa.RecordBatch, _Session]:
@@ -242,22 +242,22 @@ class _Batch(Generic[_Session]):
         return batch, self.after(located)
 
     def after(self, located: Located) -> _Session:
-        """The session's state after the batch."""
+        """Return the session's state after the batch."""
         if located.facts & ~UTF8 == _bits_of(self.session):
             return self.session
         return replace(self.session, **self._facts(located.facts))
 
     def _facts(self, bits: int) -> dict[str, Any]:
-        """The session facts by name."""
+        """Return the session facts by name."""
         known = self.session.layouts.session
         return {fact: bool(bits & bit_of(known, fact)) for fact in known}
 
     def walk(
         self, make: Callable[[Located], tuple[list[pa.Array], set[int]]], *, copies: bool
     ) -> tuple[Located, list[pa.Array]]:
-        """Walk until no row is refused that was not known to be; what `make` makes of the last walk.
+        """Walk until no further row is refused, and return what `make` makes of the last walk.
 
-        `copies` asks for the values of rows as copies.
+        `copies` asks for copies of the values of rows.
 
         Raises:
             RowDecodeError: a row is refused, and rows are not to be marked.
@@ -270,7 +270,7 @@ class _Batch(Generic[_Session]):
                 arrays, more = make(located)
             if not more:
                 break
-            # What was refused late could have changed the session's facts for what follows: walk again without it.
+            # A row that was refused late could have changed the session's facts for the rest: walk again without it.
             self.refused |= more
             located.give_back()
         if located.stopped:
@@ -287,14 +287,14 @@ class _Batch(Generic[_Session]):
         return located
 
     def _arrays(self, located: Located) -> tuple[list[pa.Array], set[int]]:
-        """The columns; or the rows that are refused because their values cannot be strings."""
+        """Make the columns; or return the rows that are refused because their values cannot be strings."""
         if self.style.values == "string" and (refused := self._rows_of_bad_values(located)):
             return [], refused
         maker = Maker(self.plan, self.style, self.data, located, self.session.encoding)
         return maker.arrays(), set()
 
     def _rows_of_bad_texts(self, located: Located) -> set[int]:
-        """The rows with a text that is not valid in an encoding that the kernels do not know."""
+        """Return the rows with a text that is invalid in an encoding that the kernels do not check."""
         rows: set[int] = set()
         if self.session.encoding == "utf-8":
             return rows
@@ -314,12 +314,12 @@ class _Batch(Generic[_Session]):
         return set(rows[~valid].tolist())
 
     def _rows_of_bad_values(self, located: Located) -> set[int]:
-        """The rows with a value that cannot be a string."""
+        """Return the rows with a value that cannot be a string."""
         rows: set[int] = set()
         if located.copied:
             if all(self._are_strings(number, copied) for number, copied in located.copied.items()):
                 return rows
-            # The copies do not say where in the messages they were.
+            # The copies do not tell their places in the messages.
             located = self._walk(copies=False)
         for number, cells in located.cells.items():
             column = self.plan.columns[number]
@@ -350,7 +350,7 @@ class _Batch(Generic[_Session]):
         return self._are_utf8(copied.starts, copied.values, len(kinds))
 
     def _invalid(self, cells: Cells) -> list[int]:
-        """The values that are not UTF-8, looked at one by one only where there is one."""
+        """Return the values that are not UTF-8. They are checked one by one only if there are any."""
         index_type = np.int64 if self.style.large else np.int32
         buffers = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, index_type)
         if self._are_utf8(buffers[0], buffers[1], len(cells.kinds)):
@@ -359,7 +359,7 @@ class _Batch(Generic[_Session]):
         return [int(cell) for cell in np.flatnonzero(~valid)]
 
     def _are_utf8(self, offsets: Any, values: Any, count: int) -> bool:
-        """By Arrow's own check."""
+        """Return whether the values are UTF-8, by Arrow's own check."""
         binary, string = (pa.large_binary(), pa.large_string()) if self.style.large else (pa.binary(), pa.string())
         try:
             pa.Array.from_buffers(binary, count, [None, offsets, values]).cast(string)
@@ -368,7 +368,7 @@ class _Batch(Generic[_Session]):
         return True
 
     def _marks(self, located: Located) -> list[pa.Array]:
-        """The errors and the bytes of the refused rows."""
+        """Make the columns of the refused rows' errors and bytes."""
         rows = np.flatnonzero(located.status & REFUSED_BIT)
         bytes_ = pa.large_binary() if self.style.large else pa.binary()
         if not len(rows):
@@ -381,7 +381,7 @@ class _Batch(Generic[_Session]):
         return [pa.array(errors, pa.string()).take(indices), data.take(indices)]
 
     def _error(self, row: int, facts: int) -> RowDecodeError:
-        """The error of a message that was refused, from `parse` in the facts that held there."""
+        """Return the error of a refused message, from `parse` with the facts that held there."""
         if row in self.value_errors:
             return self.value_errors[row]
         data = self.messages[row].as_py()

@@ -1,4 +1,4 @@
-"""Memory for what a kernel finds: lent by the thread and used again once it is given back, or Arrow's, given away."""
+"""Memory for the results of a kernel: lent by the thread and reused once given back, or owned by Arrow."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from logicalrep_runtime.columnar.located import Cells, CopiedCells, Ints, Locate
 from logicalrep_runtime.columnar.memory import SLACK
 from logicalrep_runtime.columnar.rows import CELLS_ENTRIES
 
-# A value takes 17 bytes of a message in an ordinary table of numbers and short texts, its kind and length included.
+# A value takes 17 bytes of a message in an ordinary table of numbers and short texts, including its kind and length.
 _BYTES_PER_CELL = 10
 _FEWEST_CELLS = 1 << 15
-# A row's values are counted in 16 bits.
+# The number of a row's values is a 16-bit integer.
 _MOST_CELLS_OF_ROW = (1 << 15) - 1
 _FEWEST_COPIES = 1 << 8
-# The next batch is taken to have so much more of values than the last one.
+# The next batch is expected to have this many times the values of the last one.
 _MORE = 1.125
-# A larger batch's scratch is not kept.
+# The scratch of a larger batch is not kept.
 _MOST_CELLS_KEPT = 1 << 22
 _FEWEST_SPANS = 1 << 10
 _MOST_SPANS_KEPT = 1 << 20
 
 
 class Scratch:
-    """Room for the values of one column of rows, used again for another batch once it is given back."""
+    """Room for the values of one column of rows, reused for another batch once it is given back."""
 
     def __init__(self) -> None:
         self.offsets = np.empty(0, np.int64)
@@ -44,7 +44,7 @@ class Scratch:
             self._enter()
 
     def grow(self, filled: int, size: int, more: int) -> None:
-        """Make room for the values of another message of so many bytes, and keep what is there."""
+        """Make room for the values of another message of `more` bytes, and keep those already there."""
         capacity = _more_cells(len(self.starts), filled, more)
         if capacity > len(self.starts):
             self._resize(capacity, filled)
@@ -62,20 +62,20 @@ class Scratch:
         self.entries[:] = (*addresses, len(self.starts), 0, 0)
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
-        """What was found; only until the room is given back."""
+        """Put the found values into the result. They are valid until the room is given back."""
         result.cells[number] = Cells(
             self.offsets[: count + 1], self.kinds[:filled], self.starts[:filled], self.lengths[:filled], size
         )
 
 
 def _more_cells(capacity: int, filled: int, more: int) -> int:
-    """For how many values to have room, so that those of another message of so many bytes fit."""
+    """Return a capacity, in values, in which those of another message of `more` bytes fit."""
     needed = filled + min(more, _MOST_CELLS_OF_ROW)
     return capacity if capacity >= needed else max(2 * capacity, needed)
 
 
 class _Shares:
-    """Of the bytes of a thread's last batch how many were of values, and how many values there were for each."""
+    """The values of a thread's last batch per byte of it: their bytes and their number."""
 
     def __init__(self) -> None:
         self.bytes = 1.0
@@ -83,7 +83,7 @@ class _Shares:
 
 
 class Copies:
-    """Buffers for the values of one column of rows, to be Arrow's; with room for somewhat more than there were last."""
+    """Buffers for one column of rows' values, later owned by Arrow, somewhat larger than the last batch's."""
 
     def __init__(self, shares: _Shares, count: int, size: int) -> None:
         self.shares = shares
@@ -97,7 +97,7 @@ class Copies:
         self.entries = self._entries()
 
     def grow(self, filled: int, size: int, more: int) -> None:
-        """Make room for the values of another message of so many bytes, and keep what is there."""
+        """Make room for the values of another message of `more` bytes, and keep those already there."""
         self.capacity = _more_cells(self.capacity, filled, more)
         if self.size - size < more:
             self.size = min(max(2 * self.size, size + more), self.batch_size)
@@ -114,7 +114,7 @@ class Copies:
         return [offsets, kinds, starts, 0, self.capacity, self.values.address, self.size]
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
-        """What was found, in no more memory than it takes."""
+        """Put the found values into the result, in buffers cut to their size."""
         if self.batch_size:
             self.shares.cells, self.shares.bytes = filled / self.batch_size, size / self.batch_size
         self._resize(filled, size)
@@ -124,41 +124,42 @@ class Copies:
 
 
 class Rooms(threading.local):
-    """What a thread keeps from batch to batch. Who takes memory has it alone; the next one has other memory.
+    """The memory that a thread keeps from batch to batch.
 
-    To give it back spares the next batch its own. What is not given back is gone with the batch.
+    A piece belongs to its taker alone; the next taker gets another piece. Giving a piece back spares the next batch an
+    allocation. A piece that is not given back is freed with its batch.
     """
 
     def __init__(self) -> None:
         self._scratch: dict[int, Scratch] = {}
         self._shares: list[_Shares] = []
-        # By the number of the column.
+        # Spans by the column's number.
         self._spans: dict[int, Ints] = {}
 
     def scratch(self, index: int, count: int, size: int) -> Scratch:
-        """Scratch for the index-th column of rows, of a batch of so many messages and bytes."""
+        """Take scratch for the index-th column of rows, of a batch of `count` messages and `size` bytes."""
         taken = self._scratch.pop(index, None) or Scratch()
         taken.prepare(count, size // _BYTES_PER_CELL)
         return taken
 
     def keep_scratch(self, index: int, scratch: Scratch) -> None:
-        """Take it back, unless it is large."""
+        """Take scratch back, unless it is large."""
         if max(len(scratch.starts), len(scratch.offsets)) <= _MOST_CELLS_KEPT:
             self._scratch[index] = scratch
 
     def copies(self, index: int, count: int, size: int) -> Copies:
-        """Buffers for the index-th column of rows, of a batch of so many messages and bytes."""
+        """Return buffers for the index-th column of rows, of a batch of `count` messages and `size` bytes."""
         while len(self._shares) <= index:
             self._shares.append(_Shares())
         return Copies(self._shares[index], count, size)
 
     def spans(self, number: int) -> Ints:
-        """Room for the spans of a column."""
+        """Take room for the spans of a column."""
         taken = self._spans.pop(number, None)
         return np.empty((_FEWEST_SPANS, 3), np.int64) if taken is None else taken
 
     def keep_spans(self, number: int, spans: Ints) -> None:
-        """Take it back, unless it is large."""
+        """Take spans back, unless they are large."""
         if len(spans) <= _MOST_SPANS_KEPT:
             self._spans[number] = spans
 

@@ -1,7 +1,7 @@
-"""Where compiled kernels are kept on disk, and by what they are known to be those of the code that is there.
+"""The disk cache of compiled kernels, keyed by all the code that a kernel is compiled from.
 
-By itself numba looks only at the file that a kernel is in, although functions and numbers of other files become a part
-of it; and it loads what it finds in a folder, which is code, whoever made that folder.
+By itself numba looks only at the kernel's own file, although functions and constants of other files are compiled into
+it. It also loads code from whatever cache folder exists, no matter who created it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _log = logging.getLogger(__name__)
 
 
 def keep(kernel: Any, function: Callable[..., Any]) -> None:
-    """Keep on disk what numba makes of a function; each process compiles anew where there are no files or no folder."""
+    """Keep a function's compiled kernel on disk. Without a usable folder or file, each process compiles it anew."""
     if _folder(inspect.getfile(function)) is not None:
         with contextlib.suppress(OSError):
             kernel._cache = _Cache(function)
 
 
 class _Locator(_caching._CacheLocator):  # type: ignore[misc]
-    """Tells numba where a kernel is kept, and which text it was made of."""
+    """Tells numba the kernel's cache folder and the digest of its source."""
 
     def __init__(self, function: Callable[..., Any], file: str) -> None:
         self._function = function
@@ -64,7 +64,7 @@ class _Cache(_caching.FunctionCache):  # type: ignore[misc]
 
 @functools.cache
 def digest(name: str) -> str:
-    """A digest of a module's file, of those of ours that its functions are from, and of the numbers from elsewhere."""
+    """Return a digest of a module's file, of our modules whose functions it uses, and of its constants."""
     module = sys.modules[name]
     spec: Any = module.__spec__
     parts = [spec.loader.get_data(spec.origin)]
@@ -80,7 +80,7 @@ def digest(name: str) -> str:
 
 @functools.cache
 def _folder(file: str) -> str | None:
-    """The first folder that can be used for the kernels of a file, in numba's order."""
+    """Return the first usable folder for the kernels of a file, in numba's order."""
     if _config.CACHE_DIR:
         places = [_config.CACHE_DIR]
     else:
@@ -92,7 +92,7 @@ def _folder(file: str) -> str | None:
 
 @functools.cache
 def own_folder(base: str) -> str | None:
-    """The user's folder below another one; None where it cannot be written to, or by somebody else too."""
+    """Return the user's own folder below `base`; None if it cannot be written to, or if others can write to it too."""
     path = base if sys.platform == "win32" else os.path.join(base, f"logicalrep-{os.geteuid()}")
     try:
         os.makedirs(base, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Walks a batch with a version's compiled kernel: makes room for what it finds, and more where that was too little."""
+"""Walks a batch with a version's compiled kernel, and grows the room for its results where there is too little."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ _SPAN_WIDTH = 24
 def locate(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints, copies: bool) -> Located:
     """Walk messages that lie at `offsets` in `data`.
 
-    `stops` says whether to stop at one that is no message; `refused` are rows that are known to be none. `copies` asks
-    for the values of rows as copies, of which there must not be more than 2 GiB.
+    `stops` says whether to stop at an invalid message; `refused` are rows that are known to be invalid. `copies` asks
+    for copies of the values of rows, which must not exceed 2 GiB.
 
     Raises:
-        ValueError: an offset lies outside of the data or before the one in front of it.
+        ValueError: an offset lies outside of the data or before the previous one.
     """
     offsets = np.ascontiguousarray(offsets)
     usual = _usual.of[plan]
@@ -78,18 +78,18 @@ def _kernel(plan: Plan) -> Any:
 
 
 class _Usual:
-    """The tags that a thread's batches have had of late: another one is met with by a walk from the start."""
+    """The tags in a thread's recent batches. A batch with another tag is walked again from its start."""
 
     def __init__(self) -> None:
         self.tags = b""
         self._batches = 0
 
     def add(self, tag: int) -> None:
-        """One more that a batch has."""
+        """Add a tag that a batch has."""
         self.tags = bytes(sorted({*self.tags, tag}))
 
     def was(self, seen: bytes) -> None:
-        """The tags of a batch; those that have not come for long are forgotten, as their columns take room."""
+        """Note the tags of a batch. Tags not seen for many batches are forgotten, as their columns take room."""
         self._batches += 1
         if self._batches == _BATCHES_KNOWN:
             self._batches = 0
@@ -100,7 +100,7 @@ _BATCHES_KNOWN = 256
 
 
 class _UsualTags(threading.local):
-    """By the plan, what a thread knows of its batches."""
+    """The usual tags of a thread's batches, by plan."""
 
     def __init__(self) -> None:
         self.of: defaultdict[Plan, _Usual] = defaultdict(_Usual)
@@ -110,23 +110,23 @@ _usual = _UsualTags()
 
 
 class _Layout:
-    """Where each column of a batch lies in one block, for the tags and the number of messages that it can have."""
+    """The place of each column of a batch in one block, for the tags and the number of messages it can have."""
 
     def __init__(self, plan: Plan, tags: bytes, count: int) -> None:
         self.plan = plan
         self.count = count
         numbers = _numbers(plan, tags)
-        # By tag, whether it may come: what is no message's is refused without a column.
+        # Whether each tag may occur. A byte that is no message's tag is refused and needs no column.
         self.known = np.array([tag not in plan.messages or tag in tags for tag in range(256)], np.uint8)
-        # Each column begins at a multiple of 64 bytes, as Arrow would have it.
+        # Each column begins at a multiple of 64 bytes, as Arrow recommends.
         stride = -(-count // _ALIGNED) * _ALIGNED
         bitmap = -(-count // (8 * _ALIGNED)) * _ALIGNED
         self.table = np.zeros(COLUMN_ENTRIES * len(plan.columns), np.int64)
         self.in_block = np.zeros(len(self.table), np.int64)
-        # Of each column the slice of its bitmap; of those of fixed width that of their values, and their dtype.
+        # The slice of each column's bitmap; of columns of fixed width also the slice and dtype of their values.
         self.bitmaps: list[tuple[int, slice]] = []
         self.fixed: list[tuple[int, slice, Any]] = []
-        # First the tags, then whether each message was refused.
+        # First come the tags, then whether each message was refused.
         self.status = stride
         place = 2 * stride
         for number in sorted(numbers):
@@ -155,12 +155,12 @@ _layout = lru_cache(64)(_Layout)
 
 @lru_cache(256)
 def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
-    """The numbers of the columns that messages with these tags have."""
+    """Return the numbers of the columns that messages with these tags have."""
     return frozenset(number for tag in tags if tag in plan.messages for number in plan.messages[tag].columns.values())
 
 
 class _Arrays:
-    """What a kernel writes to, for the columns that the batch's messages can have."""
+    """The kernel's output arrays, for the columns that the batch's messages can have."""
 
     def __init__(self, layout: _Layout, data: Ints, offsets: Ints, copies: bool) -> None:
         self.layout = layout
@@ -183,7 +183,7 @@ class _Arrays:
         self.table = np.concatenate([columns, *(room.entries for _, room in self.cells)])
 
     def walk(self, facts: int, stops: bool) -> tuple[int, int, int]:
-        """Let the kernel walk from the first row on, with more room where it has too little; as it returns."""
+        """Let the kernel walk from the first row on, growing its room as needed. Returns the kernel's last result."""
         where = address(self.offsets), self.layout.count, self._block, self._block + self.layout.status
         places = *where, address(self.known)
         kernel = _kernel(self.layout.plan)
@@ -195,7 +195,7 @@ class _Arrays:
         return row, facts, result
 
     def _grow(self, more: int) -> None:
-        """Make room where there is none left for another message of so many bytes."""
+        """Make room where another message of `more` bytes may not fit."""
         full = [number for number in self.layout.spans if self._filled(number) == self.table[self._entry(number, ROOM)]]
         for number in full:
             found = self.spans[number]
@@ -217,11 +217,11 @@ class _Arrays:
         return int(self.table[self._entry(number, COUNT)])
 
     def seen(self) -> bytes:
-        """The tags of the messages that were located."""
+        """Return the tags of the located messages."""
         return np.flatnonzero(self.known == SEEN).astype(np.uint8).tobytes()
 
     def located(self, seen: bytes, count: int, facts: int, stopped: bool) -> Located:
-        """What was found, once the walk is at its end, in the columns of the messages that came."""
+        """Return the results of the finished walk, for the columns of the messages that occurred."""
         layout = self.layout
         result = Located(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
         there = _numbers(layout.plan, seen)
@@ -245,7 +245,7 @@ class _Arrays:
         return result
 
     def give_back(self) -> None:
-        """Let the thread have what it lent, for another batch."""
+        """Give the lent memory back to the thread, for another batch."""
         for number, found in self.spans.items():
             ROOMS.keep_spans(number, found)
         for index, (_, room) in enumerate(self.cells):
@@ -255,7 +255,7 @@ class _Arrays:
 
 
 def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:
-    """Buffers of where each value begins and, last, where all end; and of their bytes together, `size` in all."""
+    """Copy values together. Returns buffers of their offsets and of their bytes, `size` in all."""
     offsets, is_large = _offsets(len(starts), index_type)
     values = pa.allocate_buffer(size + SLACK)
     starts, lengths = np.ascontiguousarray(starts), lengths.astype(np.uint32)
@@ -264,7 +264,7 @@ def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any
 
 
 def texts(data: Ints, spans: Spans, count: int, index_type: Any) -> tuple[Any, Any]:
-    """Buffers of the offsets of all `count` rows, and of the bytes of spans together."""
+    """Copy spans together. Returns buffers of the offsets of all `count` rows and of the bytes."""
     offsets, is_large = _offsets(count, index_type)
     values = pa.allocate_buffer(spans.size + SLACK)
     found = spans.found
@@ -273,20 +273,20 @@ def texts(data: Ints, spans: Spans, count: int, index_type: Any) -> tuple[Any, A
 
 
 def lists(spans: Spans, count: int, index_type: Any) -> Any:
-    """A buffer of the offsets of all `count` rows into the items of lists."""
+    """Return a buffer of the offsets of all `count` rows into the items of lists."""
     offsets, is_large = _offsets(count, index_type)
     spread_lists(address(spans.found), len(spans.found), count, offsets.address, is_large)
     return offsets
 
 
 def _offsets(count: int, index_type: Any) -> tuple[Any, bool]:
-    """Room for them, and whether they have 64 bits."""
+    """Allocate room for offsets, and return whether they have 64 bits."""
     is_large = index_type == np.int64
     return pa.allocate_buffer((8 if is_large else 4) * (count + 1)), is_large
 
 
 def items(plan: Plan, column: Column, data: Ints, spans: Spans) -> dict[str, Ints | Spans]:
-    """What the items of lists have, field by field: integers, or where their texts are."""
+    """Return the fields of list items by name: integers, or the places of texts."""
     total = spans.size
     texts, width = _item_layout(column)
     block, sizes = np.empty(width * total, np.uint8), np.zeros(len(texts), np.int64)
@@ -305,6 +305,6 @@ def items(plan: Plan, column: Column, data: Ints, spans: Spans) -> dict[str, Int
 
 @lru_cache(64)
 def _item_layout(column: Column) -> tuple[list[Column], int]:
-    """The texts of items, in their order; and the bytes that an item takes in a block."""
+    """Return the text fields of items in order, and the bytes that an item takes in a block."""
     texts = [field for field in column.fields if not field.is_fixed]
     return texts, sum(field.width if field.is_fixed else _SPAN_WIDTH for field in column.fields)

@@ -1,4 +1,4 @@
-"""What a kernel finds in a batch: every value's place, no value's copy. Arrow is made from it."""
+"""The places of all values in a batch, as a kernel finds them without copying. Arrow arrays are made from them."""
 
 from __future__ import annotations
 
@@ -18,104 +18,104 @@ REFUSED = -1
 FULL = -2
 UNKNOWN = -3
 OUTSIDE = -4
-"""What a kernel says of a message: it was read, it is no message, there is no room for its values, there are no columns
-for its tag, or it does not lie within the batch's data."""
+"""A kernel's verdict on a message: it was read; it is invalid; there is no room for its values; there are no columns
+for its tag; or it does not lie within the batch's data."""
 
 UTF8 = 1 << 8
-"""Among the session's facts as bits: texts are to be checked as UTF-8."""
+"""The bit, beside those of the session's facts, that makes kernels check texts as UTF-8."""
 
 REFUSED_BIT = 0x80
-"""In a row's status: the row was refused; the other bits are the session's facts there."""
+"""The bit of a row's status that marks a refused row; the other bits are the session's facts there."""
 
 PADDING = 64
-"""How many bytes there are to be before and behind texts that are looked at together."""
+"""The number of bytes required before and behind texts that are checked together."""
 
 
 @dataclass(slots=True)
 class Spans:
-    """Where values of varying length are, those of the rows that have one; until what was walked is given back."""
+    """The places of one column's values of varying length. Valid until the walk's memory is given back."""
 
     found: Ints
-    """Three integers of 64 bits for each: its row, where it begins in the batch's data, and how many bytes it has; of a
-    list, how many items."""
+    """Three 64-bit integers for each value: its row, its start in the batch's data, and its length in bytes (for a
+    list, its number of items)."""
     size: int
-    """How many bytes or items there are in all."""
+    """The total number of bytes or items."""
 
     @property
     def rows(self) -> Ints:
-        """The rows that have one."""
+        """The rows that have a value."""
         return self.found[:, 0]
 
     @property
     def starts(self) -> Ints:
-        """Where each begins."""
+        """The start of each value."""
         return self.found[:, 1]
 
     @property
     def lengths(self) -> Ints:
-        """How many bytes or items each has."""
+        """The number of bytes or items of each value."""
         return self.found[:, 2]
 
 
 @dataclass(slots=True)
 class Cells:
-    """The values of rows, one after the other; until what was walked is given back."""
+    """The values of rows, one after the other. Valid until the walk's memory is given back."""
 
     offsets: Ints
-    """For each message the first of its values; one more than there are messages."""
+    """The index of each message's first value, and last the number of values."""
     kinds: Ints
-    """Their kinds as bytes."""
+    """The values' kinds as bytes."""
     starts: Ints
-    """Where the bytes of each begin in the batch's data."""
+    """The start of each value's bytes in the batch's data."""
     lengths: Ints
-    """How many bytes each has."""
+    """The number of bytes of each value."""
     size: int
-    """How many bytes they have together."""
+    """The total number of bytes."""
 
 
 @dataclass(slots=True)
 class CopiedCells:
-    """The values of rows, where the walk has copied them: buffers for Arrow."""
+    """The values of rows as copies made by the walk: buffers for Arrow."""
 
     offsets: Any
-    """For each message the first of its values; one more than there are messages."""
+    """The index of each message's first value, and last the number of values."""
     kinds: Any
-    """Their kinds as bytes."""
+    """The values' kinds as bytes."""
     starts: Any
-    """Where each begins among the bytes and, last, where all end."""
+    """The start of each value among the copied bytes, and last the end of all."""
     values: Any
-    """Their bytes."""
+    """The copied bytes."""
 
 
 @dataclass(slots=True)
 class Located:
-    """A batch that was located. Columns that no message has are in none of the mappings."""
+    """A located batch. Columns that no message has are missing from the mappings."""
 
     count: int
-    """How many messages were located; in a walk that stopped at a refused one, those before it."""
+    """The number of located messages; if the walk stopped at a refused message, the number before it."""
     tags: Ints
-    """Each message's tag; 0 for one that was refused."""
+    """Each message's tag; 0 for a refused message."""
     status: Ints
-    """0 for each message that was read; REFUSED_BIT and the facts that held there for the others."""
+    """0 for each message that was read; for the others REFUSED_BIT and the facts that held there."""
     facts: int
     """The session's facts as bits after the last message."""
     stopped: bool = False
-    """Whether it stopped because the next message is none."""
+    """Whether the walk stopped because the next message is invalid."""
     lent: Callable[[], None] | None = None
-    """Gives back the memory that spans and cells lie in, where a thread has lent it."""
+    """Gives back the memory of spans and cells if it was lent by a thread."""
     fixed: dict[int, Ints] = field(default_factory=dict)
-    """By the column's number: each message's integer, 0 where it has none."""
+    """Each message's integer by the column's number; 0 where the message has none."""
     spans: dict[int, Spans] = field(default_factory=dict)
-    """By the column's number."""
+    """The spans by the column's number."""
     cells: dict[int, Cells] = field(default_factory=dict)
-    """By the column's number."""
+    """The cells by the column's number."""
     copied: dict[int, CopiedCells] = field(default_factory=dict)
-    """By the column's number, of all that would be in `cells` otherwise."""
+    """The copied cells by the column's number; in place of `cells`."""
     validity: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
-    """By the column's number: which messages have it, in bits as in Arrow."""
+    """The messages that have a column, as bits as in Arrow, by the column's number."""
 
     def give_back(self) -> None:
-        """Forget spans and cells, whose memory other batches may use then."""
+        """Forget spans and cells; other batches may use their memory afterwards."""
         self.spans, self.cells = {}, {}
         if self.lent is not None:
             self.lent()
@@ -123,32 +123,32 @@ class Located:
 
 
 def check_offsets(data: Ints, offsets: Ints) -> None:
-    """Raise ValueError for a message that does not lie within the data, or begins before the one in front ends."""
+    """Raise ValueError for a message that lies outside the data, or begins before the previous one ends."""
     wrong = np.flatnonzero((offsets[1:] < offsets[:-1]) | (offsets[1:] > len(data)) | (offsets[:-1] < 0))
     if len(wrong):
         raise ValueError(f"the offsets of message {wrong[0]} do not lie within the batch's data")
 
 
 def address(array: Ints) -> int:
-    """Where an array's items begin; takes a seventh of the time of its `ctypes`."""
+    """Return the address of an array's items, in a seventh of the time that its `ctypes` takes."""
     return pa.py_buffer(array).address  # type: ignore[no-any-return]
 
 
 def room(count: int, dtype: Any) -> Any:
-    """An array whose values are yet to be written, in memory that Arrow's pool uses again and again."""
+    """Return an uninitialized array in memory from Arrow's pool, which reuses it."""
     dtype = np.dtype(dtype)
     return np.frombuffer(pa.allocate_buffer(count * dtype.itemsize), dtype)
 
 
 def zeros(count: int, dtype: Any) -> Any:
-    """The same, filled with zeros."""
+    """Return an array of zeros in memory from Arrow's pool."""
     array = room(count, dtype)
     array.fill(0)
     return array
 
 
 def padded_room(size: int) -> Any:
-    """So many bytes that are yet to be written, with PADDING bytes of zeros before and behind them."""
+    """Return uninitialized bytes with PADDING zero bytes before and behind them."""
     array = room(size + 2 * PADDING, np.uint8)
     array[:PADDING] = array[-PADDING:] = 0
     return array

@@ -1,10 +1,10 @@
-"""How compiled kernels read bytes and write arrays: by address, in signed 64-bit arithmetic.
+"""The memory access of compiled kernels: by address, in signed 64-bit arithmetic.
 
-Indexing an array costs numba a branch for negative indices at each access, and it reads an integer byte by byte; and a
-function that is given many arrays takes long to compile. Here an integer in network byte order is one load, what is
-written to are addresses, and every integer is an int64: one of 64 unsigned bits is kept bit for bit. So it is for the
-caller to check an offset before it is used, and the kernels do. With NUMBA_BOUNDSCHECK=1 everything that is read from a
-batch is checked as well, and IndexError says that a kernel did not.
+Indexing an array costs numba a branch for negative indices at each access, and it reads an integer byte by byte; a
+function with many array arguments takes long to compile. Here an integer in network byte order is one load, outputs are
+addresses, and every integer is an int64: an unsigned 64-bit integer keeps its bits. The caller must therefore check an
+offset before using it, as the kernels do. With NUMBA_BOUNDSCHECK=1 everything read from a batch is checked as well, and
+a missing check in a kernel raises IndexError.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from logicalrep_runtime.columnar.kept import keep
 
 Function = Callable[..., Any]
 
-# What numba makes of a function has no type that says more.
+# numba's results have no more precise types.
 ir: Any = importlib.import_module("llvmlite.ir")
 numba: Any = importlib.import_module("numba")
 types: Any = numba.types
 _cgutils: Any = importlib.import_module("numba.core.cgutils")
 _intrinsic: Any = importlib.import_module("numba.extending").intrinsic
 
-# Kernels allocate nothing: to count the references to the arrays that they are given would be atomic instructions.
+# Kernels allocate nothing, so counting references to their array arguments, an atomic instruction, is left out.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
 
 
 def intrinsic(function: Function) -> Any:
-    """For a function that writes the instructions that a call of it becomes."""
+    """Declare a function that writes the instructions that a call of it becomes."""
     return _intrinsic(function)
 
 
 def compiled(function: Function) -> Function:
-    """For a function that is called from Python: compiled when it is first called, and kept on disk."""
+    """Declare a function that is called from Python: it is compiled at its first call and kept on disk."""
     kernel = numba.njit(**_OPTIONS)(function)
     keep(kernel, function)
     return kernel  # type: ignore[no-any-return]
 
 
 def inlined(function: Function) -> Function:
-    """For a function that becomes a part of those that call it."""
+    """Declare a function that is inlined into its callers."""
     return numba.njit(forceinline=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
@@ -49,13 +49,13 @@ _POINTER = ir.IntType(8).as_pointer()
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """The address of an item of a one-dimensional, contiguous array, as a pointer to bytes."""
+    """Return the address of an item of a one-dimensional, contiguous array, as a pointer to bytes."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), _POINTER)
 
 
 def _load(width: int, signed: bool) -> Any:
-    """An intrinsic that reads an integer in network byte order from an array of bytes."""
+    """Make an intrinsic that reads an integer in network byte order from an array of bytes."""
 
     @intrinsic
     def load(typing_context: Any, data: Any, offset: Any) -> Any:
@@ -79,7 +79,7 @@ def _pointer(builder: Any, address: Any, item: Any) -> Any:
 
 
 def _integer(width: int) -> tuple[Any, Any]:
-    """Intrinsics that write and read an item of an array of integers, given by its address."""
+    """Make intrinsics that write and read an item of an array of integers, given by its address."""
     bits = ir.IntType(8 * width)
 
     @intrinsic
@@ -120,7 +120,7 @@ def _copy(typing_context: Any, target: Any, to: Any, source: Any, start: Any, le
 
 
 def _copy_block(width: int) -> Any:
-    """An intrinsic that copies so many bytes, which takes a processor one or two instructions."""
+    """Make an intrinsic that copies `width` bytes, which takes a processor one or two instructions."""
 
     @intrinsic
     def copy_block(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
@@ -142,7 +142,7 @@ _copy32 = _copy_block(32)
 
 
 def checked(load: Any, width: int) -> Any:
-    """An intrinsic that reads so many bytes of an array from an offset on, held to the array where all is checked."""
+    """Make an intrinsic that reads `width` bytes of an array, within its bounds if bounds checking is on."""
     if not numba.config.BOUNDSCHECK:
         return load
 
@@ -156,17 +156,17 @@ def checked(load: Any, width: int) -> Any:
 
 
 LANES = 32
-"""How many bytes are looked at together."""
+"""The number of bytes that are checked together."""
 
 
 def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-    """For intrinsics: the LANES bytes of an array from an offset on, as one vector."""
+    """Load the LANES bytes of an array from an offset on as one vector, within an intrinsic."""
     pointer = _address(context, builder, array_type, array, offset)
     return builder.load(builder.bitcast(pointer, ir.VectorType(ir.IntType(8), LANES).as_pointer()), align=1)
 
 
 def lane_bits(builder: Any, lanes: Any) -> Any:
-    """For intrinsics: an integer with one bit for each lane, the first one's lowest."""
+    """Return an integer with one bit for each lane, the first lane's lowest, within an intrinsic."""
     return builder.zext(builder.bitcast(lanes, ir.IntType(LANES)), ir.IntType(64))
 
 
@@ -188,7 +188,7 @@ else:
 
     @inlined
     def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
-        """Copy bytes, short ones by blocks: what is copied beyond them, up to `limit`, the next writes over."""
+        """Copy bytes, short ones in blocks. The next copy overwrites the excess, which stays below `limit`."""
         if length <= 16 and start + 16 <= len(source) and to + 16 <= limit:
             _copy16(target, to, source, start)
         elif length <= 32 and start + 32 <= len(source) and to + 32 <= limit:
@@ -198,7 +198,7 @@ else:
 
 
 SLACK = LANES
-"""How many bytes `copy_to` may write behind those that it copies."""
+"""The number of bytes that `copy_to` may write behind those that it copies."""
 
 
 @intrinsic
@@ -235,7 +235,7 @@ else:
 
     @inlined
     def copy_to(target: int, to: int, source: Any, start: int, length: int) -> None:
-        """Copy bytes to an address, where SLACK more may be written behind them: short ones by a block."""
+        """Copy bytes to an address, short ones in blocks: SLACK more bytes may be written behind them."""
         if length <= SLACK and start + SLACK <= len(source):
             _copy_lanes(target, to, source, start)
         else:
@@ -243,12 +243,12 @@ else:
 
 
 uint64 = int64
-"""The same bits: an LSN above 2^63 is negative until an array of uint64 views it."""
+"""Read an unsigned integer with the same bits: an LSN from 2^63 on is negative until an array of uint64 views it."""
 
 
 @inlined
 def find_zero(data: Any, start: int, end: int) -> int:
-    """Where the next zero byte is, from `start` to before `end`; -1 if there is none."""
+    """Return the place of the next zero byte from `start` to before `end`; -1 if there is none."""
     offset = start
     while offset < end:
         if uint8(data, offset) == 0:

@@ -1,4 +1,4 @@
-"""What a version's columns are: data that the generator writes (plans.py), and that kernels and Arrow are driven by."""
+"""The data model of a version's columns. The generator writes it (plans.py); kernels and Arrow arrays follow it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Column:
 
     name: str
     kind: Literal["char", "bool", "int", "text", "bytes", "ints", "items", "cells"]
-    """One character, a truth value, an integer, text, bytes; a list of integers, of items, of a row's values."""
+    """One character, a truth value, an integer, text, bytes; or a list: of integers, of items, of a row's values."""
     width: int = 0
-    """The bytes of an integer, of each in a list of them; 1 for a character and a truth value."""
+    """The bytes of an integer, or of each one in a list; 1 for a character and a truth value."""
     signed: bool = False
     """Whether an integer is signed."""
     scalar: str = ""
@@ -23,15 +23,15 @@ class Column:
     valued: bytes = b""
     """The kinds of a row's values that have bytes."""
     fields: tuple[Column, ...] = ()
-    """What each item of a list has."""
+    """The fields of each item of a list."""
     part: str = ""
     """The part that each item of a list is."""
     place: int = 0
-    """Of a field of items, where the kernel puts it in a block: behind fields of so many bytes for each item."""
+    """The offset of an item's field in the kernel's block, in bytes per item."""
 
     @property
     def is_fixed(self) -> bool:
-        """Whether a value of it has a fixed width, so that rows without one take room too."""
+        """Whether the column's values have a fixed width, so that rows without a value take room too."""
         return self.kind in ("char", "bool", "int")
 
 
@@ -41,15 +41,15 @@ class MessagePlan:
 
     name: str
     version: int
-    """The version whose layout it has: the session's, or a later one's where `when` lets it in."""
+    """The version whose layout the message has: the session's, or a later one's if `when` admits it."""
     columns: Mapping[str, int]
-    """For each field that is a column, the column's number."""
+    """The column's number for each field that is a column."""
     when: str = ""
-    """The session fact without which it is refused."""
+    """The session fact without which the message is refused."""
     sets: str = ""
-    """The session fact that is true from here on."""
+    """The session fact that is true after this message."""
     clears: str = ""
-    """The session fact that is false from here on."""
+    """The session fact that is false after this message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,9 +61,9 @@ class Plan:
     """The module with the compiled kernel."""
     columns: tuple[Column, ...]
     messages: Mapping[int, MessagePlan]
-    """By the byte of the tag."""
+    """The messages by the byte of their tag."""
 
 
 def bit_of(facts: Iterable[str], fact: str) -> int:
-    """The bit that stands for one of all session facts where they are one integer."""
+    """Return the bit that stands for one session fact in an integer of all facts."""
     return 1 << tuple(facts).index(fact)

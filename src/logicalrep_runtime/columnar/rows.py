@@ -1,7 +1,7 @@
-"""What compiled kernels write: integers, places of values, and bits that say which rows have them.
+"""The output operations of compiled kernels: integers, places of values, and bits for the rows that have them.
 
-A kernel is given the address of a table of int64: for each column COLUMN_ENTRIES entries, then for each column of rows'
-values CELLS_ENTRIES more. `walk.py` makes it.
+A kernel is given the address of a table of int64: COLUMN_ENTRIES entries for each column, then CELLS_ENTRIES more for
+each column of rows' values. `locate.py` makes it.
 """
 
 from __future__ import annotations
@@ -22,26 +22,25 @@ from logicalrep_runtime.columnar.memory import (
 )
 
 COLUMN_ENTRIES = 5
-"""The address of the values or spans; that of the validity bitmap; how many spans or cells there are; their bytes, or
-the items of their lists; for how many spans there is room.
-"""
+"""The parts of a column's entry: the address of the values or spans; that of the validity bitmap; the number of spans
+or cells; their bytes, or the items of their lists; the number of spans that there is room for."""
 
 ADDRESS, VALIDITY, COUNT, SIZE, ROOM = range(COLUMN_ENTRIES)
 
 SEEN = 2
-"""In the table of tags that are known, which are not 0: the batch has it."""
+"""The mark of a tag that the batch has, in the table of known tags, where 0 stands for unknown."""
 
 CELLS_ENTRIES = 7
-"""The addresses of the offsets, the kinds, the starts and the lengths of rows' values; for how many there is room; the
-address to copy their bytes to, and for how many of them there is room.
+"""The parts of the entry of rows' values: the addresses of their offsets, kinds, starts and lengths; the number of
+values that there is room for; the address to copy their bytes to, and the number of bytes that there is room for.
 
-Where that address is 0 nothing is copied. Where they are copied there are no lengths; the offsets and the starts are
-integers of 32 bits then, and the starts say where each begins in the copy.
+Nothing is copied if that address is 0. If bytes are copied, there are no lengths; the offsets and the starts are then
+32-bit integers, and the starts are places in the copy.
 """
 
 
 def _put(width: int) -> Any:
-    """An intrinsic, and no function of its own, of which numba would compile one for each column."""
+    """Make an intrinsic that writes an integer. A function instead would be compiled once for each column."""
     bits = ir.IntType(8 * width)
 
     @intrinsic
@@ -59,13 +58,13 @@ def _put(width: int) -> Any:
 
 
 def _entry(builder: Any, out: Any, entry: Any, part: int) -> Any:
-    """A pointer to one part of a column's entry in the table."""
+    """Return a pointer to one part of a column's entry in the table."""
     table = builder.inttoptr(out, ir.IntType(64).as_pointer())
     return builder.gep(table, [builder.add(entry, ir.IntType(64)(part))])
 
 
 def _column(builder: Any, out: Any, entry: Any, part: int, bits: Any) -> Any:
-    """The address that one part of the entry holds, as a pointer to integers."""
+    """Return the address in one part of the entry, as a pointer to integers."""
     return builder.inttoptr(builder.load(_entry(builder, out, entry, part)), bits.as_pointer())
 
 
@@ -78,12 +77,12 @@ def _mark(builder: Any, out: Any, entry: Any, row: Any) -> None:
 
 
 put1, put2, put4, put8 = map(_put, (1, 2, 4, 8))
-"""Write an integer of so many bytes: the table's address, the column's entry, the row, the value."""
+"""Write an integer of 1, 2, 4 or 8 bytes. Arguments: the table's address, the column's entry, the row, the value."""
 
 
 @intrinsic
 def put_span(typing_context: Any, out: Any, entry: Any, row: Any, start: Any, length: Any) -> Any:
-    """Where the bytes of a text, of bytes or of a list begin, and how many there are: bytes, or items of a list."""
+    """Note the start of a text, of bytes or of a list, and its length in bytes or in items."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         out, entry, row, start, length = arguments
@@ -104,7 +103,7 @@ def put_span(typing_context: Any, out: Any, entry: Any, row: Any, start: Any, le
 
 @intrinsic
 def put_cells(typing_context: Any, out: Any, entry: Any, row: Any, count: Any, size: Any) -> Any:
-    """How many values there are now, and how many bytes they have, with those of this row."""
+    """Note the number of values up to and including this row's, and their bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         out, entry, row, count, size = arguments
@@ -119,7 +118,7 @@ def put_cells(typing_context: Any, out: Any, entry: Any, row: Any, count: Any, s
 
 @inlined
 def begin_cells(out: int, entry: int, cells: int, row: int) -> None:
-    """Say where a row's values begin: behind those that there are."""
+    """Note that a row's values begin behind those already there."""
     if read8(out, cells + 5) != 0:
         write4(read8(out, cells), row, read8(out, entry + COUNT))
     else:
@@ -138,7 +137,7 @@ def _put_offset(offsets: int, index: int, value: int, large: bool) -> None:
 def gather(data: Any, starts: int, lengths: int, count: int, offsets: int, large: bool, values: int) -> None:
     """Copy the bytes of values together, with SLACK bytes of room behind them.
 
-    `offsets` is one longer, of 32 bits or, if `large`, of 64, and says where each begins.
+    `offsets` gets the start of each value and, last, the end of all: integers of 32 bits or, if `large`, of 64.
     """
     end = 0
     for index in range(count):
@@ -151,7 +150,7 @@ def gather(data: Any, starts: int, lengths: int, count: int, offsets: int, large
 
 @compiled
 def gather_texts(data: Any, spans: int, count: int, rows: int, offsets: int, large: bool, values: int) -> None:
-    """The same for spans, of which not each row has one; the offsets are those of all rows."""
+    """Copy spans together like `gather`. Not every row has a span; the offsets are those of all rows."""
     row = end = 0
     for index in range(count):
         while row <= read8(spans, 3 * index):
@@ -167,7 +166,7 @@ def gather_texts(data: Any, spans: int, count: int, rows: int, offsets: int, lar
 
 @compiled
 def spread_lists(spans: int, count: int, rows: int, offsets: int, large: bool) -> None:
-    """The offsets of all rows into the items of the lists that some of them have."""
+    """Write the offsets of all rows into the items of the lists that some of them have."""
     row = end = 0
     for index in range(count):
         while row <= read8(spans, 3 * index):

@@ -1,4 +1,4 @@
-"""Whether texts are valid in the session's encoding, for all that the kernels do not check themselves."""
+"""Text validation and conversion for session encodings that the kernels do not check themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logicalrep_runtime.columnar.located import Ints
 
 
 def are_valid(data: Ints, starts: Ints, lengths: Ints, encoding: str) -> NDArray[np.bool_]:
-    """Whether each text can be decoded: one after the other, since only the codec knows."""
+    """Return whether each text can be decoded. Texts are tried one by one, since only the codec can tell."""
     result = np.ones(len(starts), bool)
     buffer = _bytes(data)
     for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
@@ -25,7 +25,7 @@ def are_valid(data: Ints, starts: Ints, lengths: Ints, encoding: str) -> NDArray
 
 
 def transcoded(offsets: Ints, values: Any, encoding: str) -> tuple[Any, Any]:
-    """Texts that lie together, in UTF-8: buffers of the new offsets and the new bytes."""
+    """Convert adjacent texts to UTF-8. Returns buffers of the new offsets and the new bytes."""
     buffer = _bytes(values)
     places = offsets.tolist()
     texts = [str(buffer[start:end], encoding).encode() if start < end else b"" for start, end in pairwise(places)]

@@ -1,4 +1,4 @@
-"""Whether texts are UTF-8: one, or many that lie together, which takes a fraction of the time."""
+"""UTF-8 validation of one text, or of many adjacent ones, which takes a fraction of the time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from logicalrep_runtime.columnar.memory import (
 
 @compiled
 def is_utf8(data: Any, start: int, end: int) -> bool:
-    """Whether bytes are UTF-8 as Python has it: shortest forms, no surrogates, up to U+10FFFF."""
+    """Return whether bytes are UTF-8 as Python defines it: shortest forms, no surrogates, up to U+10FFFF."""
     offset = start
     while offset < end:
         if end - offset >= 8 and int64(data, offset) & -0x7F7F7F7F7F7F7F80 == 0:
@@ -64,9 +64,9 @@ def is_utf8(data: Any, start: int, end: int) -> bool:
 
 @intrinsic
 def _errors(typing_context: Any, data: Any, offset: Any) -> Any:
-    """In bits, which of 32 bytes cannot stand in UTF-8 where they do, given the three in front of each.
+    """Return bits that mark which of 32 bytes are invalid UTF-8, given the three bytes before each.
 
-    Each is held against those by itself, all at the same time.
+    All bytes are compared with those before them at the same time.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -104,7 +104,7 @@ _errors_at = checked(_errors, LANES)
 
 @intrinsic
 def _beyond_ascii(typing_context: Any, data: Any, offset: Any) -> Any:
-    """In bits, which of 32 bytes are not ASCII."""
+    """Return bits that mark which of 32 bytes are not ASCII."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         lanes = load_lanes(context, builder, signature.args[0], *arguments)
@@ -118,17 +118,17 @@ _beyond_ascii_at = checked(_beyond_ascii, LANES)
 
 @compiled
 def are_utf8(texts: Any, start: int, length: int, ends: int, count: int) -> bool:
-    """Whether each of some texts is UTF-8, for sure if it says so; if not, `is_utf8` knows of which.
+    """Return whether all texts are UTF-8. True is certain; if False, `is_utf8` tells which texts are not.
 
-    They lie together from `start` on in `texts`, which has PADDING bytes more on either side; `ends` is the address of
-    integers of 32 bits, 0 and then where each ends.
+    The texts are adjacent in `texts` from `start` on, with PADDING more bytes on either side; `ends` is the address of
+    32-bit integers: 0, then the end of each text.
     """
     first, end = start, start + length
     while first < end and _beyond_ascii_at(texts, first) == 0:
         first += LANES
     if first >= end:
         return True
-    # Where all of them together are UTF-8, each is that does not begin in the middle of a character.
+    # If all texts together are UTF-8, so is each text that does not begin in the middle of a character.
     errors = uint8(texts, end - 1) >= 0xC0 or uint8(texts, end - 2) >= 0xE0 or uint8(texts, end - 3) >= 0xF0
     for offset in range(first, end, LANES):
         errors |= _errors_at(texts, offset) != 0
