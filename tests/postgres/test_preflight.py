@@ -136,7 +136,7 @@ def test_options_that_the_protocol_has_not(db: Database) -> None:
 
     def errors(**needs: Any) -> list[str]:
         found = findings(db, Needs(slot="s", publications=("p",), mode="walsender", **needs))
-        return [finding for finding in found if "had no two_phase" not in finding]
+        return [finding for finding in found if "has no two_phase" not in finding]
 
     (finding,) = errors(protocol_version=1, streaming="on")
     assert finding == (
@@ -308,7 +308,7 @@ def test_columns_that_the_server_does_not_send(db: Database) -> None:
     (warning,) = findings(db, needs)
     way = ", unless its publication has publish_generated_columns = stored and they are stored"
     assert warning == (
-        f"The server does not send generated columns{way if db.major >= 18 else ''}: a copy goes without public.t.twice."
+        f"The server does not send generated columns{way if db.major >= 18 else ''}: a copy lacks public.t.twice."
     )
     assert findings(db, replace(needs, tables=(TableName("public", "root"),))) == []
     if db.major >= 18:
@@ -323,8 +323,8 @@ def test_columns_that_the_server_does_not_send(db: Database) -> None:
     db.execute("ALTER TABLE root ADD COLUMN after int DEFAULT 1")
     (warning,) = findings(db, needs)
     assert warning == (
-        "public.root.after came with ADD COLUMN ... DEFAULT: rows from before have the default on the server, which is "
-        "not sent, and NULL in a copy. Fill them in there, or UPDATE them on the server."
+        "public.root.after came with ADD COLUMN ... DEFAULT: earlier rows have the default on the server, which is "
+        "not sent, and NULL in a copy. Set it in the copy, or UPDATE the rows on the server."
     )
 
 
@@ -356,7 +356,7 @@ def test_a_server_that_is_not_set_up_for_it(monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(preflight, "server_major", lambda connection: 19)
         (warning,) = check(_answering(connection, effective_wal_level="replica"), needs)
         assert warning == (
-            "To make the first logical slot raises effective_wal_level from replica to logical, which waits for a "
+            "Creating the first logical slot raises effective_wal_level from replica to logical, which waits for a "
             "checkpoint."
         )
         assert check(_answering(connection, effective_wal_level="logical"), needs) == []
@@ -416,7 +416,7 @@ def test_what_may_surprise_of_a_slot(db18: Database) -> None:
     db18.execute("CREATE TABLE t (a int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     (finding,) = findings(db18, Needs(slot="s", publications=("p",), mode="walsender", two_phase=True))
-    assert "had no two_phase" in finding
+    assert "has no two_phase" in finding
     options = PluginOptions(publication_names=("p",), proto_version=1)
     with Walsender(db18.settings, "s", options):
         pid = the_slot(db18.connection, "s").active_pid

@@ -97,7 +97,7 @@ def test_a_lost_position_is_an_error(db: Database, options: PluginOptions) -> No
     slot = the_slot(db.connection, "s")
     db.execute("INSERT INTO t VALUES (1)")
     advance_slot(db.connection, slot, wal_head(db.connection))
-    with pytest.raises(LostPositionError, match="acknowledged by somebody else"):
+    with pytest.raises(LostPositionError, match="acknowledged by another reader"):
         Walsender(db.settings, "s", options, position=slot.confirmed.lsn)
 
 

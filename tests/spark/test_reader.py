@@ -316,7 +316,7 @@ def test_a_slot_that_was_moved_is_an_error_while_nothing_is_written(db: Database
     query = Query(db, tmp_path, mode="peek")
     db.execute("INSERT INTO t VALUES (1)")
     advance_slot(db.connection, the_slot(db.connection, "s"), wal_head(db.connection))
-    with pytest.raises(LostPositionError, match="acknowledged by somebody else"):
+    with pytest.raises(LostPositionError, match="acknowledged by another reader"):
         query.reader.latestOffset(query.start, None)
     query.restart(again=False)
 

@@ -94,7 +94,7 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
     db.execute("COMMIT PREPARED 'g'")
     # A query that goes on finds that somebody else has moved the slot; a new one, that the changes are missing.
     message = (
-        r"acknowledged by somebody else"
+        r"acknowledged by another reader"
         if moved
         else r"the changes of the prepared transaction 'g' came before the reading began"
     )

@@ -126,7 +126,7 @@ def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: 
     # Past the rows that were given, some of those that follow may be gone.
     broken.clear()
     moved_to = expected[25]["commit_lsn"]
-    with pytest.raises(LostPositionError, match="acknowledged by somebody else"):
+    with pytest.raises(LostPositionError, match="acknowledged by another reader"):
         _rows(db18, is_stream=False, decoding_sessions="1")
 
 

@@ -156,7 +156,7 @@ def test_who_waits_to_alter_a_table_does_not_keep_its_reader_waiting(
             read = reader(db18, name)
             altering.start()
             eventually(lambda: db18.value("SELECT count(*) FROM pg_locks WHERE NOT granted") == 1)
-            with pytest.raises(SnapshotError, match=f"somebody waits to truncate or alter {said}"):
+            with pytest.raises(SnapshotError, match=f"another session waits to truncate or alter {said}"):
                 read.partitions()
         altering.join()
 

@@ -81,7 +81,7 @@ def test_a_position_that_is_lost_is_an_error(spark: Any, db18: Database, tmp_pat
     eventually(lambda: the_slot(db18.connection, "spark").active_pid is None)
     advance_slot(db18.connection, the_slot(db18.connection, "spark"), wal_head(db18.connection))
     db18.execute("INSERT INTO plain VALUES (3)")
-    with pytest.raises(Exception, match="acknowledged by somebody else"):
+    with pytest.raises(Exception, match="acknowledged by another reader"):
         stream.run()
     assert stream.frame().count() == 1
 

@@ -1,6 +1,6 @@
-"""What reaches a server: connections, slots, publications, COPY, and the two ways of reading a slot.
+"""Access to a server: connections, slots, publications, COPY, and the two ways of reading a slot.
 
-It needs psycopg alone; what it has of Arrow is loaded when it is used.
+The package needs psycopg alone. Its functions that use Arrow import it when they are called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How to reach a server: libpq's parameters, with a password that is never shown. Needs psycopg 3."""
+"""Connections to a server, by libpq's parameters; the password is never shown. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from psycopg.pq.abc import PGresult
 
 from logicalrep_runtime.errors import LogicalRepError
 
-# So that values come as the types' readers expect them, and the same wherever a server stands; and so that what takes
-# its time is not ended.
+# Values come in the form that the types' parsers expect, whatever the server's settings; no timeout ends a statement.
 _SESSION_SETTINGS = {
     "quote_all_identifiers": "off",
     "client_encoding": "UTF8",
@@ -28,69 +27,72 @@ _SESSION_SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-# Functions that somebody has made in a schema of the path are not to be taken for the server's. Who asks for a path by
-# libpq's options has it.
+# A user's function in a schema of the search path must not shadow one of the server's. A search path in the caller's
+# `options` still applies.
 _NO_PATH = "-c search_path="
-# Those that only some servers have.
+# The timeouts that only newer servers have.
 _NEWER_TIMEOUTS = (
     "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')"
 )
-# A host that is gone says nothing: within a minute, as long as a server itself waits, the connection is given up.
+# A host that is gone sends nothing. The connection is given up within a minute, which is as long as a server waits.
 _TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 
 
-# libpq says what is for its developers (D), and what is to be hidden (*).
+# libpq marks its parameters for developers (D) and those to hide (*).
 _LIBPQ = {option.keyword.decode(): option.dispchar for option in Conninfo.get_defaults() if option.dispchar != b"D"}
 
 PARAMETERS = tuple(name for name in _LIBPQ if name not in ("client_encoding", "fallback_application_name"))
-"""The parameters of libpq that may be given one by one: all but what is decided here."""
+"""The libpq parameters that may be given one by one: all but those that this module sets."""
 
 
 class ConnectionSettingsError(LogicalRepError, ValueError):
-    """Parameters that libpq does not take; the message has nothing of a password in it."""
+    """Parameters that libpq does not accept. The message contains no part of a password."""
 
     code = "CONNECTION_SETTINGS"
 
 
 class ConnectError(LogicalRepError, psycopg.OperationalError):
-    """No connection was made: nobody answered, or the server refused it, in whose words the text says why."""
+    """A failure to connect: no server answered, or the server refused. The text quotes the server's reason."""
 
     code = "SERVER_AWAY"
     patience = math.inf
-    """For how many seconds it may be tried again at most."""
+    """The longest time for retries, in seconds."""
 
     def after(self, seconds: float) -> Self:
-        """Return the same error, which says for how long it was tried."""
+        """Return the same error with the time in seconds that retries took."""
         return type(self)(f"{self.description}; tried for {seconds:.1f} s", code=self.code) if self.patience else self
 
 
 _PATIENCE = 10.0
-"""For how many seconds a server is asked again that answers and refuses a first connection."""
+"""The longest time for retries where a server answers and refuses a first connection, in seconds."""
 
-# The parameters with which a connection was made in this process, so that they can be right.
+# The connection strings that have worked in this process, so that a refusal is not the parameters' fault.
 _right: set[str] = set()
 
 
 class ConnectionSettings:
-    """Where to connect and as whom: a connection string, single parameters over it, and libpq's environment.
+    """The server, user and password of a connection: a connection string, overriding parameters, libpq's environment.
 
-    It is shown without the password.
+    Its `repr` leaves the password out.
+
+    Example:
+        >>> ConnectionSettings("host=localhost user=postgres", dbname="shop")
+        ConnectionSettings('fallback_application_name=logicalrep connect_timeout=10 ...')
     """
 
     def __init__(self, dsn: str = "", **parameters: str) -> None:
-        """From a connection string or URI, and parameters by libpq's names.
+        """Take a connection string or URI, and parameters by libpq's names, which override it.
 
-        Raises ConnectionSettingsError for what libpq does not take.
+        Raises:
+            ConnectionSettingsError: libpq does not accept a parameter.
         """
         try:
             merged = conninfo_to_dict(dsn, **parameters)
         except psycopg.ProgrammingError:
             # libpq quotes what it could not read, and that may be a part of the password.
-            reason = (
-                "dsn is no URI or connection string of libpq, of words like host=localhost with its parameters' names"
-            )
+            reason = "dsn is neither a URI nor a connection string of libpq, such as host=localhost dbname=shop"
             if parameters:
-                reason += f"; or one of these is no parameter of libpq: {', '.join(sorted(parameters))}"
+                reason += f"; or one of these is not a parameter of libpq: {', '.join(sorted(parameters))}"
             raise ConnectionSettingsError(reason) from None
         self._parameters: dict[str, Any] = {"fallback_application_name": "logicalrep"}
         if "PGCONNECT_TIMEOUT" not in os.environ:
@@ -100,7 +102,7 @@ class ConnectionSettings:
 
     @property
     def database(self) -> str | None:
-        """The database, where it is named."""
+        """The database's name; None if it is not given."""
         return self._parameters.get("dbname")
 
     @property
@@ -113,9 +115,10 @@ class ConnectionSettings:
         return f"ConnectionSettings({make_conninfo('', **shown)!r})"
 
     def connect(self, *, replication: bool = False) -> psycopg.Connection[tuple[Any, ...]]:
-        """A new connection in autocommit; with `replication` one that takes the commands of a walsender too.
+        """Open a connection in autocommit mode; with `replication` it also accepts the commands of a walsender.
 
-        Raises ConnectError, without the password.
+        Raises:
+            ConnectError: no connection was made; the text leaves the password out.
         """
         parameters = dict(self._parameters)
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
@@ -137,18 +140,18 @@ class ConnectionSettings:
         return connection
 
     def _not_connected(self, error: psycopg.OperationalError, conninfo: str) -> ConnectError:
-        """Return the error, which says for how long to try again: by what libpq knows, as words are in any language."""
+        """Return the error with its patience, from libpq's status alone: the server's texts may be in any language."""
         words = " ".join(self.without_password(str(error)).split())
         pgconn = error.pgconn
         if pgconn is not None and pgconn.needs_password:
             found = ConnectError(
-                "the server wants a password and there is none: set the option `password`, or have it in ~/.pgpass or "
-                f"the file that PGPASSFILE names, for Spark's executors as well as for its driver ({words})",
+                "the server requires a password and none is given: set the option `password`, or put it in ~/.pgpass "
+                f"or the file that PGPASSFILE names, for Spark's executors as well as for its driver ({words})",
                 code="PASSWORD_MISSING",
             )
             found.patience = 0
         elif pgconn is not None and pgconn.used_password:
-            # Most likely a wrong one, and not to be sent again and again.
+            # The password is most likely wrong, so it is not sent again.
             found = ConnectError(words, code="CONNECTION_REFUSED")
             found.patience = math.inf if self._chooses_servers else 0
         elif isinstance(error, psycopg.errors.ConnectionTimeout) or not _answers(conninfo):
@@ -162,12 +165,12 @@ class ConnectionSettings:
 
     @property
     def _chooses_servers(self) -> bool:
-        """Whether libpq leaves out servers of another kind, so that one is waited for that is to take over."""
+        """Whether libpq selects servers by their role, so that retries wait for a standby's promotion."""
         chosen = self._parameters.get("target_session_attrs", os.environ.get("PGTARGETSESSIONATTRS", "any"))
         return bool(chosen != "any")
 
     def without_password(self, text: str) -> str:
-        """A text in which the password, if it has one, is replaced by stars."""
+        """Return the text with each password in it replaced by stars."""
         for name, value in self._parameters.items():
             if _is_hidden(name) and value:
                 text = text.replace(str(value), "***")
@@ -175,25 +178,25 @@ class ConnectionSettings:
 
 
 def _answers(conninfo: str) -> bool:
-    """Whether a server is there, and neither starts nor stops."""
-    # No longer than needed, as libpq keeps the interpreter for itself meanwhile.
+    """Return whether a server is running, and neither starting nor stopping."""
+    # The timeout is short because libpq holds the interpreter's lock meanwhile.
     return PGconn.ping(make_conninfo(conninfo, connect_timeout=2).encode()) == Ping.OK
 
 
 def error_of(result: PGresult) -> psycopg.Error:
-    """The error that a result is: the server's, or OperationalError where the connection broke."""
+    """Return a failed result as an exception: the server's error, or OperationalError if the connection broke."""
     error = psycopg.errors.error_from_result(result, encoding="utf-8")
     return error if error.sqlstate is not None else psycopg.OperationalError(str(error))
 
 
 def settings_from(options: Mapping[str, str]) -> ConnectionSettings:
-    """Settings from a mapping that has `dsn`, and libpq's parameters by their names, among other things."""
+    """Return the settings from `dsn` and libpq's parameters in a mapping; other keys are ignored."""
     parameters = {name: options[name] for name in PARAMETERS if name in options}
     return ConnectionSettings(options.get("dsn", ""), **parameters)
 
 
 def settings_of(connection: psycopg.Connection[Any]) -> ConnectionSettings:
-    """How to reach the server of a connection again: of several hosts, the one that it is to."""
+    """Return settings that reach the same server as a connection, even if its settings list several hosts."""
     info = connection.info
     parameters = info.get_parameters() | {"host": info.host, "port": str(info.port), "password": info.password}
     if "hostaddr" in parameters:

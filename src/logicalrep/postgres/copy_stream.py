@@ -1,4 +1,4 @@
-"""COPY … TO STDOUT as it comes from the server, without a Python object for each value. Needs psycopg 3."""
+"""COPY … TO STDOUT in the bytes that the server sends, without a Python object for each value. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logicalrep.postgres.slots import Connection
 
 
 def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
-    """The rows of a COPY of which the first has arrived, so that the server has begun to answer without an error."""
+    """Send a COPY and return its rows once the first has arrived, so that an early error is raised here."""
     send(connection, statement)
     rows = received(connection)
     first = next(rows, b"")
@@ -23,14 +23,14 @@ def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryv
 
 
 def send(connection: Connection, statement: sql.Composed) -> None:
-    """Send a COPY, alone or as the last of several statements, to whose answer the server then begins."""
+    """Send a COPY, alone or as the last of several statements, without waiting for the answer."""
     connection.pgconn.send_query(statement.as_bytes(connection))
 
 
 def received(connection: Connection) -> Generator[memoryview | bytes, None, None]:
-    """The rows of the COPY that was sent, each as the server sends it: the first of a binary one has the header.
+    """Yield the rows of the COPY that was sent, unchanged; the first row of a binary COPY includes the header.
 
-    To close it before its end leaves the connection free for what comes next.
+    Closing the generator early stops the COPY and leaves the connection ready for the next statement.
     """
     pgconn = connection.pgconn
     copying = False
@@ -55,7 +55,7 @@ def received(connection: Connection) -> Generator[memoryview | bytes, None, None
 
 
 def _result(connection: Connection) -> int:
-    """What the next result is; the server's error where it is one."""
+    """Return the status of the next result; raise the server's error if the result is one."""
     pgconn = connection.pgconn
     while pgconn.is_busy():
         wait_readable(connection, None)
@@ -68,7 +68,7 @@ def _result(connection: Connection) -> int:
 
 
 def _abandon(connection: Connection) -> None:
-    """Leave a COPY half read: ask the server to stop, and take what is still on its way."""
+    """Stop a COPY that is half read: cancel it, and discard the rows that are still on their way."""
     pgconn = connection.pgconn
     try:
         connection.cancel()
@@ -80,6 +80,6 @@ def _abandon(connection: Connection) -> None:
 
 
 def wait_readable(connection: Connection, timeout: float | None) -> bool:
-    """Wait until the server has sent something; whether it has."""
+    """Wait until the server has sent data, for `timeout` seconds at most (None: forever); return whether it has."""
     readable, _, _ = select.select([connection.pgconn.socket], [], [], timeout)
     return bool(readable)

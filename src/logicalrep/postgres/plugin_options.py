@@ -1,4 +1,4 @@
-"""What pgoutput is told at the start of a session: the options of START_REPLICATION and of the SQL functions."""
+"""pgoutput's options for a session, in START_REPLICATION and in the SQL functions."""
 
 from __future__ import annotations
 
@@ -11,21 +11,27 @@ from logicalrep_protocol.decoder import Decoder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginOptions:
-    """pgoutput's options, by its own names."""
+    """pgoutput's options, under its own names.
+
+    Example:
+        >>> PluginOptions(publication_names=("shop",), proto_version=2, streaming="on")
+    """
 
     publication_names: tuple[str, ...]
     proto_version: int
+    """The version of the protocol, 1 to 4."""
     binary: bool = False
     messages: bool = False
     """Whether logical messages are sent."""
     origin: Literal["any", "none"] | None = None
-    """`none` leaves out what was replayed from another server; needs PostgreSQL 16."""
+    """`none` leaves out changes that were replayed from another server; needs PostgreSQL 16."""
     streaming: Literal["off", "on", "parallel"] = "off"
     """Whether large transactions are sent while they are running."""
     two_phase: bool = False
+    """Whether prepared transactions are sent when they are prepared."""
 
     def items(self) -> Mapping[str, str]:
-        """The options as names and values; those that have the server's default are left out."""
+        """Return the options by name, without those that have the server's default."""
         options = {
             "proto_version": str(self.proto_version),
             "publication_names": ",".join(_identifier(name) for name in self.publication_names),
@@ -43,7 +49,7 @@ class PluginOptions:
         return options
 
     def decoder(self, *, slot_two_phase: bool = False) -> Decoder:
-        """A decoder for a new session with these options."""
+        """Return a decoder for a new session with these options; `slot_two_phase`: the slot has two_phase."""
         return Decoder(self.proto_version, parallel=self.streaming == "parallel", two_phase=slot_two_phase)
 
 

@@ -1,4 +1,4 @@
-"""Published tables as the server's catalog has them, and publications that are not there. Needs psycopg 3."""
+"""Published tables from the server's catalog, and the error for a missing publication. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
 _FIRST_NAMED_TYPE = 10_000
-"""The OID from which on the server names a column's data type in a Type message."""
+"""The first OID of a data type that the server names in a Type message."""
 
-# Of a domain, the message has the name of what it is made of.
+# For a domain, the message has the name of its base type.
 _OF_COLUMNS = """
 FROM pg_attribute AS attribute
 JOIN pg_class AS class ON class.oid = attribute.attrelid
@@ -53,11 +53,8 @@ SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b'
 def published_relation(
     connection: Connection, table: TableName, publications: tuple[str, ...]
 ) -> TableDescription | None:
-    """A table with its published columns; None if there is no such table.
-
-    No column is flagged as one of the key.
-    """
-    # Generated columns exist since 12, and can be published since 18.
+    """Return a table with its published columns, none of them flagged as a key; None if the table does not exist."""
+    # Generated columns exist since PostgreSQL 12, and can be published since 18.
     is_sent = "AND attribute.attgenerated = ''" if 12 <= server_major(connection) < 18 else ""
     rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", table).fetchall()
     if not rows:
@@ -81,7 +78,7 @@ def published_relation(
 
 
 def type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
-    """What the catalog says of the types of a table that have names in Type messages."""
+    """Return the catalog's entries for those types of a table that Type messages name."""
     types = {}
     for type_id, of_type, type_name, is_base, delimiter, *element in connection.execute(_TYPES, table):
         of_elements = None
@@ -92,7 +89,7 @@ def type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
 
 
 def _sent(schema: str) -> str:
-    """A schema as messages have it."""
+    """Return a schema's name in the form of messages."""
     return "" if schema == "pg_catalog" else schema
 
 
@@ -105,13 +102,13 @@ class PublishedTable:
     sends_old: bool
     """Whether its updates or deletes are published."""
     columns: tuple[str, ...] | None
-    """The published ones; None before PostgreSQL 15, where all are."""
+    """The published columns; None before PostgreSQL 15, which publishes all."""
     under: str | None
-    """The table above a partition as whose its changes come; None where they come as its own."""
+    """The partitioned table under whose name a partition's changes are sent; None if they have the table's own name."""
 
 
-# Changes of a partition come as those of the topmost table that is listed, by whichever publication: a table that has
-# partitions is listed only with publish_via_partition_root, which PostgreSQL 13 brought.
+# A partition's changes are sent under the name of its topmost listed ancestor, whichever publication lists that one. A
+# partitioned table is listed only with publish_via_partition_root, which PostgreSQL 13 introduced.
 _LISTED = """
 WITH listed AS (
     SELECT class.oid, namespace.nspname, class.relname,
@@ -135,7 +132,7 @@ _UNDER = """(
 
 
 def listed_tables(connection: Connection, publications: tuple[str, ...]) -> list[PublishedTable]:
-    """The tables that the publications list, by schema and name."""
+    """Return the tables that the publications list, ordered by schema and name."""
     major = server_major(connection)
     query = _LISTED.format(
         "max(published.attnames::text[])" if major >= 15 else "NULL", _UNDER if major >= 13 else "NULL"
@@ -148,13 +145,13 @@ def listed_tables(connection: Connection, publications: tuple[str, ...]) -> list
 
 
 def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:
-    """The published tables: those that changes are of."""
+    """Return the tables under whose names changes are sent."""
     listed = listed_tables(connection, publications)
     return [table.name for table in listed if table.under is None]
 
 
 def definitions(connection: Connection, publications: tuple[str, ...]) -> set[str]:
-    """What the catalog has of the publications; in a snapshot what it had then, unlike all else that is asked here."""
+    """Return the catalog's rows for the publications. Alone in this module it sees the state of a held snapshot."""
     catalogs = ["pg_publication AS entry ON entry.oid = publication.oid"]
     catalogs += ["pg_publication_rel AS entry ON prpubid = publication.oid"]
     if server_major(connection) >= 15:
@@ -165,9 +162,9 @@ def definitions(connection: Connection, publications: tuple[str, ...]) -> set[st
 
 
 def row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
-    """Which rows of a table are published, as an expression in SQL; None for all."""
+    """Return the SQL expression that selects a table's published rows; None for all rows."""
     filters = [row[0] for row in _entries(connection, "rowfilter", table, publications)]
-    # What one of the publications has is published.
+    # A row is published if any of the publications has it.
     if not filters or None in filters:
         return None
     return " OR ".join(f"({expression})" for expression in filters)
@@ -176,7 +173,7 @@ def row_filter(connection: Connection, table: TableName, publications: tuple[str
 def _entries(
     connection: Connection, column: LiteralString, table: TableName, publications: tuple[str, ...]
 ) -> list[tuple[Any, ...]]:
-    """What the publications say of a table, each a row; nothing before PostgreSQL 15, where all of it is published."""
+    """Return a row for each publication of a table; none before PostgreSQL 15, which publishes whole tables."""
     if server_major(connection) < 15:
         return []
     return connection.execute(
@@ -185,16 +182,16 @@ def _entries(
     ).fetchall()
 
 
-# The functions of the server that say so: their words may be in any language.
+# The server's functions that report a missing publication: their texts may be in any language.
 _WARNS = "LoadPublications"
 _REFUSE = ("GetPublicationByName", "get_publication_oid")
 
 
 class PublicationError(SlotError):
-    """A publication that did not exist when a change was made that is to be read.
+    """A publication that did not exist when one of the changes to read was made.
 
-    What was published then cannot be told any more. Up to PostgreSQL 17 the server raises an error itself. 18 leaves
-    those changes out, with a warning and nothing else.
+    Which changes it would have published is unknown. Up to PostgreSQL 17 the server raises an error. PostgreSQL 18
+    only warns, and leaves those changes out.
     """
 
     code = "PUBLICATION_GONE"
@@ -202,7 +199,7 @@ class PublicationError(SlotError):
 
 @contextmanager
 def publications_there(connection: Connection) -> Iterator[None]:
-    """Raise PublicationError where the server finds a publication missing while it is asked for changes."""
+    """Raise PublicationError if the server finds a publication missing while it reads changes in this context."""
     missing: list[str] = []
 
     def note(diagnostic: Diagnostic) -> None:
@@ -224,7 +221,7 @@ def publications_there(connection: Connection) -> Iterator[None]:
 
 def _error(said: str) -> PublicationError:
     return PublicationError(
-        f"the server comes to a change from before a publication was made, or after it was dropped ({said}): what was "
-        "published then is not known, and to make it again does not help; make a new slot, copy the tables anew and "
+        f"the server reached a change from before a publication was created, or after it was dropped ({said}): what "
+        "was published then is unknown, and creating it again does not help; make a new slot, copy the tables anew and "
         "start with a new checkpoint"
     )

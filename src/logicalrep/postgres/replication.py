@@ -1,4 +1,4 @@
-"""A slot's committed transactions as they commit, over as many connections as it takes."""
+"""A slot's committed transactions as they commit, with new connections after failures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Replication:
-    """Connects, reconnects, and gives what comes to an intake; what is handed on is complete up to `position`."""
+    """A receiver that connects, reconnects and feeds an intake. The events handed on are complete up to `position`."""
 
     def __init__(
         self,
@@ -35,7 +35,16 @@ class Replication:
         messages: int = 10_000,
         retry_timeout: float = 60,
     ) -> None:
-        """For a slot; `messages` is how many the intake is given at a time at most, `retry_timeout` in seconds."""
+        """Take the slot and its session's options. Nothing connects before `rounds`.
+
+        Args:
+            settings: the server.
+            slot: the slot's name.
+            options: pgoutput's options.
+            intake: the consumer of the received messages.
+            messages: the largest number of messages that the intake gets at a time.
+            retry_timeout: the longest time for reconnecting, in seconds.
+        """
         self._settings = settings
         self._slot = slot
         self._options = options
@@ -46,38 +55,38 @@ class Replication:
         self._acknowledged = Lsn(0)
         self._received = Lsn(0)
         self._has_prepared = False
-        # What `position.delivered` was, and what might have been acknowledged if all up to there had been safe.
+        # Earlier values of `position.delivered`, each with the LSN to acknowledge once everything before it is safe.
         self._allowed: deque[tuple[Lsn, Lsn]] = deque()
         self.started_at: Lsn | None = None
         """The slot's position when the first session started."""
         self.timeline: Timeline | None = None
-        """The timeline of the server that the last session was with, on which `position` lies; None for a standby."""
+        """The timeline of the last session's server, on which `position` lies; None for a standby."""
 
     @property
     def position(self) -> Lsn:
-        """All that committed before this has been handed on."""
+        """The LSN before which every commit has been handed on."""
         return max(self._intake.position.delivered, self.started_at or Lsn(0))
 
     @property
     def received(self) -> Lsn:
-        """How far the server was seen to have come."""
+        """The last position that the server reported."""
         session = self._session
         return self._received if session is None else max(session.received, self._received)
 
     def acknowledge(self, lsn: Lsn) -> None:
-        """All that was handed on and took effect before this position is safe."""
+        """Acknowledge every event before an LSN: it was handed on and is stored safely."""
         self._acknowledged = max(self._acknowledged, lsn)
         if self._session is not None:
-            # A connection that broke is found, and made anew, where messages are taken.
+            # `rounds` notices a broken connection and opens a new one.
             with suppress(psycopg.Error):
                 self._session.acknowledge(self._safe)
 
     @property
     def _safe(self) -> Lsn:
-        """What the server may be told: not past prepared transactions that were undecided where the safe ones end.
+        """The LSN to acknowledge, before every prepared transaction that was undecided where the safe part ends.
 
-        They may have been decided since, but what follows there is not safe yet. After a restart it is nothing until
-        they have come again.
+        Such a transaction may have been decided since, but the decision is not safe yet. After a restart the LSN is 0
+        until these transactions have been sent again.
         """
         if not self._has_prepared:
             return self._acknowledged
@@ -93,11 +102,14 @@ class Replication:
             self._allowed.append(now)
 
     def rounds(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[Iterator[Event | WholeTransactions]]:
-        """Yield what finishes, round by round, until `stop`; each round is to be taken whole before the next.
+        """Yield rounds of finished transactions until `stop` returns true; take each round whole before the next.
 
-        A round ends when all that came is handed on, or when nothing came for a moment: then it is empty.
+        A round has the transactions that the received messages finish. It is empty if no message came for `pause`
+        seconds.
 
-        Raises psycopg.Error when the server stays away for too long, and SlotError when the slot cannot serve.
+        Raises:
+            psycopg.Error: the server was away for too long.
+            SlotError: the slot cannot be read.
         """
         retries = Retries(self._retry_timeout)
         while not stop():
@@ -115,13 +127,13 @@ class Replication:
                 self._note_allowed()
 
     def report_in_time(self) -> None:
-        """Tell the server now and then that the reader is alive; to be called while it takes no messages."""
+        """Send a status update if one is due; call it while no messages are received."""
         if self._session is not None:
             with suppress(psycopg.Error):
                 self._session.report_in_time()
 
     def close(self) -> None:
-        """Close the connection; `events` makes a new one."""
+        """Close the connection; `rounds` opens a new one."""
         if self._session is not None:
             self._received = self.received
             self._session.close()
@@ -131,7 +143,7 @@ class Replication:
         if self._session is None:
             position = None
             if self.started_at is not None:
-                # The slot cannot be past what was acknowledged here, unless somebody else moved it.
+                # The slot is past the acknowledged position only if another process has moved it.
                 position = max(self._safe, self.started_at)
             reached = WalPosition(self.position, self.timeline)
             self._session = Walsender(self._settings, self._slot, self._options, position=position, reached=reached)

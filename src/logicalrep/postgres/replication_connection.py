@@ -1,8 +1,7 @@
-"""A replication connection: START_REPLICATION, what the server sends, and the feedback that it waits for.
+"""A replication connection: START_REPLICATION, the server's messages, and the feedback that it waits for.
 
-psycopg has no replication API, but libpq's functions for COPY are all that it takes. The envelopes are read and written
-by the generated codec, but for XLogData's: there is one for each message, so its header is taken off as it comes, by
-the generated layout.
+psycopg has no replication API, but libpq's functions for COPY suffice. The generated codec reads and writes the
+envelopes except XLogData's: each message has one, so its header is cut off here, at the generated layout's width.
 """
 
 from __future__ import annotations
@@ -31,32 +30,33 @@ from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, lsn_of
 _X_LOG_DATA = ord(walsender.XLogData.tag)
 _FIELDS = next(layout.fields for layout in WALSENDER.messages if layout.name == "XLogData")[:-1]
 _HEADER = Struct(">" + "".join({1: "B", 8: "Q"}[field.width] for field in _FIELDS))
-"""XLogData before its payload."""
+"""The fields of XLogData before its payload."""
 _START_LSN = [field.name for field in _FIELDS].index("start_lsn")
 
 _PAUSE = 0.002
-"""For how long nothing comes where messages do not follow each other closely, in seconds."""
+"""The gap between two messages that ends a batch, in seconds."""
 _LONGEST = 0.1
-"""How long messages wait for those that follow closely, in seconds."""
+"""The longest wait for further messages of a batch, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What the server sent; nothing of either kind if nothing came in time."""
+    """One batch from the server; without messages and keepalive if nothing came in time."""
 
     messages: list[tuple[int, bytes]]
-    """The output plugin's messages in order, each with the position that came with it."""
+    """The output plugin's messages in order, each with its envelope's position."""
     keepalive: Lsn | None = None
-    """How far the server is, where it said so after these messages."""
+    """The server's position from a keepalive that followed these messages; None without one."""
 
 
 class Walsender:
     """One session of START_REPLICATION on a logical slot.
 
-    >>> with Walsender(settings, "slot", options) as session:
-    ...     for position, data in session.receive(timeout=1).messages:
-    ...         ...
-    ...     session.acknowledge(Lsn("16/B374D848"))
+    Example:
+        >>> with Walsender(settings, "slot", options) as session:
+        ...     for position, data in session.receive(timeout=1).messages:
+        ...         ...
+        ...     session.acknowledge(Lsn("16/B374D848"))
     """
 
     def __init__(
@@ -76,25 +76,28 @@ class Walsender:
             settings: where to connect.
             slot: the slot's name.
             options: pgoutput's options.
-            position: what the reader has. The server starts from the slot's own position if that is later, and does
-                not say so; here that is a LostPositionError.
-            reached: how far the reader came before, which may be further. Where the server's WAL did not come by there,
-                that is a LostPositionError too.
-            status_interval: how often to report to the server at least, in seconds; more often where it waits for less
-                than three times as long.
-            patience: how long to wait for another process to let go of the slot, in seconds.
+            position: the LSN up to which the reader has everything; None to start at the slot's position.
+            reached: the position that the reader had reached before, which may be later than `position`.
+            status_interval: the longest time between two reports to the server, in seconds; it is shorter if the
+                server waits for less than three times as long.
+            patience: the longest wait for another process to release the slot, in seconds.
+
+        Raises:
+            LostPositionError: the slot is past `position` (the server would silently start later), or the server's WAL
+                does not contain `reached`.
+            SlotError: the slot does not exist, is lost, or is in use.
         """
         self.slot: Slot
         """The slot as it was before the session started."""
         self.started_at: Lsn
-        """The slot's position when the session started: all that committed from there on comes."""
+        """The slot's position when the session started: every later commit is sent."""
         self.received = Lsn(0)
-        """The last position that the server was seen to have reached."""
+        """The last position that the server reported."""
         self._flushed = Lsn(0)
         self._connection = settings.connect(replication=True)
         try:
             command = _start_replication(slot, position or Lsn(0), options).as_bytes(self._connection)
-            # Asked over this connection: another one may be to another server.
+            # The query uses this connection: another one may reach another server.
             self.slot = the_slot(self._connection, slot)
             self._status_interval = min(status_interval, _patience_of_server(self._connection) / 3)
             self._next_status = time.monotonic() + self._status_interval
@@ -120,16 +123,18 @@ class Walsender:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; the server keeps the position that was acknowledged last."""
+        """Close the connection; the server keeps the last acknowledged position."""
         self._connection.close()
 
     def receive(self, timeout: float, most: int = 10_000) -> Received:
-        """The next messages: those that follow each other closely, up to so many, and up to a keepalive.
+        """Return the next messages: those that follow each other closely, up to `most` of them and up to a keepalive.
 
-        Nothing if none comes within `timeout` seconds. Answers keepalives, and reports in time.
+        The result is empty if none comes within `timeout` seconds. Keepalives are answered, and due reports are sent.
 
-        Raises psycopg.OperationalError when the connection breaks, PublicationError where a publication is missing,
-        and DecodeError for bytes that are no message.
+        Raises:
+            psycopg.OperationalError: the connection broke.
+            PublicationError: a publication is missing.
+            DecodeError: the bytes are no message.
         """
         self.report_in_time()
         messages: list[tuple[int, bytes]] = []
@@ -157,19 +162,19 @@ class Walsender:
                     pgconn.consume_input()
                 else:
                     self._ended()
-        # Its position is end_lsn as well: in logical replication the two are the same.
+        # In logical replication a message's start_lsn and end_lsn are the same.
         last = max((lsn for lsn, _ in messages), default=0)
         self.received = max(self.received, lsn_of(last), keepalive or lsn_of(0))
         return Received(messages, keepalive)
 
     def acknowledge(self, lsn: Lsn) -> None:
-        """All before this position is safe: tell the server now."""
+        """Acknowledge every commit before an LSN; the report is sent at once."""
         if lsn > self._flushed:
             self._flushed = lsn
             self.report()
 
     def report_in_time(self) -> None:
-        """Send a status update if it is time for one; call it while no messages are taken, lest the server gives up."""
+        """Send a status update if one is due; call it while no messages are received, or the server disconnects."""
         if time.monotonic() >= self._next_status:
             self.report()
 
@@ -209,7 +214,7 @@ class Walsender:
 
 
 def _patience_of_server(connection: Connection) -> float:
-    """How long the server waits for a sign of life, in seconds."""
+    """Return the server's wal_sender_timeout in seconds."""
     query = "SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'"
     row = connection.execute(query).fetchone()
     assert row is not None

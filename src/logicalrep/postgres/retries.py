@@ -1,4 +1,4 @@
-"""Trying again what fails for a while: a server that is away, or a slot that somebody else holds. Needs psycopg 3."""
+"""Retries while a server is away, or while another process holds a slot. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _Result = TypeVar("_Result")
 _log = logging.getLogger("logicalrep")
 
 TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError)
-"""The classes of errors that a server and libpq have while the server is starting, stopping or gone, and of others."""
+"""The error classes of a server that is starting, stopping or gone; they also have permanent errors."""
 
 _LONGEST_PAUSE = 1.0
 
 
 class Retries:
-    """Failures in a row. They may last for some time from the first one on, however long all went well before."""
+    """A run of failures, which may last for a limited time after its first."""
 
     def __init__(self, seconds: float) -> None:
-        """For so many seconds."""
+        """Take the time limit of a run of failures, in seconds."""
         self._seconds = seconds
         self.done()
 
     def done(self) -> None:
-        """Note that something was done, so that the next failure is a first one."""
+        """Note a success: the next failure begins a new run."""
         self._first: float | None = None
         self._patience: tuple[float, float] | None = None
         self._pause = 0.05
 
     @property
     def lasted(self) -> float:
-        """For how many seconds the failures have lasted."""
+        """The seconds since the first failure."""
         return 0 if self._first is None else time.monotonic() - self._first
 
     def wait(self, patience: float = math.inf) -> bool:
-        """Wait for a moment before the next try; False where the failures have lasted for long enough.
+        """Wait a moment before the next try; return False if the time is over.
 
-        `patience`: for how many seconds those of this kind may last at most.
+        `patience` is the time limit for failures of this kind, in seconds.
         """
         now = time.monotonic()
         if self._first is None:
@@ -58,7 +58,7 @@ class Retries:
         return True
 
     def failed(self, error: psycopg.Error) -> None:
-        """Wait after an error of a connection; raise it where it is final, or where they have lasted long enough."""
+        """Wait after a connection's error; raise it if it is permanent or the time is over."""
         if not self.wait(_patience(error)):
             if isinstance(error, ConnectError):
                 raise error.after(self.lasted) from None
@@ -67,9 +67,9 @@ class Retries:
 
 
 def retried(action: Callable[[], _Result], seconds: float, failed: Callable[[], None] = lambda: None) -> _Result:
-    """Return what an action on a server returns; try again, after calling `failed`, while the server is away.
+    """Return the result of an action on a server; call `failed` and try again while the server is away.
 
-    Raises the last error once it has been away for so many seconds.
+    Raises the last error once the server has been away for `seconds`.
     """
     retries = Retries(seconds)
     while True:
@@ -81,7 +81,7 @@ def retried(action: Callable[[], _Result], seconds: float, failed: Callable[[], 
 
 
 def _patience(error: psycopg.Error) -> float:
-    """Tell for how many seconds an error may last: it passes where a connection broke, or where the server restarts."""
+    """Return the time limit for an error in seconds; only a broken connection or a restart can pass."""
     if isinstance(error, ConnectError):
         return error.patience
     state = error.sqlstate

@@ -1,6 +1,6 @@
-"""A lock on a slot for as long as a session lasts: between two readings through SQL nothing else tells of a reader.
+"""A lock on a slot that lasts as long as a session: a reader by SQL does not hold the slot between two queries.
 
-It is an advisory lock in the slot's database, so that only who asks for it is kept out.
+It is an advisory lock in the slot's database, so it excludes only other readers that take it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from hashlib import blake2b
 from logicalrep.postgres.retries import Retries
 from logicalrep.postgres.slots import Connection, SlotError, in_use
 
-# A reader whose machine is gone holds the lock until the server notices: within a minute, as long as the reader itself
-# would wait for the server.
+# A reader whose machine is gone keeps the lock until the server notices. These settings make that a minute, which is as
+# long as the reader itself would wait for the server.
 _KEEPALIVES = """
 SELECT set_config(setting.name, wanted.value, false) FROM pg_settings AS setting JOIN (VALUES
     ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3'),
@@ -28,7 +28,7 @@ AND (lock.classid::bigint << 32 | lock.objid::bigint) = %s
 
 
 def lock_slot(connection: Connection, slot: str, *, patience: float) -> None:
-    """Have the lock until the connection is closed; SlotError if another session keeps it for so many seconds."""
+    """Take the lock until the connection closes; raise SlotError if another session keeps it for `patience` seconds."""
     key = lock_key(slot)
     connection.execute(_KEEPALIVES)
     retries = Retries(patience)
@@ -39,5 +39,5 @@ def lock_slot(connection: Connection, slot: str, *, patience: float) -> None:
 
 
 def lock_key(slot: str) -> int:
-    """The number that stands for the lock on a slot, which no other program is likely to use."""
+    """Return the number of a slot's lock, which no other program is likely to use."""
     return int.from_bytes(blake2b(slot.encode(), digest_size=8, person=b"logicalrep").digest(), signed=True)

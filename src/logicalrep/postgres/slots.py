@@ -1,4 +1,4 @@
-"""A replication slot through SQL: what it is, how far it is, making it, moving it on. Needs psycopg 3."""
+"""Replication slots through SQL: their state, creating them, advancing them. Needs psycopg 3."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 _Result = TypeVar("_Result")
 
-# The first major version of the server that speaks a version of the protocol.
+# The first major version of the server for each version of the protocol.
 _SERVERS = {1: 10, 2: 14, 3: 15, 4: 16}
 
 # The name of a WAL file begins with the timeline, in hexadecimal digits.
@@ -29,8 +29,8 @@ _TIMELINE = """
 CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_flush_lsn()), 8) END AS timeline
 """
 _HEAD = "CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_flush_lsn() END"
-# The server sends of a failover slot no further than all of the standbys are that it is told to wait for, each by its
-# physical slot. Where one of those is not there, was never used, or is lost, it sends nothing.
+# The server sends a failover slot's changes only once all standbys in synchronized_standby_slots have them. The setting
+# names their physical slots; if one of these is missing, was never used, or is lost, the server sends nothing.
 _ON_STANDBYS = """
 FROM pg_replication_slots AS slot LEFT JOIN LATERAL (
     SELECT min(standby.restart_lsn) AS reached, array_agg(name) FILTER (
@@ -44,65 +44,65 @@ FROM pg_replication_slots AS slot LEFT JOIN LATERAL (
 
 
 class SlotError(LogicalRepError, RuntimeError):
-    """A slot that cannot serve; says why, and what to do."""
+    """A slot that cannot be used; the text says why, and what to do."""
 
     code = "SLOT_UNUSABLE"
 
 
 class LostPositionError(SlotError):
-    """The slot is past the position that a reader is at: what lies between is gone, or somebody else took it."""
+    """A slot that is past its reader's position: the changes in between are gone, or another reader took them."""
 
     code = "POSITION_PASSED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slot:
-    """A slot as pg_replication_slots shows it."""
+    """A slot's row of pg_replication_slots, with the server's WAL position."""
 
     name: str
     plugin: str | None
-    """Its output plugin; None for a physical slot."""
+    """The output plugin; None for a physical slot."""
     database: str | None
     active_pid: int | None
-    """The server process that is reading from it; None if there is none."""
+    """The server process that reads from it; None if there is none."""
     restart_lsn: Lsn | None
-    """Where the WAL starts that it retains; None if it is lost."""
+    """The start of the WAL that it retains; None if it is lost."""
     confirmed_flush_lsn: Lsn | None
-    """What was acknowledged."""
+    """The acknowledged position."""
     two_phase: bool
     """Whether prepared transactions are sent when they are prepared."""
     failover: bool
-    """Whether standbys keep it too, so that it is there on the one that takes over."""
+    """Whether standbys keep it too, so that it survives a failover."""
     lost: str | None
-    """Why it cannot be used any more; None if it can."""
+    """The reason why it cannot be used any more; None if it can."""
     head: Lsn
-    """How far the server has written its WAL."""
+    """The end of the WAL that the server has written."""
     sent_up_to: Lsn
-    """How far the server sends it: of a failover slot no further than the standbys have it that it is to wait for."""
+    """The end of the WAL that the server sends; for a failover slot the standbys to wait for must have it."""
     useless_standbys: tuple[str, ...]
-    """The slots in synchronized_standby_slots that no standby uses: nothing is sent before one does."""
+    """The slots in synchronized_standby_slots that no standby uses; until one does, nothing is sent."""
     timeline: Timeline | None
-    """The timeline that it writes; None for a standby, which writes none."""
+    """The timeline that the server writes; None on a standby, which writes none."""
 
     @property
     def confirmed(self) -> WalPosition:
-        """What was acknowledged; only of a slot that can be read from."""
+        """The acknowledged position with its timeline; only for a slot that can be read."""
         assert self.confirmed_flush_lsn is not None
         return WalPosition(self.confirmed_flush_lsn, self.timeline)
 
     @property
     def reached(self) -> WalPosition:
-        """How far it can be read."""
+        """The position up to which it can be read."""
         return WalPosition(self.sent_up_to, self.timeline)
 
     @property
     def waits_for_standbys(self) -> bool:
-        """Whether the standbys have yet to get something; a walsender that connects sends nothing before they have."""
+        """Whether standbys still lack some WAL; a new walsender sends nothing until they have it."""
         return self.sent_up_to < self.head
 
     @property
     def standbys_warning(self) -> str | None:
-        """Why the server sends nothing, however long a reader waits; None where it does, or waits for standbys."""
+        """The reason why the server never sends anything new; None if it does, or only waits for standbys."""
         if not self.useless_standbys:
             return None
         names = ", ".join(map(repr, self.useless_standbys))
@@ -113,23 +113,23 @@ class Slot:
 
     @property
     def retained_bytes(self) -> int:
-        """How many bytes of WAL it keeps the server from removing."""
+        """The bytes of WAL that it keeps the server from removing."""
         return 0 if self.restart_lsn is None else max(self.head - self.restart_lsn, 0)
 
 
 def server_major(connection: Connection) -> int:
-    """The server's major version."""
+    """Return the server's major version."""
     return connection.info.server_version // 10000
 
 
 def newest_protocol(connection: Connection) -> int:
-    """The newest version of the protocol that both the server and this library speak."""
+    """Return the newest version of the protocol that both the server and this library support."""
     major = server_major(connection)
     return max(version for version in versions.PARSE if _SERVERS[version] <= major)
 
 
 def find_slot(connection: Connection, name: str) -> Slot | None:
-    """The slot of that name; None if there is none."""
+    """Return the slot of a name; None if there is none."""
     major = server_major(connection)
     columns = ["slot_name", "plugin", "database", "active_pid", "restart_lsn", "confirmed_flush_lsn"]
     columns.append("two_phase" if major >= 14 else "false AS two_phase")
@@ -166,7 +166,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
 
 
 def the_slot(connection: Connection, name: str) -> Slot:
-    """The slot of that name, which can be read from; SlotError if there is none or it is lost."""
+    """Return the slot of a name; raise SlotError if there is none or it is lost."""
     slot = find_slot(connection, name)
     if slot is None:
         raise SlotError(
@@ -184,7 +184,7 @@ def the_slot(connection: Connection, name: str) -> Slot:
 
 
 def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:
-    """LostPositionError if a position, to which a reader came earlier, is none of the WAL of the slot's server."""
+    """Raise LostPositionError if the WAL of the slot's server does not contain the position of a reader."""
     reason = why_not_part_of(settings, position, slot.timeline)
     if reason is None and slot.head < position.lsn:
         reason = (
@@ -196,17 +196,17 @@ def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosi
 
 
 def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
-    """LostPositionError if a slot was at an LSN beyond the position of its reader."""
+    """Raise LostPositionError if a slot was at an LSN after the position of its reader."""
     if at > position:
         raise LostPositionError(
-            f"replication slot {slot!r} was at {at} when this reader was at {position}: what lies between was "
-            "acknowledged by somebody else and cannot be read any more; give each reader a slot of its own, copy the "
+            f"replication slot {slot!r} was at {at} when this reader was at {position}: the changes between were "
+            "acknowledged by another reader and cannot be read any more; give each reader a slot of its own, copy the "
             "tables anew and start with a new checkpoint"
         )
 
 
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False, failover: bool = False) -> Slot:
-    """Make a slot with pgoutput; all that commits from here on can be read from it."""
+    """Create a slot with pgoutput; every later commit can be read from it."""
     arguments: list[object] = [name, "pgoutput", False]
     for option, wanted, since in (("two_phase", two_phase, 14), ("failover", failover, 17)):
         if wanted and server_major(connection) < since:
@@ -221,9 +221,9 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
 
 
 def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: float = 30) -> None:
-    """Acknowledge what lies before a position; the server may then remove the WAL of it.
+    """Acknowledge every commit before a position; the server may then remove its WAL.
 
-    A slot that is there already, or past it, is left as it is.
+    A slot at or after the position is left as it is.
     """
     if slot.confirmed.lsn >= lsn:
         return
@@ -235,13 +235,13 @@ def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: floa
             patience=patience,
         )
     except psycopg.errors.ObjectNotInPrerequisiteState:
-        # "cannot advance replication slot to X, minimum is Y": somebody else did in the meantime.
+        # "cannot advance replication slot to X, minimum is Y": another process has advanced it meanwhile.
         if the_slot(connection, slot.name).confirmed.lsn < lsn:
             raise
 
 
 def next_xid(connection: Connection) -> int:
-    """The 64-bit id of the next transaction that gets one."""
+    """Return the 64-bit transaction id that the server assigns next."""
     query = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
     row = connection.execute(query).fetchone()
     assert row is not None
@@ -249,22 +249,22 @@ def next_xid(connection: Connection) -> int:
 
 
 def wal_head(connection: Connection) -> Lsn:
-    """How far the server has written its WAL."""
+    """Return the end of the WAL that the server has written."""
     row = connection.execute(f"SELECT {_HEAD}").fetchone()
     assert row is not None
     return Lsn(row[0])
 
 
 def sent_up_to(connection: Connection, name: str) -> Lsn:
-    """How far the server sends what a slot gives, which may be yet to be made."""
+    """Return the end of the WAL that the server sends from a slot, which may not exist yet."""
     slot = find_slot(connection, name)
     return wal_head(connection) if slot is None else slot.sent_up_to
 
 
 def when_free(action: Callable[[], _Result], connection: Connection, name: str, *, patience: float) -> _Result:
-    """What an action on a slot returns, tried again for some seconds while another process holds the slot.
+    """Return the result of an action on a slot; try again while another process holds the slot.
 
-    Raises SlotError, which names the process; also where the slot was dropped since it was looked at.
+    Raises SlotError after `patience` seconds, with the process's name, or if the slot has been dropped.
     """
     retries = Retries(patience)
     while True:
@@ -284,8 +284,8 @@ def in_use(name: str, process: tuple[Any, ...] | None) -> str:
     reader = "another process"
     if process is not None and process[0] is not None:
         pid, application, address, port = process
-        # Who may not see where it comes from gets neither; a Unix socket has a port of -1.
-        place = f"from {address}" if address else "from this machine" if port == -1 else "from where is not to be seen"
+        # A role without the right to see the client's address gets NULL for both; a Unix socket has a port of -1.
+        place = f"from {address}" if address else "from this machine" if port == -1 else "from an unknown address"
         reader = f"process {pid} ({application or 'without a name'}, {place})"
     return f"replication slot {name!r} is in use by {reader}: stop that reader, or give this one a slot of its own"
 

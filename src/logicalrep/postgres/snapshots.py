@@ -1,6 +1,6 @@
-"""A new slot with a snapshot of the tables as they are where it begins, so that a copy and what follows make a whole.
+"""A new slot with a snapshot of the tables at its start, so that a copy and the later changes have every row once.
 
-The server exports the snapshot to other sessions as long as the one that made the slot waits. Needs psycopg 3.
+The server exports the snapshot to other sessions while the session that created the slot waits. Needs psycopg 3.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = p
 
 
 class SnapshotError(SlotError):
-    """A snapshot that is not there, or cannot be made; says why, and what to do."""
+    """A snapshot that is gone, or cannot be made; the text says why, and what to do."""
 
     code = "SNAPSHOT_GONE"
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A snapshot that the server has exported; as text it goes to who reads it."""
+    """A snapshot that the server has exported; `str` and `parse` pass it on to its readers as text."""
 
     name: str
-    """What the server calls it."""
+    """The server's name for it."""
     slot: str
-    """The slot that was made with it."""
+    """The slot that was created with it."""
     lsn: Lsn
-    """The slot's position: the snapshot has what committed before it, the slot what commits from there on."""
+    """The slot's position: the snapshot has every earlier commit, the slot every later one."""
     taken: TimestampTz
-    """The server's time, which no change that follows precedes."""
+    """The server's time; every later change has this time or a later one."""
 
     def __str__(self) -> str:
         return f"{self.name}@{self.slot}@{self.lsn}@{int(self.taken)}"
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From what `str` makes of one; ValueError for anything else."""
+        """Return the snapshot of a text that `str` wrote; raise ValueError for any other text."""
         parts = text.split("@")
         if len(parts) != 4 or not all(parts):
             raise ValueError(f"{text!r} is no snapshot")
@@ -64,17 +64,18 @@ def slot_with_snapshot(
     two_phase: bool = False,
     failover: bool = False,
 ) -> Iterator[Snapshot]:
-    """Make a slot, and hold a snapshot of its position while the context lasts; an exception in it drops the slot.
+    """Create a slot, and hold a snapshot at its position while the context lasts; an exception in it drops the slot.
 
-    The tables can be neither truncated nor altered meanwhile. Where one was, between the
-    moment of the snapshot and that from which on it cannot be, or after the server has ended the session that holds
-    them, that is a SnapshotError.
+    The tables are locked meanwhile, so that they can be neither truncated nor altered.
+
+    Raises SnapshotError if a table was truncated or altered before the lock, or if the server ended the session that
+    holds the locks.
     """
     with settings.connect() as holder, settings.connect(replication=True) as maker:
         if find_slot(holder, slot) is not None:
             raise SnapshotError(
-                f"replication slot {slot!r} exists already, and a snapshot is of the moment at which a slot is made: "
-                "name another one; or, if no query goes on from it, first run "
+                f"replication slot {slot!r} exists already, and a snapshot is made together with its slot: "
+                "name another one; or, if no query continues from this one, first run "
                 f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})",
                 code="SLOT_EXISTS",
             )
@@ -97,7 +98,7 @@ def slot_with_snapshot(
 
 
 def hold(connection: Connection, snapshot: Snapshot) -> None:
-    """Begin a transaction that sees what the snapshot has; SnapshotError where it is gone."""
+    """Begin a transaction that sees the snapshot; raise SnapshotError if it is gone."""
     connection.execute(_ISOLATED)
     try:
         connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot.name))
@@ -107,8 +108,8 @@ def hold(connection: Connection, snapshot: Snapshot) -> None:
         psycopg.errors.ObjectNotInPrerequisiteState,
     ) as error:
         raise SnapshotError(
-            f"the server has no snapshot {snapshot.name} any more: it lasts as long as the connections that hold it, "
-            "and is to be read within them"
+            f"the server has no snapshot {snapshot.name} any more: it lasts as long as the connections that hold it; "
+            "read it while they are open"
         ) from error
 
 
@@ -120,7 +121,7 @@ def _now(connection: Connection) -> TimestampTz:
 
 def _make_slot(connection: Connection, slot: str, *, two_phase: bool, failover: bool) -> tuple[str, Lsn]:
     options = "EXPORT_SNAPSHOT"
-    # Who asks for one of these has such a server.
+    # The checks before have made sure that the server has these options.
     wanted = [name for name, is_wanted in (("TWO_PHASE", two_phase), ("FAILOVER", failover)) if is_wanted]
     if wanted:
         options = f"({', '.join(['SNAPSHOT export', *wanted])})"
@@ -138,11 +139,13 @@ def _drop(settings: ConnectionSettings, slot: str) -> None:
 
 
 def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bool = True) -> None:
-    """Keep tables from being truncated, rewritten or altered, none of which a snapshot knows of.
+    """Lock tables against TRUNCATE, rewriting and ALTER, which a snapshot does not hide.
 
-    SnapshotError where that was done since the snapshot. `connection` holds it. Not before the slot is made: that waits
-    for transactions, and these might wait for the locks. Later `wait` is to be false: who waits to do it waits for the
-    one that holds the tables, and who reads would wait behind him.
+    `connection` holds the snapshot. The locks come after the slot's creation, which waits for transactions that might
+    wait for the locks. A second session of the snapshot sets `wait` to false: behind another session's waiting
+    TRUNCATE or ALTER it would wait for ever, as that one waits for the first session's locks.
+
+    Raises SnapshotError if a table was changed in this way since the snapshot.
     """
     if not tables:
         return
@@ -157,7 +160,7 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bo
         ) from error
     except psycopg.errors.LockNotAvailable as error:
         raise blocked(shown) from error
-    # The catalog as the snapshot has it, beside the files that there are.
+    # pg_class has the file's number in the snapshot, pg_relation_filenode the current one.
     rows = connection.execute(
         "SELECT format('%I.%I', namespace.nspname, class.relname) FROM pg_class AS class "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
@@ -173,16 +176,16 @@ def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bo
 
 
 def blocked(tables: str) -> SnapshotError:
-    """The error for tables that cannot be read for somebody who waits for the end of the snapshot himself."""
+    """Return the error for tables on which another session waits for the end of the snapshot."""
     return SnapshotError(
-        f"somebody waits to truncate or alter {tables}, and whoever comes later waits for that, until the snapshot "
+        f"another session waits to truncate or alter {tables}, and later readers wait behind it until the snapshot "
         "ends: end that session, or make the snapshot again",
         code="SNAPSHOT_BLOCKED",
     )
 
 
 def _check_columns(holder: Connection, now: Connection) -> None:
-    """SnapshotError where the tables that are held had other columns, or did not exist, when the snapshot was made."""
+    """Raise SnapshotError if the locked tables had other columns, or did not exist, when the snapshot was made."""
     locked = [row[0] for row in holder.execute(_LOCKED).fetchall()]
     query = (
         "SELECT attrelid::regclass::text, attnum, attname, atttypid, atttypmod, attisdropped FROM pg_attribute "
@@ -195,7 +198,7 @@ def _check_columns(holder: Connection, now: Connection) -> None:
 
 
 def _end(holder: Connection) -> None:
-    """SnapshotError where the tables have not been held all the time."""
+    """Raise SnapshotError if the tables have not been locked all the time."""
     try:
         holder.execute("COMMIT")
     except psycopg.OperationalError as error:

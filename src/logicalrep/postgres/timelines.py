@@ -1,9 +1,9 @@
-"""Whose WAL an LSN belongs to: it alone does not tell a server from one that was restored, or took over, behind it.
+"""Timelines, which tell whether a server's WAL contains a reader's position: after a restore the LSN alone does not.
 
-A server that is promoted, or recovered to a point in time, goes on with a timeline of its own. The history of that
-timeline says at which LSN it left the one before: what others have read of that one beyond it never happened there, and
-what happened instead has LSNs that they take for known. Sources: "Timelines" in the chapter on backups, and
-TIMELINE_HISTORY in "Streaming Replication Protocol".
+A server that is promoted, or recovered to a point in time, continues on a new timeline. The history of that timeline
+has the LSN at which it left the one before. A reader that had passed that LSN has read changes that never happened on
+the new timeline, and would skip those that happened instead under the same LSNs. Sources: "Timelines" in the chapter on
+backups, and TIMELINE_HISTORY in "Streaming Replication Protocol".
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Timeline:
     """A timeline of a database cluster."""
 
     system_identifier: int
-    """The cluster's, which its copies share."""
+    """The cluster's identifier, which its copies share."""
     id: int
-    """1, and one more for each server that took over, or was recovered to a point in time."""
+    """The number: 1 at first, and one more after each promotion or recovery to a point in time."""
     began: Lsn | None = None
-    """Where it left the one before; None for the first one, and where it is unknown.
+    """The LSN at which it left the one before; None for the first timeline, and if unknown.
 
-    Two servers that were promoted from one backup have timelines of the same number, which began at different LSNs.
+    Two servers that were promoted from one backup have timelines of the same number with different starts.
     """
 
 
@@ -40,13 +40,13 @@ class WalPosition:
 
     lsn: Lsn
     timeline: Timeline | None
-    """None where it is unknown: that of a standby may change at any time."""
+    """The server's timeline; None on a standby, whose timeline may change at any time."""
 
 
 def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Timeline | None) -> str | None:
-    """Why the WAL of a server that is on the timeline `now` did not come by a position; None if it did, or may have.
+    """Return the reason why the WAL of a server on the timeline `now` does not contain a position; None if it may.
 
-    Asks the server for the timeline's history where the position was reached on another one.
+    If the position was reached on another timeline, the server is asked for the history of `now`.
     """
     then = position.timeline
     if then is None or now is None or then == now:
@@ -62,7 +62,7 @@ def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Ti
     if then.began is not None and began is not None and then.began != began and position.lsn > min(then.began, began):
         return (
             f"this reader is at {position.lsn} of a timeline {then.id} that began at {then.began}, but the server's "
-            f"timeline {then.id} began at {began}: both servers come from one backup and went on without each other"
+            f"timeline {then.id} began at {began}: both servers come from one backup and have diverged"
         )
     left = position.lsn if is_same else points.get(then.id)
     if left is not None and left >= position.lsn:
@@ -75,7 +75,7 @@ def why_not_part_of(settings: ConnectionSettings, position: WalPosition, now: Ti
 
 
 def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, Lsn]:
-    """The timelines that one comes from, each with the LSN at which it was left."""
+    """Return the timelines before one in its history, each with the LSN at which it was left."""
     if timeline_id == 1:
         return {}
     with settings.connect(replication=True) as connection:
@@ -83,10 +83,10 @@ def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, L
 
 
 def with_beginning(connection: psycopg.Connection[Any], timeline: Timeline) -> Timeline:
-    """The timeline of a connection's server, with where it began.
+    """Return the timeline of a connection's server with its start.
 
-    That is asked once for each start of a server. It takes a walsender: while none is free it is unknown, and so it is
-    where the server has no history of the timeline any more.
+    The server is asked once after each of its starts. The query takes a walsender: the start stays unknown while none
+    is free, and if the server has lost the history of the timeline.
     """
     if timeline.id == 1:
         return timeline
@@ -111,7 +111,7 @@ def with_beginning(connection: psycopg.Connection[Any], timeline: Timeline) -> T
 
 
 _BEGINNINGS: dict[tuple[Timeline, str], Lsn | None] = {}
-"""Where a timeline began on the server that was started at a moment: another one may have one of the same number."""
+"""The start of each timeline by the server's start time: another server may have a timeline of the same number."""
 
 
 def _history(connection: psycopg.Connection[Any], timeline_id: int) -> dict[int, Lsn]:
@@ -124,5 +124,5 @@ def _history(connection: psycopg.Connection[Any], timeline_id: int) -> dict[int,
 
 
 def _last_before(points: dict[int, Lsn], timeline_id: int) -> Lsn | None:
-    """Where a timeline of a history began: where the one before was left."""
+    """Return the start of a timeline in a history, which is the LSN at which the one before was left."""
     return max((lsn for earlier, lsn in points.items() if earlier < timeline_id), default=None)

@@ -41,7 +41,13 @@ _Item = TypeVar("_Item")
 
 
 class Stream(Generic[_Item]):
-    """The committed changes of a slot, to be taken in a loop; `stream` makes one and explains it."""
+    """An iterable of a slot's committed changes, and a context manager; `stream` returns it and documents it.
+
+    Example:
+        >>> with logicalrep.stream("dbname=shop", slot="changes", publication="shop") as stream:
+        ...     for transaction in stream:
+        ...         store(transaction.changes, stream.position)
+    """
 
     def __init__(
         self,
@@ -54,7 +60,7 @@ class Stream(Generic[_Item]):
         directory: str | os.PathLike[str] | None,
         retry_timeout: float,
     ) -> None:
-        """For a server, and what is read of it. Nothing is connected before the loop begins."""
+        """Take the server's settings and the stream's options. Nothing connects before the loop begins."""
         self._settings = settings
         self._needs = needs
         self._after = after
@@ -65,10 +71,10 @@ class Stream(Generic[_Item]):
         self._replication: Replication | None = None
         self._finished = Lsn(0)
         self.position = after or ResumeToken()
-        """How far it is with what was handed on: keep it with that, and give it as `after` to go on from there."""
+        """The position after the last item. Store it together with the changes; as `after` it resumes the stream."""
 
     def __iter__(self) -> Iterator[_Item]:
-        """Yield transactions that have changes, in the order of their commits; each is closed after its turn."""
+        """Yield the transactions that have changes, in commit order; each is closed when the loop asks for the next."""
         with self._assembler() as assembler:
             intake: Intake[Any] = Intake(assembler)
             with self._started(intake, self._needs) as replication, closing(self._events(replication)) as events:
@@ -85,15 +91,15 @@ class Stream(Generic[_Item]):
     def batches(self, table: str | None = None, *, rows: int = 10_000) -> Iterator[pa.RecordBatch]:
         """Yield the changes as Arrow record batches: the change feed, or one table in its own columns and types.
 
-        A batch may have many transactions, and a large transaction many batches. `(commit_lsn, ordinal)` orders all
-        rows, in a typed table `(_commit_version, _ordinal)`. Needs `logicalrep[arrow]`.
+        A batch may contain many transactions, and a large transaction may span many batches. Rows are ordered by
+        `(commit_lsn, ordinal)`, in a typed table by `(_commit_version, _ordinal)`. Needs `logicalrep[arrow]`.
 
         Args:
-            table: the table, as SQL has its name; None for the change feed, of all published tables.
-            rows: how many rows a batch has at most.
+            table: the table's name as in SQL; None for the change feed of all published tables.
+            rows: the largest number of rows in a batch.
 
         Raises:
-            SchemaMismatchError: a row's table has not the columns any more that it had at the start.
+            SchemaMismatchError: the table's columns have changed since the start.
 
         Example:
             >>> for batch in logicalrep.stream("dbname=shop", slot="lake", publication="shop").batches("public.orders"):
@@ -120,12 +126,12 @@ class Stream(Generic[_Item]):
                     self._finished = max(self._finished, Lsn(int(committed.ends[-1]) % (1 << 64)))
 
     def acknowledge(self) -> None:
-        """Acknowledge what the loop has in hand too, before it asks for more: to leave the loop then, say."""
+        """Acknowledge the current item too; call it before leaving the loop once that item is stored."""
         if self._replication is not None:
             self._replication.acknowledge(self._finished)
 
     def close(self) -> None:
-        """Close the connection. What the loop had not finished comes again."""
+        """Close the connection. The server sends the unfinished item again to the next reader."""
         if self._replication is not None:
             self._replication.close()
             self._replication = None
@@ -142,7 +148,7 @@ class Stream(Generic[_Item]):
         return Assembler(after=self._after, memory_limit=self._memory_limit, directory=self._directory)
 
     def _connected(self, needs: Needs) -> Any:
-        """A connection to a server that has what is needed; the server may be starting."""
+        """Connect to a server that passes the checks; retry while it is starting."""
 
         def connect() -> Connection:
             connection = self._settings.connect()
@@ -180,7 +186,7 @@ class Stream(Generic[_Item]):
             self.close()
 
     def _events(self, replication: Replication) -> Generator[Any, None, None]:
-        """Yield what is handed on, and acknowledge what came before, as the loop asks for more once it has it."""
+        """Yield the events; acknowledge each once the loop asks for the next, as it is then safe."""
         before = Lsn(0)
         try:
             for events in replication.rounds(lambda: self._is_over(replication)):
@@ -249,28 +255,28 @@ def stream(
 ) -> Stream[Any]:
     """Read the committed transactions of a replication slot, as they commit. Needs `logicalrep[postgres]`.
 
-    The loop's body is what decides what is safe: a transaction is acknowledged to the server when the loop asks for the
-    next one, and comes again after a crash if it did not come that far. One in whose body the loop was left comes again
-    too, unless `acknowledge()` was called. To have each exactly once, keep the stream's `position` where the changes
-    are kept, in one step, and give it as `after`. A connection that breaks is made anew, and nothing comes twice.
+    A transaction is acknowledged to the server when the loop asks for the next one. If the program crashes, or leaves
+    the loop, before that, the transaction is sent again, unless `acknowledge()` was called. For exactly-once delivery,
+    store the stream's `position` with the changes in one step, and pass it as `after` on a restart. The stream
+    reconnects after a broken connection without repeating anything.
 
     Args:
-        dsn: where to connect, as libpq has it; the environment's PGHOST, PGPASSWORD and so on count as usual.
-        slot: the name of the replication slot; one reader at a time.
+        dsn: libpq's connection string or URI; environment variables such as PGHOST and PGPASSWORD apply.
+        slot: the replication slot's name; a slot has one reader at a time.
         publication: the publication, or several.
-        create_slot: make the slot if there is none: all that commits from then on is read.
-        follow: go on as changes come; else end with what had committed when the loop began.
-        after: the `position` of an earlier stream that this one goes on from.
-        messages: read logical messages too (`pg_logical_emit_message`): those of transactions are among their changes,
-            others come between transactions, as NonTransactionalMessage.
-        origin: `none` leaves out what was replayed from another server; needs PostgreSQL 16.
-        memory_limit: how many bytes the changes of open transactions may take; what is more is kept on disk.
-        directory: the folder for that; the system's for temporary files without it.
-        retry_timeout: for how many seconds a server that is away is waited for.
+        create_slot: create the slot if it does not exist; every later commit is read.
+        follow: wait for new changes; if false, end with the commits that existed when the loop began.
+        after: the `position` of an earlier stream, from which to resume.
+        messages: also read logical messages (`pg_logical_emit_message`): transactional ones are among the changes of
+            their transaction, others come between transactions as NonTransactionalMessage.
+        origin: `none` leaves out changes that were replayed from another server; needs PostgreSQL 16.
+        memory_limit: the bytes of memory for the changes of open transactions; the rest is kept on disk.
+        directory: the folder for that; the system's temporary folder without it.
+        retry_timeout: the longest wait for a server that is away, in seconds.
 
     Raises:
-        PreflightError: the server, the slot or the publication is not as it has to be; says what to do.
-        LostPositionError: the slot was moved past `after`, or the server's WAL did not come by there.
+        PreflightError: the server, the slot or the publication does not meet a requirement; the text says what to do.
+        LostPositionError: the slot was moved past `after`, or the server's WAL does not contain it.
         ConnectError: the server was away for too long.
 
     Example:

@@ -95,7 +95,7 @@ class Decision:
     known: bool
     """Whether it was handed on as a PreparedTransaction, in this run or an earlier one.
 
-    If not, its changes came before the reading began: acknowledged by somebody else, or by a run whose Position was
+    If not, its changes came before the reading began: acknowledged by another reader, or by a run whose Position was
     lost. A rollback of that kind changes nothing; a commit means that its changes are to be fetched in another way.
     """
     commit_lsn: Lsn | None

@@ -1,1 +1,1 @@
-"""What a reader needs of a server, checked before it starts."""
+"""A reader's requirements of a server, checked before it starts."""

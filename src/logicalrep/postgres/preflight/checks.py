@@ -1,4 +1,4 @@
-"""What a reader of a slot needs, checked before it starts; each finding says in one sentence what to do."""
+"""The checks before a reader starts: server, role, slot and publications. Each finding says what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAKE_ANOTHER = (
 
 
 def check(connection: Connection, needs: Needs) -> list[str]:
-    """Raise PreflightError if something is missing; returns warnings."""
+    """Raise PreflightError if a requirement is not met; return the warnings."""
     findings = Findings()
     _check_server(connection, needs, findings)
     _check_role(connection, findings)
@@ -33,7 +33,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         findings.error("SERVER_TOO_OLD", f"The server is PostgreSQL {major}; pgoutput exists since 10.")
         return
     wal_level = _scalar(connection, "SELECT current_setting('wal_level')")
-    # From 19 on a server that has a logical slot writes what that needs, where it writes what a standby needs.
+    # From PostgreSQL 19 on, a server with wal_level = replica raises its level by itself for a logical slot.
     enough = ("replica", "logical") if major >= 19 else ("logical",)
     if wal_level not in enough:
         findings.error(
@@ -96,7 +96,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
 def _check_role(connection: Connection, findings: Findings) -> None:
     allowed = _scalar(connection, "SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user")
     if not allowed:
-        # Managed services give the right through a role of theirs.
+        # Managed services grant the right through a role of their own.
         allowed = _scalar(
             connection,
             "SELECT bool_or(pg_has_role(current_user, oid, 'member')) FROM pg_roles "
@@ -132,7 +132,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             level = _scalar(connection, "SELECT current_setting('effective_wal_level')")
             if level != "logical":
                 findings.warnings.append(
-                    f"To make the first logical slot raises effective_wal_level from {level} to logical, which waits "
+                    f"Creating the first logical slot raises effective_wal_level from {level} to logical, which waits "
                     "for a checkpoint."
                 )
         if isinstance(free, int) and free <= 0:
@@ -168,7 +168,8 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
         findings.warnings.append(slot.standbys_warning)
     if needs.two_phase and not slot.two_phase:
         findings.warnings.append(
-            f"Replication slot {name} had no two_phase: it has it from now on, and mode = peek cannot read it then."
+            f"Replication slot {name} has no two_phase: this reader enables it, and mode = peek cannot read the "
+            "slot afterwards."
         )
     if needs.failover and not slot.failover:
         findings.warnings.append(

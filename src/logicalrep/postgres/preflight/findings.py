@@ -1,4 +1,4 @@
-"""What a reader is going to do, and what was found that keeps it from starting."""
+"""A reader's requirements, and the findings that keep it from starting."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from logicalrep.transactions.table_names import TableName
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that keeps a reader from starting."""
+    """One reason why a reader cannot start."""
 
     code: str
     text: str
-    """One sentence: what is missing, and what to do."""
+    """One sentence with the problem and its remedy."""
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.text}"
 
 
 class PreflightError(SlotError):
-    """What keeps a reader from starting, all of it: a line for each finding, which begins with its own code."""
+    """All reasons why a reader cannot start: a line for each finding, with its own code in front."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         super().__init__(findings, code=findings[0].code)
@@ -35,36 +35,36 @@ class PreflightError(SlotError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a reader is going to do."""
+    """The options of a reader that the server must allow."""
 
     slot: str
     publications: tuple[str, ...]
     mode: Literal["peek", "walsender"] = "peek"
     create_slot: bool = False
-    """Whether the slot may be absent, as it is made then."""
+    """Whether the reader creates an absent slot."""
     failover: bool = False
     protocol_version: int | None = None
     messages: bool = False
     origin: str | None = None
     two_phase: bool = False
     streaming: str | None = None
-    """What is asked for; None for what the protocol has."""
+    """The option as given; None for the protocol version's default."""
     binary: bool = False
     moves_slot: bool = True
-    """Whether the slot follows what was read."""
+    """Whether the reader advances the slot."""
     tables: tuple[TableName, ...] = ()
-    """The tables that are read; none for all."""
+    """The tables to read; empty for all."""
     snapshot: bool = False
-    """Whether the slot is made with a snapshot, from which the tables themselves are read."""
+    """Whether the slot is created with a snapshot, from which the tables themselves are read."""
 
 
 @dataclass(slots=True)
 class Findings:
-    """What was found: what keeps the reader from starting, and what may surprise later."""
+    """The errors that keep the reader from starting, and the warnings."""
 
     errors: list[Finding] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def error(self, code: str, text: str) -> None:
-        """Add what keeps the reader from starting."""
+        """Add a reason why the reader cannot start."""
         self.errors.append(Finding(code, text))

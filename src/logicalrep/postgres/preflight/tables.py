@@ -1,4 +1,4 @@
-"""What is checked of the tables that a reader is to see: that they are published, and what will not come of them."""
+"""The checks of a reader's tables: that they are published, and which of their changes the server does not send."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from logicalrep.postgres.preflight.findings import Findings, Needs
 from logicalrep.postgres.publications import PublishedTable, listed_tables
 from logicalrep.postgres.slots import Connection, server_major
 
-# The tables of given OIDs with what holds their rows: their partitions, or themselves. Of each the columns of its
-# replica identity, where an index gives one that the server takes.
+# The tables of given OIDs, each with the tables that hold its rows (its partitions, or itself), and with the columns of
+# their replica identities, if a valid index or REPLICA IDENTITY FULL provides one.
 _FILES = """
 WITH files AS (
     SELECT root.oid AS root, {} AS oid FROM unnest(%s::oid[]) AS root(oid) {}
@@ -32,7 +32,7 @@ WITH files AS (
 
 
 def check_tables(connection: Connection, needs: Needs, findings: Findings) -> None:
-    """Add what is found of the publications' tables, all of which are there."""
+    """Add the findings about the publications' tables; the publications exist."""
     listed = listed_tables(connection, needs.publications)
     published = {table.name: table for table in listed}
     for name in needs.tables:
@@ -60,7 +60,7 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
 
 
 def _check_identities(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
-    """Without a replica identity the server refuses updates and deletes, of a partition by what that one has."""
+    """Warn of tables without a replica identity: the server refuses their updates and deletes, for each partition."""
     rows = _of_files(
         connection,
         tables,
@@ -83,7 +83,7 @@ def _check_identities(connection: Connection, tables: list[PublishedTable], find
 
 
 def _check_rights(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
-    """A snapshot reads the partitions one by one."""
+    """Check the right to read each partition, as a snapshot reads them one by one."""
     rows = _of_files(
         connection,
         tables,
@@ -98,7 +98,7 @@ def _check_rights(connection: Connection, tables: list[PublishedTable], findings
 
 
 def _check_generated(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
-    """Generated columns exist since PostgreSQL 12, and can be published since 18."""
+    """Warn of generated columns, which exist since PostgreSQL 12 and can be published since 18."""
     major = server_major(connection)
     if major < 12:
         return
@@ -112,13 +112,11 @@ def _check_generated(connection: Connection, tables: list[PublishedTable], findi
         way = (
             "" if major < 18 else ", unless its publication has publish_generated_columns = stored and they are stored"
         )
-        findings.warnings.append(
-            f"The server does not send generated columns{way}: a copy goes without {_some(missing)}."
-        )
+        findings.warnings.append(f"The server does not send generated columns{way}: a copy lacks {_some(missing)}.")
 
 
 def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTable], findings: Findings) -> None:
-    """A column that was added after what the slot has passed: the server fills it in older rows and sends nothing."""
+    """Warn of columns that were added with a default after the slot's position: the filled rows are not sent."""
     if server_major(connection) < 11:
         return
     rows = _of_files(
@@ -133,16 +131,16 @@ def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTab
     added = _columns(tables, rows, _has)
     if added:
         findings.warnings.append(
-            f"{_some(added)} came with ADD COLUMN ... DEFAULT: rows from before have the default on the server, which "
-            "is not sent, and NULL in a copy. Fill them in there, or UPDATE them on the server."
+            f"{_some(added)} came with ADD COLUMN ... DEFAULT: earlier rows have the default on the server, which "
+            "is not sent, and NULL in a copy. Set it in the copy, or UPDATE the rows on the server."
         )
 
 
 def _of_files(
     connection: Connection, tables: list[PublishedTable], query: str, *parameters: object
 ) -> list[tuple[Any, ...]]:
-    """The rows of a query over the tables' files and identities."""
-    # Before PostgreSQL 13 a table with partitions is published as those.
+    """Return the rows of a query over the tables' files and identities."""
+    # Before PostgreSQL 13 a partitioned table is published as its partitions.
     tree = "LEFT JOIN LATERAL pg_partition_tree(root.oid) AS part ON part.isleaf"
     has_trees = server_major(connection) >= 13
     files = _FILES.format("coalesce(part.relid, root.oid)", tree) if has_trees else _FILES.format("root.oid", "")
@@ -150,18 +148,18 @@ def _of_files(
 
 
 def _has(table: PublishedTable, column: str) -> bool:
-    """Whether a column is published, as far as the publications name columns."""
+    """Return whether a column is published, as far as the publications list columns."""
     return table.columns is None or column in table.columns
 
 
 def _columns(
     tables: list[PublishedTable], rows: Iterable[tuple[Any, ...]], is_meant: Callable[[PublishedTable, str], bool]
 ) -> list[str]:
-    """The names of columns, each given by its table's OID and its own name, that are meant."""
+    """Return the qualified names of the columns that `is_meant` accepts; a row has the table's OID and the column."""
     of_oid = {table.oid: table for table in tables}
     return [f"{of_oid[oid].name}.{column}" for oid, column in rows if is_meant(of_oid[oid], column)]
 
 
 def _some(names: list[str]) -> str:
-    """The first of some names."""
+    """Return the first three names as text."""
     return ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
