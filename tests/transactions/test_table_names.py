@@ -41,12 +41,12 @@ def test_names_as_postgresql_reads_them(text: str, names: list[tuple[str, str]])
         ("order-lines", 'write "order-lines"'),
         ("1st", 'write "1st"'),
         ("a.b.c", "a.b.c has 3 parts"),
-        ('Odd "Name', "no table as SQL has it"),
-        ('"open', "no table as SQL has it"),
-        ('""', "no table as SQL has it"),
-        ("a,", "no table as SQL has it"),
-        ("a.", "no table as SQL has it"),
-        ("", "no table as SQL has it"),
+        ('Odd "Name', "not a table's name as in SQL"),
+        ('"open', "not a table's name as in SQL"),
+        ('""', "not a table's name as in SQL"),
+        ("a,", "not a table's name as in SQL"),
+        ("a.", "not a table's name as in SQL"),
+        ("", "not a table's name as in SQL"),
     ],
 )
 def test_names_that_are_refused(text: str, reason: str) -> None:
@@ -57,5 +57,5 @@ def test_names_that_are_refused(text: str, reason: str) -> None:
 def test_the_name_of_one_table() -> None:
     assert name_parts('"a.b"') == ("a.b",)
     assert name_parts('a."b"') == ("a", "b")
-    with pytest.raises(TableNameError, match="are 2 tables"):
+    with pytest.raises(TableNameError, match="names 2 tables"):
         name_parts("a, b")

@@ -1,6 +1,6 @@
-"""Messages to committed transactions, sans-IO: streamed, rolled back by savepoint or prepared, in little memory.
+"""Committed transactions from messages, without I/O: streamed, partly rolled back or prepared, in little memory.
 
-`Assembler` makes transactions of messages; `change_rows` makes rows of the change feed of them.
+`Assembler` turns messages into transactions; `change_rows` turns messages into rows of the change feed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Messages in, committed transactions out: no socket, no thread, any protocol version.
+"""The assembler of transactions: messages in, committed transactions out, for any protocol version, without I/O.
 
 A server may send a transaction whole, at its commit; or in segments while it is running, interleaved with those of
-others, with subtransactions rolled back in between; or at its PREPARE TRANSACTION, to be decided later. All of these
-come out as the same: transactions that hold, in the order in which they took effect.
+other transactions and with rollbacks of subtransactions; or at its PREPARE TRANSACTION, to be decided later. The
+assembler turns all of these into committed transactions, in the order in which they took effect.
 """
 
 from __future__ import annotations
@@ -59,27 +59,28 @@ from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 
 class ArrivedRows(Protocol):
-    """Row messages that came one after another, and have yet to be bound to their Relations."""
+    """Consecutive row messages that are not bound to their Relations yet."""
 
     def bound(self, find: Callable[[Oid], TableDescription | None]) -> PackedRows:
-        """The same rows, bound to their Relations, up to one that cannot be."""
+        """Return the rows bound to their Relations, up to the first row without one."""
 
     def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
-        """Of so many rows those that are not of the subtransaction of the one before: their numbers and xids."""
+        """Yield the number and xid of each row, among the first `count`, with another xid than the row before."""
 
 
 class Assembler:
-    """Puts the messages of a slot together to transactions.
+    """A converter of a slot's messages into transactions.
 
-    >>> assembler = Assembler()
-    >>> for lsn, data in messages:
-    ...     for event in assembler.feed(decoder.decode(data), lsn):
-    ...         if isinstance(event, Transaction):
-    ...             for change in event.changes:
-    ...                 ...
+    Close it, or use it as a context manager: undelivered changes may lie in temporary files. A message that raises
+    TransactionError leaves the assembler as it was.
 
-    Close it, or use it as a context manager: what was not handed on may lie in temporary files. A message that raises
-    TransactionError leaves it as it was.
+    Example:
+        >>> with Assembler() as assembler:
+        ...     for lsn, data in messages:
+        ...         for event in assembler.feed(decoder.decode(data), lsn):
+        ...             if isinstance(event, Transaction):
+        ...                 for change in event.changes:
+        ...                     ...
     """
 
     def __init__(
@@ -91,15 +92,17 @@ class Assembler:
         memory_limit: int = DEFAULT_MEMORY_LIMIT,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        """An assembler for a slot.
+        """Make an assembler for a slot.
 
-        `hand_on_prepared`: a prepared transaction comes out as PreparedTransaction, its Decision later. Without, it is
-        held and comes out as a Transaction at its COMMIT PREPARED, or not at all.
-        `after`: the `position` of the assembler that this one goes on from. What that one handed on is left out.
-        `relations`: its `relations`, so that a table comes out as a schema change only if it is described differently.
-        `memory_limit`: what the changes of all transactions that have not ended may take together, in bytes; what is
-        more is kept in temporary files in `directory`, by default the system's. Where that lies in memory (tmpfs),
-        name another.
+        Args:
+            hand_on_prepared: deliver a prepared transaction at once as PreparedTransaction, and its Decision later. If
+                false, it is held and delivered as a Transaction at its COMMIT PREPARED, or never.
+            after: the `position` of an earlier assembler. Its deliveries are left out.
+            relations: the `relations` of that assembler, so that only tables with a new description become schema
+                changes.
+            memory_limit: the memory for the changes of all open transactions, in bytes; the rest is kept on disk.
+            directory: the folder for temporary files, by default the system's. If that lies in memory (tmpfs), name
+                another.
         """
         position = after or ResumeToken()
         self._hands_on_prepared = hand_on_prepared
@@ -107,7 +110,7 @@ class Assembler:
         self._acknowledged = position.acknowledged
         self._resumed_at = position.delivered
         self._prepared = dict(position.prepared)
-        # Of the prepared transactions handed on, what their decision makes hold or takes back.
+        # The descriptions of undecided prepared transactions, which the decision confirms or takes back.
         self._undecided: dict[str, tuple[tuple[SchemaChange, ...], StreamRelations | None]] = {}
         self._area = SpillArea(memory_limit, directory)
         self._session_relations = Relations()
@@ -118,17 +121,18 @@ class Assembler:
         self._block: OpenTransaction | None = None
 
     def feed(self, message: AnyMessage, lsn: Lsn) -> tuple[Event, ...]:
-        """The next message with the position that came with it; returns what is finished with it, mostly nothing.
+        """Take the next message with its LSN; return the events that it completes, usually none.
 
-        Raises TransactionError for a message that cannot come here, and OSError where a temporary file was needed and
-        could not be written.
+        Raises:
+            TransactionError: the message cannot come here.
+            OSError: a temporary file could not be written.
         """
         return _HANDLERS[message.tag](self, message, lsn)
 
     def feed_rows(self, arrived: ArrivedRows) -> int:
-        """Rows that come one after another, in place of `feed` for each; returns how many were taken.
+        """Take consecutive rows without `feed` for each; return the number of rows taken.
 
-        That is up to one that cannot come here, of which `feed` says why. OSError as `feed`.
+        It stops at the first row that cannot come here; `feed` raises the error for that one. Raises OSError as `feed`.
         """
         block = self._block
         if block is None:
@@ -147,14 +151,15 @@ class Assembler:
         return len(rows)
 
     def keepalive(self, lsn: Lsn) -> None:
-        """A keepalive's LSN, up to which the server has sent all there is; it moves `position` on an idle slot."""
+        """Take a keepalive's LSN, before which the server has sent everything: `position` advances on an idle slot."""
         if self._block is None:
             self._deliver(lsn)
 
     def reconnect(self) -> None:
-        """A new connection: half received transactions start over, Relations come again, and so may what is known.
+        """Prepare for a new connection, which also needs a new Decoder.
 
-        Take a new Decoder for it too.
+        The server sends partly received transactions from their start, Relations again, and perhaps delivered
+        transactions, which are left out.
         """
         if self._block is not None and self._block.begin is not None:
             self._area.discard(self._block.log)
@@ -167,26 +172,26 @@ class Assembler:
 
     @property
     def position(self) -> ResumeToken:
-        """How far this assembler came, to go on from after all that it returned is safe."""
+        """The position to resume from once all returned events are safe."""
         return ResumeToken(delivered=self._delivered, acknowledged=self._acknowledged, prepared=dict(self._prepared))
 
     @property
     def relations(self) -> tuple[TableDescription, ...]:
-        """The tables as they were last described in what was handed on."""
+        """The last description of each table in the delivered transactions."""
         return self._delivered_relations.all()
 
     @property
     def described(self) -> dict[Oid, TableDescription]:
-        """The tables as they are described, by OID, to transactions that are sent whole and begin now."""
+        """The descriptions by OID that apply to the next transaction that is sent whole."""
         return self._session_relations.all()
 
     @property
     def memory(self) -> int:
-        """An estimate of the memory that the changes of transactions take that have not ended, in bytes."""
+        """The estimated memory of the open transactions' changes, in bytes."""
         return self._area.memory
 
     def close(self) -> None:
-        """Drop all that was not handed on."""
+        """Drop all undelivered changes."""
         self._block = None
         self._streams.clear()
         self._held.clear()
@@ -223,7 +228,7 @@ class Assembler:
 
     def _prepare(self, message: Prepare, lsn: Lsn) -> tuple[Event, ...]:
         if self._block is None:
-            # One without changes, of which PostgreSQL 18 sends nothing before.
+            # It has no changes: PostgreSQL 18 sends no Begin Prepare for it.
             empty = OpenTransaction(message.xid, self._area.open(), None)
             empty.kept = not self._is_known(message)
             return self._prepared_or_held(empty, message)
@@ -244,7 +249,7 @@ class Assembler:
         stream = self._streams.get(message.xid)
         if message.first_segment:
             if stream is not None:
-                # After a reconnection it starts over; nothing else says so.
+                # The server starts it over after a reconnection; no other message announces that.
                 self._area.discard(stream.log)
             stream = self._streams[message.xid] = OpenTransaction(message.xid, self._area.open(), None)
         elif stream is None:
@@ -322,7 +327,7 @@ class Assembler:
         self._outside(message, lsn)
         held = self._take_held(message)
         if held is not None:
-            # Nobody was told of it.
+            # It was never delivered.
             self._area.discard(held.open.log)
             self._deliver(message.rollback_end_lsn)
             return ()
@@ -342,11 +347,11 @@ class Assembler:
 
     def _prepared_or_held(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
         if not open_.kept:
-            # Handed on before a restart, so only its decision is news.
+            # It was delivered before a restart; only its decision is new.
             self._area.discard(open_.log)
             return ()
-        # One that ended before the restart was either decided before it as well, or prepared before two_phase was
-        # turned on and is sent now because it is committed. Its decision, which says which, cannot be far.
+        # A transaction prepared before the restart was either decided before it too, or was prepared before two_phase
+        # was enabled and is sent now because it is committed. Its decision follows soon and tells the two apart.
         if self._hands_on_prepared and message.prepare_lsn >= self._resumed_at:
             return (self._hand_on_prepared(open_, message),)
         repeated = self._held.pop(message.gid, None)
@@ -355,7 +360,7 @@ class Assembler:
         self._held[message.gid] = HeldTransaction(open_, message)
         return ()
 
-    # What is between the beginning and the end
+    # Messages within a transaction
 
     def _relation(self, message: RelationMessage, lsn: Lsn) -> tuple[Event, ...]:
         block = self._inside(message, lsn)
@@ -369,7 +374,7 @@ class Assembler:
         return ()
 
     def _origin(self, message: Origin, lsn: Lsn) -> tuple[Event, ...]:
-        # The documentation allows several, no server sends them; the last one counts.
+        # The documentation allows several, although no server sends them; the last one counts.
         self._inside(message, lsn).origin = message
         return ()
 
@@ -409,12 +414,12 @@ class Assembler:
 
     def _message(self, message: Message, lsn: Lsn) -> tuple[Event, ...]:
         if not message.transactional:
-            # Its position is where its record ends, unlike that of any other change.
+            # Its LSN is the end of its record, unlike that of any other change.
             if message.message_lsn <= self._resumed_at:
                 return ()
             self._deliver(message.message_lsn)
             return (NonTransactionalMessage(lsn=lsn, message=message),)
-        # It names the top-level transaction even where a subtransaction wrote it, so it tells of no subtransaction.
+        # It names the top-level transaction even if a subtransaction wrote it, so it reveals no subtransaction.
         self._add(self._inside(message, lsn), message, lsn, None)
         return ()
 
@@ -441,7 +446,7 @@ class Assembler:
             raise refused(message, lsn, block.xid, f"no Relation has described the table with OID {relation_id}")
         return relation
 
-    # What is handed on
+    # Delivery
 
     def _committed(
         self, open_: OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
@@ -508,13 +513,13 @@ class Assembler:
         )
 
     def _deliver(self, lsn: Lsn) -> None:
-        """All that took effect before this position has come, and is handed on, held, or was handed on before."""
+        """Note that every transaction that took effect before a position is delivered or held."""
         self._delivered = max(self._delivered, lsn)
         held = (transaction.prepare.prepare_lsn for transaction in self._held.values())
-        # Not `delivered`: after a restart, prepared transactions that are to be held may have yet to come again.
+        # `lsn`, not `delivered`: after a restart the server may still have to resend prepared transactions to hold.
         self._acknowledged = max(self._acknowledged, min((lsn, *held)))
 
-    # Where a message may come
+    # The place of a message
 
     def _inside(self, message: AnyMessage, lsn: Lsn) -> OpenTransaction:
         if self._block is None:

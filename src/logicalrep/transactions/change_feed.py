@@ -1,23 +1,23 @@
-"""The change feed: one row a change, the same names wherever changes are shown or stored.
+"""The change feed: one row for each change, with the same names wherever changes are shown or stored.
 
-`(commit_lsn, ordinal)` orders all of it. A row is a JSON object:
+`(commit_lsn, ordinal)` orders the rows. A row is a JSON object:
 
-* `op`: insert, update, delete, truncate, message;
+* `op`: insert, update, delete, truncate or message;
 * `schema`, `table`, `relation_id`: the table; null for a message;
-* `before`: the old row, an object by column name: all of it with REPLICA IDENTITY FULL, else the columns of the key
-  alone. Null where the server sent none, as for an update that left the key as it was;
-* `after`: the new row; of a message an object with its `prefix` and `content`;
-* `key`: the names of the columns that identify a row, as the server flags them: with FULL all of them, with NOTHING
-  none. So this is the replica identity and not always the primary key;
-* `unchanged`: the names of the columns that keep the value they have, which was stored out of line and not sent; they
-  are not in `after`;
-* `lsn`: the position that came with the change;
+* `before`: the old row as an object by column name: all columns with REPLICA IDENTITY FULL, else only those of the key.
+  Null if the server sent no old row, as for an update that left the key unchanged;
+* `after`: the new row; for a message an object with its `prefix` and `content`;
+* `key`: the names of the columns that identify a row, as the server flags them: all with FULL, none with NOTHING. This
+  is the replica identity, which is not always the primary key;
+* `unchanged`: the names of the columns whose values are stored out of line, did not change and were not sent; they are
+  not in `after`;
+* `lsn`: the LSN of the change's message;
 * `commit_lsn`, `commit_timestamp`, `xid`, `ordinal`, `origin`, `gid`: the transaction, and the change's number in it.
-  `xid` is the top-level transaction's. All are null for a message that belongs to no transaction; the first two for a
-  transaction that is prepared and not decided.
+  `xid` is the top-level transaction's. All are null for a message that belongs to no transaction, the first two for a
+  transaction that is prepared and undecided.
 
-An LSN is text as `16/B374D848`, a time ISO 8601 in UTC. A value is text as the server sent it, null for NULL, and
-`{"base64": ...}` where it came in binary format or is no text in the session's encoding.
+An LSN is text such as `16/B374D848`, a time is ISO 8601 in UTC. A value is the text that the server sent, null for
+NULL, and `{"base64": ...}` if it was sent in binary format or is not valid in the session's encoding.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from logicalrep_runtime.scalars import Lsn
 def events(
     messages: Iterable[tuple[Lsn, bytes]], decoder: Decoder, assembler: Assembler | None = None
 ) -> Iterator[Event]:
-    """What an assembler hands on of a session's messages, each of which comes with its position.
+    """Yield the events that an assembler makes of a session's messages, each given with its LSN.
 
     Without an assembler, prepared transactions are held until they are decided. Raises DecodeError and
     TransactionError.
@@ -68,11 +68,23 @@ def change_rows(
     assembler: Assembler | None = None,
     on_decision: Callable[[Decision], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The committed changes of a session's messages as rows of the change feed, ready for json.dumps.
+    """Yield the committed changes of a session's messages as rows of the change feed, ready for json.dumps.
 
-    `table`: only this one, as `schema.table` or `table`, written as in SQL; then no logical messages either.
-    `on_decision`: called where a prepared transaction is decided whose changes are not at hand. Without it, the commit
-    of one whose changes came before the reading began is a TransactionError, as rows would be missing.
+    Args:
+        messages: each message with its LSN.
+        decoder: the session's decoder.
+        table: the only table to read, as `schema.table` or `table`, written as in SQL; it leaves out logical messages.
+        assembler: the assembler to use; a new one without it.
+        on_decision: a function for decisions on prepared transactions whose changes are not available. Without it, the
+            commit of a transaction whose changes were sent before the reading began raises TransactionError.
+
+    Raises:
+        DecodeError: the bytes are no message.
+        TransactionError: a message cannot come where it came, or rows are missing.
+
+    Example:
+        >>> for row in change_rows(messages, Decoder(1), table="public.orders"):
+        ...     print(json.dumps(row))
     """
     wanted = None if table is None else name_parts(table)
     for event in events(messages, decoder, assembler):
@@ -91,12 +103,12 @@ def change_rows(
 
 
 def is_named(relation: TableDescription, parts: tuple[str, ...]) -> bool:
-    """Whether a table's name is this, behind its schema's or without."""
+    """Return whether a table has a name, which may include the schema's."""
     return parts == relation.table[-len(parts) :]
 
 
 def change_row(change: Change, transaction: Transaction | PreparedTransaction, *, encoding: str) -> dict[str, Any]:
-    """A change as a row of the feed; `encoding` is the session's client_encoding as a Python codec."""
+    """Return a change as a row of the feed; `encoding` is the session's client_encoding as a Python codec."""
     relation = change.relation
     before, after, unchanged = _rows(change, relation, encoding)
     committed = transaction if isinstance(transaction, Transaction) else None
@@ -120,7 +132,7 @@ def change_row(change: Change, transaction: Transaction | PreparedTransaction, *
 
 
 def message_row(event: NonTransactionalMessage, *, encoding: str) -> dict[str, Any]:
-    """A message that belongs to no transaction as a row of the feed."""
+    """Return a message that belongs to no transaction as a row of the feed."""
     nothing = ("schema", "table", "relation_id", "before")
     of_no_transaction = ("commit_lsn", "commit_timestamp", "xid", "ordinal", "origin", "gid")
     return {

@@ -1,7 +1,7 @@
-"""One change of a committed transaction: what it did to which table, with the five states of a column kept apart.
+"""One change of a committed transaction: its operation, its table, and its rows with the five states of a column.
 
-A column's value is text or bytes, an empty one included; or NULL; or unchanged, where it is stored out of line (TOAST)
-and the server did not send it; or absent, where only the key was sent.
+A column's value is text, bytes, NULL, unchanged (stored out of line (TOAST) and not sent), or absent (only the key was
+sent). An empty text differs from all the others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from logicalrep_protocol.versions import Delete, Insert, Message, Truncate, Upda
 from logicalrep_runtime.scalars import Lsn
 
 Op = Literal["insert", "update", "delete", "truncate", "message"]
-"""What a change did; message is what pg_logical_emit_message wrote."""
+"""The operation of a change; `message` is a message from pg_logical_emit_message."""
 
 ChangeMessage = Insert | Update | Delete | Truncate | Message
 """The messages that are changes."""
@@ -28,41 +28,46 @@ _NULL = NullValue()
 
 
 class Change:
-    """One row inserted, updated or deleted, one table truncated, or one logical message."""
+    """One row inserted, updated or deleted, one table truncated, or one logical message.
+
+    Example:
+        >>> for change in transaction.changes:
+        ...     print(change.op, change.relation, change.before, change.after)
+    """
 
     __slots__ = ("lsn", "message", "ordinal", "relation")
 
     def __init__(self, ordinal: int, lsn: Lsn, message: ChangeMessage, relation: TableDescription | None) -> None:
         self.ordinal = ordinal
-        """Its number within the transaction, from 0."""
+        """The number within the transaction, from 0."""
         self.lsn = lsn
-        """The position that came with it: where its record starts, of a logical message where it ends.
+        """The LSN of its record: the start of the record, or the end for a logical message.
 
-        Positions are neither unique nor in order; `ordinal` orders.
+        These LSNs are neither unique nor in order; `ordinal` gives the order.
         """
         self.message = message
-        """The message as decoded. A Truncate names one table here: one of several becomes a change for each."""
+        """The decoded message. A Truncate names one table here: one of several tables becomes several changes."""
         self.relation = relation
-        """The table as it was described where the change arrived; None for a logical message."""
+        """The table's description when the change arrived; None for a logical message."""
 
     def __repr__(self) -> str:
         return f"Change({self.ordinal}, {self.lsn!r}, {self.message!r})"
 
     @property
     def op(self) -> Op:
-        """What it did."""
+        """The operation."""
         return _OPS[self.message.tag]
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The columns that identify a row, as the Relation flags them: not the primary key, all of them with FULL."""
+        """The columns that identify a row, as the Relation flags them: the replica identity, all columns with FULL."""
         return () if self.relation is None else self.relation.key
 
     @property
     def before(self) -> dict[str, Value] | None:
-        """The old row by column name: all of it with REPLICA IDENTITY FULL, else the key alone.
+        """The old row by column name: all columns with REPLICA IDENTITY FULL, else the key alone.
 
-        None where the server sent none: for an Insert, a Truncate, and an Update that left the key as it was.
+        None if the server sent none: for an Insert, a Truncate, and an Update that left the key unchanged.
         """
         message = self.message
         if not isinstance(message, Update | Delete) or message.old is None:
@@ -74,7 +79,7 @@ class Change:
 
     @property
     def after(self) -> dict[str, Value] | None:
-        """The new row by column name, without the columns in `unchanged`; None where there is none."""
+        """The new row by column name, without the columns in `unchanged`; None if there is none."""
         message = self.message
         if not isinstance(message, Insert | Update):
             return None
@@ -85,9 +90,9 @@ class Change:
 
     @property
     def unchanged(self) -> tuple[str, ...]:
-        """The columns of the new row that keep the value they have, which was not sent.
+        """The columns of the new row whose values did not change and were not sent.
 
-        An Insert has some too, where a row filter made it of an Update.
+        An Insert may have some too, if a row filter made it from an Update.
         """
         message = self.message
         if not isinstance(message, Insert | Update) or UNCHANGED not in message.new.kinds:
@@ -98,10 +103,10 @@ class Change:
 
 
 def old_columns(relation: TableDescription, message: Update | Delete) -> range | list[int]:
-    """The indexes of the columns that the old row has: all of an O row, those of the key in a K row.
+    """Return the indexes of the columns that the old row has: all in an O row, those of the key in a K row.
 
-    The others of a K row are sent as NULL, which they need not be. A value in a column that is not flagged belongs to
-    the key all the same: rows of a detached partition come with its key under its former parent's Relation.
+    The other columns of a K row are sent as NULL, whatever their values. A value in a column without the key's flag
+    belongs to the key too: a detached partition's rows have its own key under its former parent's Relation.
     """
     assert message.old is not None
     if message.old_kind == "O":
@@ -111,9 +116,9 @@ def old_columns(relation: TableDescription, message: Update | Delete) -> range |
 
 
 def resolved(message: Insert | Update) -> TupleData:
-    """The new row, where values that were not sent are taken from the old row if all of that came (IDENTITY FULL).
+    """Return the new row with its missing values taken from a whole old row (REPLICA IDENTITY FULL).
 
-    A K row resolves nothing: it has the key alone, and a key column that is unchanged is in `before` already.
+    A K row fills nothing in: it has the key alone, and an unchanged key column is in `before` already.
     """
     new = message.new
     if UNCHANGED not in new.kinds or not isinstance(message, Update) or message.old is None or message.old_kind != "O":

@@ -1,4 +1,4 @@
-"""Errors that several modules raise: messages that make no sense where they came, and what is too large."""
+"""Errors that several modules raise: messages out of place, and data that is too large."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 
 
 class TransactionError(LogicalRepError, ValueError):
-    """A message that cannot come where it came: names the message, its LSN, the transaction, and what is wrong."""
+    """A message that cannot come where it came; the text names the message, its LSN, the transaction and the reason."""
 
     code = "MESSAGE_OUT_OF_PLACE"
 
     def __init__(self, message: str, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> None:
         super().__init__(message, lsn, xid, reason)
         self.message = message
-        """The message's name as the documentation has it."""
+        """The message's name in the documentation."""
         self.lsn = lsn
-        """The position that came with it; None where none did."""
+        """The message's LSN; None without one."""
         self.xid = xid
         """The top-level transaction; None outside of transactions."""
         self.reason = reason
-        """What is wrong."""
+        """The reason as text."""
 
     @property
     def description(self) -> str:
-        """The error in words."""
+        """The error's text without its code."""
         place = "" if self.lsn is None else f" at {self.lsn}"
         transaction = "" if self.xid is None else f" in transaction {self.xid}"
         return f"{self.message}{place}{transaction}: {self.reason}"
 
 
 class TooLargeError(LogicalRepError, ValueError):
-    """Messages or values that are too large to be read in columns."""
+    """Messages or values that are too large to be read as columns."""
 
     code = "TOO_LARGE"
 
 
 def refused(message: AnyMessage, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> TransactionError:
-    """The error for a message."""
+    """Return the error for a message."""
     return TransactionError(_NAMES[message.tag], lsn, xid, reason)

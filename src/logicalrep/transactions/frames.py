@@ -1,4 +1,4 @@
-"""Messages out of the frames that capture files and COPY put them in, one by one."""
+"""The frames of messages in capture files and in COPY."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from itertools import islice
 from struct import Struct
 
 LONGEST_MESSAGE = 1 << 30
-"""In bytes; the server has none longer, so a length above it is none."""
+"""The longest message of a server, in bytes: a greater length is not valid."""
 
 LARGE_BATCH = 4 << 20
-"""In bytes: what is put together of messages ends soon after so many, however few messages they are.
+"""The size in bytes at which a message batch ends, even with few messages.
 
-Smaller ones keep those who make them and those who take them at work at the same time; larger ones take fewer calls.
+Small batches let the producer and the consumer work at the same time; large ones need fewer calls.
 """
 
-# So many rows are put together at most, as in a record batch of Spark, so that most need not be put together again;
-# their bytes are looked at after each step of so many.
+# A message batch has at most as many rows as a record batch of Spark, so that most need no regrouping. Its size in
+# bytes is checked after each step of rows.
 _ROWS, _STEP = 10_000, 16
 
 _POSITION = Struct(">Qi")
 
 
 def split_frames(data: bytes | bytearray | memoryview, header: int) -> tuple[int, list[tuple[int, bytes]]]:
-    """The bytes of the whole frames that data begin with, and their LSNs and messages.
+    """Return the size in bytes of the complete frames at the start of the data, and their LSNs and messages.
 
-    A frame is a header of so many bytes, which ends with the LSN (8 bytes) and the length (4) of the message, and the
-    message. It goes up to a frame that is not all there, or whose length is negative or above LONGEST_MESSAGE.
+    A frame is a header of `header` bytes, which ends with the LSN (8 bytes) and the length (4) of the message, and the
+    message. Reading stops at an incomplete frame, or at a length that is negative or above LONGEST_MESSAGE.
     """
     messages = []
     start, size = 0, len(data)
@@ -41,9 +41,9 @@ def split_frames(data: bytes | bytearray | memoryview, header: int) -> tuple[int
 
 
 def gathered(rows: Iterator[memoryview | bytes]) -> Iterator[bytearray]:
-    """Rows together: so many as fit a record batch, fewer where they are large."""
+    """Yield rows joined to buffers: as many rows as a record batch has, fewer if they are large."""
     while True:
-        # One by one into one buffer: to keep them for a join takes twice as long, as each keeps memory of its own.
+        # Appending each row to one buffer takes half the time of a join, for which each row keeps its own memory.
         data = bytearray()
         for _ in range(0, _ROWS, _STEP):
             for row in islice(rows, _STEP):

@@ -1,4 +1,4 @@
-"""What becomes of the messages of a slot's sessions: each is decoded, and assembled to transactions."""
+"""The consumer of the received messages of a slot, which decodes them and assembles transactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Whole = TypeVar("_Whole", covariant=True)
 
 
 class Intake(Generic[_Whole]):
-    """Message by message; a subclass may give whole transactions in a form of its own."""
+    """A consumer of single messages; a subclass may return whole transactions in another form."""
 
     def __init__(self, assembler: Assembler) -> None:
         self._assembler = assembler
@@ -23,25 +23,25 @@ class Intake(Generic[_Whole]):
 
     @property
     def position(self) -> ResumeToken:
-        """How far it came with what it has handed on."""
+        """The position after the returned events."""
         return self._assembler.position
 
     def connect(self, decoder: Decoder) -> None:
-        """A session begins, with a new decoder; the first or, after the connection broke, another one."""
+        """Begin a session with a new decoder: the first one, or another one after the connection broke."""
         if self._decoder is not None:
             self._assembler.reconnect()
         self._decoder = decoder
 
     def take(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Event | _Whole]:
-        """What is finished with the next messages; all of it has to be taken before more is given.
+        """Yield the events that the next messages complete; exhaust the iterator before the next call.
 
-        Raises DecodeError, TransactionError, and OSError where a temporary file could not be written.
+        Raises DecodeError, TransactionError, and OSError if a temporary file could not be written.
         """
         for lsn, data in messages:
             yield from self._take_one(lsn, data)
 
     def keepalive(self, lsn: Lsn) -> None:
-        """The server has sent all there is up to this position."""
+        """Note that the server has sent everything before a position."""
         self._assembler.keepalive(lsn)
 
     def _take_one(self, lsn: int, data: bytes) -> tuple[Event, ...]:

@@ -1,4 +1,4 @@
-"""Warnings in the log, which come once."""
+"""Warnings in the log, each of which appears once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _said: set[str] = set()
 
 
 def warn(warnings: Iterable[str]) -> None:
-    """Log warnings; what this process has said it does not say again, however many readers find it."""
+    """Log the warnings that this process has not logged before."""
     for warning in warnings:
         if warning not in _said:
             _said.add(warning)

@@ -1,4 +1,4 @@
-"""What is known of transactions that have not ended: those that arrive, and those that are prepared and wait."""
+"""The state of open transactions: those that are arriving, and prepared ones that wait for their decision."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from logicalrep_runtime.scalars import Oid, TransactionId
 
 
 class OpenTransaction:
-    """What has arrived of a transaction that has not ended."""
+    """The received part of an open transaction."""
 
     __slots__ = ("_used", "begin", "kept", "log", "origin", "relations", "subtransactions", "uses", "xid")
 
@@ -18,31 +18,31 @@ class OpenTransaction:
         self.xid = xid
         self.log = log
         self.begin = begin
-        """What opened it; None for a streamed transaction."""
+        """The message that opened it; None for a streamed transaction."""
         self.kept = True
-        """Whether its changes are; not if it was handed on before a restart."""
+        """Whether its changes are kept; false if it was delivered before a restart."""
         self.origin: Origin | None = None
         self.relations = None if begin is not None else StreamRelations()
         self.subtransactions = Subtransactions(xid)
         self.uses: list[tuple[int, TableDescription]] = []
-        """The Relations of its changes, each with the first change that is bound to it after those of another."""
+        """The Relations of its changes, each with the ordinal of the first change that uses it."""
         self._used: dict[Oid, TableDescription] = {}
 
     def use(self, relation: TableDescription, ordinal: int) -> None:
-        """The change that is to have this number is bound to this Relation."""
+        """Note that the change with this ordinal uses a Relation."""
         if self._used.get(relation.relation_id) is not relation:
             self._used[relation.relation_id] = relation
             self.uses.append((ordinal, relation))
 
     def forget_uses(self, changes: int) -> None:
-        """There are only so many changes left."""
+        """Forget the uses by all changes but the first `changes`."""
         while self.uses and self.uses[-1][0] >= changes:
             self.uses.pop()
         self._used = {relation.relation_id: relation for _, relation in self.uses}
 
 
 class HeldTransaction:
-    """A prepared transaction that waits here for its decision."""
+    """A prepared transaction that waits for its decision."""
 
     __slots__ = ("open", "prepare")
 

@@ -1,7 +1,7 @@
-"""Which Relation a row is bound to: the one that is current where the row arrives.
+"""The Relation of each row: the one that is current when the row arrives.
 
-A streamed transaction has Relations of its own. What it says of a table that it altered holds for its own rows only,
-until it commits; what it says in a subtransaction is taken back with it.
+A streamed transaction has its own Relations. A description of a table that it altered applies only to its own rows
+until it commits; the rollback of a subtransaction takes back the descriptions within.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from logicalrep_runtime.scalars import Oid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescription:
-    """A table as a Relation message described it; equal to any that describes the same."""
+    """A table as a Relation message describes it."""
 
     relation_id: Oid
     """The table's OID."""
     schema: str
-    """The table's schema, pg_catalog spelled out."""
+    """The table's schema; pg_catalog is spelled out."""
     name: str
     """The table's name."""
     replica_identity: ReplicaIdentity
-    """What identifies a row in an Update or Delete."""
+    """The setting that decides which columns identify a row in an Update or Delete."""
     columns: tuple[Column, ...]
-    """The published columns, in the order of the tuples' values."""
+    """The published columns, in the order of a row's values."""
     types: tuple[v1.Type | None, ...]
-    """For each column the Type message that names its data type; None for those that are built in."""
+    """The Type message of each column's data type; None for a built-in type."""
     names: tuple[str, ...] = field(init=False, compare=False, repr=False)
     """The columns' names."""
     key: tuple[str, ...] = field(init=False, compare=False, repr=False)
@@ -53,38 +53,38 @@ class TableDescription:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
-    """A table that from here on is described differently than in what was handed on before."""
+    """A change of a table's description in the delivered transactions."""
 
     ordinal: int
-    """The number, in the transaction, of the change that is the first of the new form."""
+    """The ordinal of the transaction's first change with the new description."""
     old: TableDescription | None
-    """The description that held before; None for a table that was not seen before."""
+    """The description before; None for a new table."""
     new: TableDescription
     """The description of the changes that follow."""
 
 
 def added_columns(old: TableDescription, new: TableDescription) -> list[str]:
-    """Return a warning of the columns that a table has got, if any: the server does not send older rows again."""
+    """Return a warning about a table's new columns, if any: the server does not send older rows again."""
     added = [name for name in new.names if name not in old.names]
     return [f"{new} has got {', '.join(added)}: {OLDER_ROWS}"] if added else []
 
 
 OLDER_ROWS = "where it came with a DEFAULT, older rows have that on the server, which does not send it"
-"""What is to be said of a new column."""
+"""The warning about a new column."""
 
 
 class DeliveredRelations:
-    """The tables as they were last described in what was handed on."""
+    """The last description of each table in the delivered transactions."""
 
     def __init__(self, relations: Iterable[TableDescription]) -> None:
         self._relations = {relation.relation_id: relation for relation in relations}
 
     def all(self) -> tuple[TableDescription, ...]:
-        """Each of them."""
+        """Return all descriptions."""
         return tuple(self._relations.values())
 
     def deliver(self, uses: Iterable[tuple[int, TableDescription]]) -> tuple[SchemaChange, ...]:
-        """Which of a transaction's Relations, each with the change from which on it holds, are news; they hold now."""
+        """Note a transaction's Relations, each with the ordinal of its first change; return those that are new."""
         schema_changes = []
         for ordinal, relation in uses:
             old = self._relations.get(relation.relation_id)
@@ -94,7 +94,7 @@ class DeliveredRelations:
         return tuple(schema_changes)
 
     def take_back(self, schema_changes: tuple[SchemaChange, ...]) -> None:
-        """Forget what a transaction that was rolled back had changed, where nothing has changed it since."""
+        """Undo the schema changes of a transaction that was rolled back, unless later ones replaced them."""
         for schema_change in reversed(schema_changes):
             relation_id = schema_change.new.relation_id
             if self._relations.get(relation_id) is schema_change.new:
@@ -108,11 +108,11 @@ class DeliveredRelations:
 class _Described:
     relation: TableDescription
     arrival: int
-    """Later descriptions have higher numbers."""
+    """A number that grows with each description."""
 
 
 class StreamRelations:
-    """The Relations that one streamed transaction was sent."""
+    """The Relations of one streamed transaction."""
 
     __slots__ = ("_undo", "current")
 
@@ -121,11 +121,11 @@ class StreamRelations:
         self._undo: list[tuple[Oid, _Described | None]] = []
 
     def __len__(self) -> int:
-        """How many descriptions came that said something new, to be given to `truncate` again."""
+        """Return the number of descriptions that differed from the one before; `truncate` takes such a number."""
         return len(self._undo)
 
     def put(self, relation: TableDescription, arrival: int) -> None:
-        """Describe a table from here on."""
+        """Set a table's description for the rows that follow."""
         described = self.current.get(relation.relation_id)
         if described is not None and described.relation is relation:
             described.arrival = arrival
@@ -144,7 +144,7 @@ class StreamRelations:
 
 
 class Relations:
-    """The Relations of a session: those that hold for all, beside those that each streamed transaction has."""
+    """The Relations of a session: the shared ones, which those of each streamed transaction override."""
 
     def __init__(self) -> None:
         self._current: dict[Oid, _Described] = {}
@@ -153,17 +153,17 @@ class Relations:
         self._arrivals = 0
 
     def clear(self) -> None:
-        """Forget all: a new connection describes everything anew."""
+        """Forget everything: the server describes all tables anew on a new connection."""
         self._current.clear()
         self._latest.clear()
         self._types.clear()
 
     def name_type(self, message: TypeMessage) -> None:
-        """Keep the name of a data type. It comes right before the Relation that needs it, so the last one holds."""
+        """Keep the name of a data type. Its message precedes the Relation that needs it, so the last one applies."""
         self._types[message.type_id] = v1.Type(type_id=message.type_id, namespace=message.namespace, name=message.name)
 
     def describe(self, message: RelationMessage, stream: StreamRelations | None) -> None:
-        """Describe a table from here on, for one streamed transaction or (None) for all else."""
+        """Set a table's description for the rows that follow, of one streamed transaction or (None) of the others."""
         self._arrivals += 1
         described = self._current if stream is None else stream.current
         current = described.get(message.relation_id)
@@ -175,7 +175,7 @@ class Relations:
             columns=message.columns,
             types=tuple(self._types.get(column.type_id) for column in message.columns),
         )
-        # Servers describe tables again and again; one object for the same description keeps comparisons short.
+        # Servers repeat descriptions; reusing the object of an equal one makes comparisons fast.
         for known in (current and current.relation, self._latest.get(message.relation_id)):
             if known == relation:
                 relation = known
@@ -187,7 +187,7 @@ class Relations:
             stream.put(relation, self._arrivals)
 
     def find(self, relation_id: Oid, stream: StreamRelations | None) -> TableDescription | None:
-        """The description that holds for a row that arrives now; None if there never was any."""
+        """Return the description for a row that arrives now; None if there never was any."""
         if stream is not None:
             described = stream.current.get(relation_id)
             if described is not None:
@@ -195,18 +195,18 @@ class Relations:
         described = self._current.get(relation_id)
         if described is not None:
             return described.relation
-        # A server describes a table again for each transaction to which it has not described it. Where somebody else
-        # in between does not, the last description is the best there is.
+        # A server describes a table again for each transaction to which it has not described it. If a proxy in between
+        # does not, the last description is the best available.
         return self._latest.get(relation_id)
 
     def all(self) -> dict[Oid, TableDescription]:
-        """What `find` finds for transactions that are not streamed, by OID."""
+        """Return the descriptions for transactions that are not streamed, by OID."""
         return self._latest | {oid: described.relation for oid, described in self._current.items()}
 
     def adopt(self, stream: StreamRelations) -> None:
-        """Let a streamed transaction's Relations hold for all, as it committed.
+        """Share the Relations of a streamed transaction that committed.
 
-        The server does not send them again, unless a table was described to others in the meantime.
+        The server does not send them again, unless it has described the table to other transactions meanwhile.
         """
         for relation_id, described in stream.current.items():
             current = self._current.get(relation_id)

@@ -1,14 +1,14 @@
-"""How far a reader came: what it has to keep so that after a restart nothing is lost and nothing comes twice.
+"""The resume token: a reader's position, which it stores so that a restart neither loses nor repeats a transaction.
 
-A server sends again what it was not told to be safe, from its beginning: it compares the start of each commit record,
-and of each prepare record, with the position that was acknowledged. So
+A server sends unacknowledged transactions again from their start: it compares the start of each commit record, and of
+each prepare record, with the acknowledged position. Therefore:
 
-* the end LSN of the last transaction that was handed on, and made safe, may be acknowledged. Streamed transactions that
-  are still open do not hold it back: their commit comes later, and the server then streams them again as a whole.
-* A prepared transaction that is held here until its decision does hold it back, to where its prepare record starts:
-  past that, the server would send the decision alone. What was handed on since comes again then, and is left out
-  because it lies before `delivered`.
-* A keepalive's LSN may be acknowledged while no transaction is half received; on a slot without changes nothing else
+* The end LSN of the last transaction that was delivered and stored may be acknowledged. Open streamed transactions do
+  not hold it back: they commit later, and the server then streams them again as a whole.
+* A prepared transaction that is held here until its decision holds the position back to the start of its prepare
+  record: after that, the server would send only the decision. The server then sends later transactions again, which are
+  left out because they lie before `delivered`.
+* A keepalive's LSN may be acknowledged while no transaction is partly received; on a slot without changes nothing else
   lets the server remove old WAL.
 """
 
@@ -24,14 +24,19 @@ _START = Lsn(0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeToken:
-    """What to keep together with what was handed on, and to give to the Assembler that goes on from there."""
+    """A reader's position: store it together with the delivered changes, and pass it as `after` to resume.
+
+    Example:
+        >>> token = assembler.position
+        >>> resumed = Assembler(after=token)
+    """
 
     delivered: Lsn = _START
-    """Everything that took effect before it was handed on."""
+    """The LSN before which every transaction was delivered."""
     acknowledged: Lsn = _START
-    """What may be acknowledged to the server, and where to start from; not after `delivered`."""
+    """The LSN to acknowledge and to start from; not after `delivered`."""
     prepared: Mapping[str, Lsn] = field(default_factory=dict)
-    """The prepared transactions that were handed on as such and are undecided: where each ended (end_lsn), by GID.
+    """The end LSNs of the delivered, undecided prepared transactions by GID.
 
-    A GID may be used again once it is decided, so it takes both to recognise a transaction.
+    A GID may be reused after the decision, so only both together identify a transaction.
     """

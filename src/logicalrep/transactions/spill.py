@@ -1,8 +1,8 @@
-"""The changes of one transaction that has not ended: in memory, and on disk once all of them together are too many.
+"""The changes of an open transaction: in memory, and on disk once all open transactions exceed the memory limit.
 
-A transaction may be larger than memory, and nobody knows before its end whether it will hold. So its changes are kept
-in a log that is appended to, cut back where a subtransaction is rolled back, and read once it is known to hold: each
-as an object, or many rows together as the bytes that they are.
+A transaction may be larger than memory, and only its end decides whether it commits. So its changes are kept in a log,
+which is appended to, cut back when a subtransaction is rolled back, and read after the commit. A change is kept as an
+object, or many rows together as raw bytes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn, Oid
 
 DEFAULT_MEMORY_LIMIT = 64 << 20
-"""How many bytes of memory the changes of all open transactions may take together."""
+"""The default memory for the changes of all open transactions, in bytes."""
 
 _RECORD = Struct(">IBQI")
-"""The length of the message that follows, how to parse it, its LSN, the number of its Relation plus 1 (0 for none)."""
+"""The length of the message that follows, its form, its LSN, and the number of its Relation plus 1 (0 for none)."""
 
 XID = slice(1, 5)
-"""Where the xid stands that messages have in streamed transactions only: behind the tag."""
+"""The place of the xid, after the tag; only messages of streamed transactions have one."""
 
 _BLOCK = 1 << 20
-"""How much is written and read at once, in bytes; a block is longer where a single message is."""
+"""The size of a write or read, in bytes; a longer message makes a longer block."""
 
 _VERSION_1, _NOT_STREAMED, _STREAMED = range(3)
 
@@ -43,21 +43,21 @@ _VERSION_1_MESSAGES = (v1.Insert, v1.Update, v1.Delete, v1.Truncate, v1.Message)
 
 
 class ClosedError(LogicalRepError, ValueError):
-    """A transaction that is closed, of which something is asked."""
+    """A request for the changes of a closed transaction."""
 
     code = "TRANSACTION_CLOSED"
 
 
 class PackedRows(Protocol):
-    """Many row changes of a transaction, one after another, kept as the bytes that they are."""
+    """Consecutive row changes of a transaction, kept as raw bytes."""
 
     @property
     def relations(self) -> Mapping[Oid, TableDescription]:
-        """What the tables were described as when the rows came."""
+        """The tables' descriptions when the rows arrived."""
 
     @property
     def memory(self) -> int:
-        """How many bytes of memory they take."""
+        """The memory of the rows, in bytes."""
 
     def __len__(self) -> int: ...
 
@@ -66,25 +66,25 @@ class PackedRows(Protocol):
     def __getitem__(self, part: slice) -> Self: ...
 
     def tables(self) -> list[tuple[int, Oid]]:
-        """The tables, each with the number of its first row, by which they are ordered."""
+        """Return the tables, each with the number of its first row, ordered by that number."""
 
     def pieces(self, size: int) -> Iterator[Self]:
-        """The same rows in parts of about so many bytes."""
+        """Yield the rows in parts of about `size` bytes."""
 
     def dump(self) -> Any:
-        """All but the Relations, as a buffer."""
+        """Return the rows without the Relations, as a buffer."""
 
     @classmethod
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> Self:
-        """What was dumped, with its Relations."""
+        """Return the rows of a dump, with their Relations."""
 
 
 class ChangeLog:
-    """The changes of one transaction in their order: iterate over it, again and again, until it is closed.
+    """The changes of one transaction in order, which may be iterated any number of times until it is closed.
 
-    What is on disk is read in blocks, so that a large transaction takes no more memory than a small one. The file has
-    no name where the operating system permits that, so it does not outlive the process; it is gone once the log is
-    closed or garbage.
+    Changes on disk are read in blocks, so that a large transaction takes no more memory than a small one. The file has
+    no name if the operating system permits that, so it does not outlive the process; closing or garbage-collecting the
+    log removes it.
     """
 
     __slots__ = (
@@ -107,7 +107,7 @@ class ChangeLog:
 
     def __init__(self) -> None:
         self.memory = 0
-        """An estimate of the memory that its changes take, in bytes."""
+        """The estimated memory of its changes, in bytes."""
         self.closed = False
         """Whether its changes are gone."""
         self._length = 0
@@ -117,25 +117,25 @@ class ChangeLog:
         self._end = 0
         self._block_firsts = array("Q")
         self._block_offsets = array("Q")
-        # Reads packed rows from their bytes, once some were added.
+        # The function that reads packed rows from a dump; set with the first packed rows.
         self._load: Callable[[bytes, Mapping[Oid, TableDescription]], PackedRows] | None = None
-        # Of a block of packed rows its Relations; None for a block of records.
+        # The Relations of each block of packed rows; None for a block of records.
         self._block_relations: list[Mapping[Oid, TableDescription] | None] = []
         self._relations: list[TableDescription] = []
         self._relation_numbers: dict[int, int] = {}
         self._close: weakref.finalize[[], ChangeLog] | None = None
 
     def __len__(self) -> int:
-        """How many changes there are."""
+        """Return the number of changes."""
         return self._length
 
     @property
     def spilled(self) -> int:
-        """How many bytes of it are on disk."""
+        """The size of its file, in bytes."""
         return self._end
 
     def append(self, part: Change | PackedRows) -> int:
-        """Add a change, whose ordinal is the log's length, or many; returns by how much `memory` grew."""
+        """Add a change, whose ordinal is the log's length, or many; return the growth of `memory` in bytes."""
         if not isinstance(part, Change):
             self._load = type(part).load
         self._tail.append(part)
@@ -145,7 +145,7 @@ class ChangeLog:
         return cost
 
     def truncate(self, length: int) -> int:
-        """Drop all changes but the first `length`; returns by how much `memory` shrank."""
+        """Drop all changes but the first `length`; return the decrease of `memory` in bytes."""
         before = self.memory
         while self._tail and self._length > length:
             part = self._tail.pop()
@@ -158,9 +158,9 @@ class ChangeLog:
         return before - self.memory
 
     def spill(self, directory: str | os.PathLike[str] | None = None) -> None:
-        """Write to disk what is in memory.
+        """Write the changes in memory to disk.
 
-        Raises OSError where the disk is full or the like, and keeps in memory what it could not write.
+        Raises OSError if the disk is full, for example; unwritten changes stay in memory.
         """
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0, prefix="logicalrep-", dir=directory)  # noqa: SIM115
@@ -178,7 +178,7 @@ class ChangeLog:
             del self._tail[:count]
 
     def close(self) -> None:
-        """Drop all changes and the file; a second time does nothing."""
+        """Drop all changes and the file; further calls do nothing."""
         self.closed = True
         self.memory = 0
         self._tail = []
@@ -186,7 +186,7 @@ class ChangeLog:
             self._close()
 
     def __iter__(self) -> Iterator[Change]:
-        """The changes in their order; ValueError when the log is closed."""
+        """Yield the changes in order; raise ClosedError if the log is closed."""
         for index in range(len(self._block_firsts)):
             ordinal = self._block_firsts[index]
             for lsn, message, relation in self._read_block(index):
@@ -204,9 +204,9 @@ class ChangeLog:
             ordinal += _count(part)
 
     def messages(self) -> Iterator[tuple[Lsn, bytes, TableDescription | None] | PackedRows]:
-        """The changes as messages of version 1, each with its position and Relation, and as runs of rows.
+        """Yield the changes as messages of version 1, each with its LSN and Relation, or as packed rows.
 
-        ValueError as `__iter__`.
+        Raises ClosedError if the log is closed.
         """
         for index, relations in enumerate(self._block_relations):
             if relations is not None:
@@ -223,7 +223,7 @@ class ChangeLog:
                 yield part
 
     def _next_block(self) -> tuple[Any, Mapping[Oid, TableDescription] | None, int]:
-        """What is to be written next: the bytes, the Relations if it is a run of rows, and of how many parts it is."""
+        """Return the next block to write: its bytes, the Relations of packed rows, and its number of parts."""
         first = self._tail[0]
         if not isinstance(first, Change):
             return first.dump(), first.relations, 1
@@ -278,7 +278,7 @@ class ChangeLog:
             offset += length
 
     def _truncate_file(self, length: int) -> None:
-        """Cut the file before change number `length`: within the block that has it, and drop the blocks that follow."""
+        """Cut the file before change number `length`: shorten that change's block, and drop later blocks."""
         index = bisect_right(self._block_firsts, length) - 1
         count, offset = length - self._block_firsts[index], self._block_offsets[index]
         relations = self._block_relations[index]
@@ -300,23 +300,23 @@ class ChangeLog:
 
 
 class SpillArea:
-    """Keeps the memory of all open transactions' changes under a limit, by writing those of the largest to disk."""
+    """A memory limit for all open transactions' changes; the largest transaction's are written to disk beyond it."""
 
     def __init__(self, memory_limit: int, directory: str | os.PathLike[str] | None) -> None:
         self._limit = memory_limit
         self._directory = directory
         self._logs: set[ChangeLog] = set()
         self.memory = 0
-        """An estimate of the memory that all changes take, in bytes."""
+        """The estimated memory of all changes, in bytes."""
 
     def open(self) -> ChangeLog:
-        """A new log that counts towards the limit until it is released."""
+        """Return a new log, which counts towards the limit until it is released."""
         log = ChangeLog()
         self._logs.add(log)
         return log
 
     def append(self, log: ChangeLog, part: Change | PackedRows) -> None:
-        """Add a change, or many, to a log; OSError where it was to be written to disk and could not."""
+        """Add a change, or many, to a log; raise OSError if writing to disk fails."""
         self.memory += log.append(part)
         while self.memory > self._limit:
             largest = max(self._logs, key=lambda candidate: candidate.memory)
@@ -333,7 +333,7 @@ class SpillArea:
         self.memory -= log.truncate(length)
 
     def release(self, log: ChangeLog) -> ChangeLog:
-        """Hand a log on: it no longer counts."""
+        """Return a log, which no longer counts towards the limit."""
         self._logs.remove(log)
         self.memory -= log.memory
         return log
@@ -355,7 +355,7 @@ def _form(message: ChangeMessage) -> int:
 
 
 def _in_version_1(form: int, data: bytes) -> bytes:
-    """The message without the xid."""
+    """Return the message without the xid."""
     return data[: XID.start] + data[XID.stop :] if form == _STREAMED else data
 
 
@@ -388,7 +388,7 @@ def _count(part: Change | PackedRows) -> int:
 
 
 def _pieces(part: Change | PackedRows) -> Iterator[Change | PackedRows]:
-    """The same, none of it much longer than a block."""
+    """Yield the same changes in parts that are not much longer than a block."""
     if isinstance(part, Change):
         yield part
     else:
@@ -396,7 +396,7 @@ def _pieces(part: Change | PackedRows) -> Iterator[Change | PackedRows]:
 
 
 def _cost(part: Change | PackedRows) -> int:
-    """About how much memory a change takes: its objects, each value's object and reference, and the bytes."""
+    """Return the estimated memory of a change: its objects, each value's object and reference, and the bytes."""
     if not isinstance(part, Change):
         return part.memory
     message = part.message

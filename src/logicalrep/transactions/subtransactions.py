@@ -1,7 +1,7 @@
-"""Where each subtransaction of a streamed transaction first appeared, which is where its abort cuts the transaction.
+"""The first appearance of each subtransaction of a streamed transaction, at which its abort cuts the transaction.
 
-A transaction may have millions of subtransactions, one for each exception block that a function went through, so each
-takes a few bytes here.
+A transaction may have millions of subtransactions, one for each exception block that a function entered, so each takes
+only a few bytes here.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from logicalrep_runtime.scalars import TransactionId
 
 
 class Subtransactions:
-    """The subtransactions of one transaction, by their id: how many changes and Relations it had when each appeared."""
+    """The subtransactions of one transaction by id, with the number of changes and Relations before each appeared."""
 
     __slots__ = ("_changes", "_in_order", "_last", "_offsets", "_relations", "_xid")
 
     def __init__(self, xid: TransactionId) -> None:
         self._xid = xid
         self._last = xid
-        # Sorted by the subtransaction's id, counted from the top-level one, whose subtransactions all come after it.
+        # Sorted by the offset of the subtransaction's id from the top-level transaction's, which precedes all of them.
         self._offsets = array("I")
         self._changes = array("Q")
         self._relations = array("I")
-        # Whether they appeared in the order of their ids, as nearly always: then what follows one is what lies within.
+        # Whether they appeared in the order of their ids, as nearly always: then those after one lie within it.
         self._in_order = True
 
     def __len__(self) -> int:
         return len(self._offsets)
 
     def appear(self, subxid: TransactionId, changes: int, relations: int) -> None:
-        """Note a message of a subtransaction, or of the transaction itself, with what the transaction had before it."""
+        """Note a message's xid, with the number of changes and Relations that the transaction had before it."""
         if subxid == self._last:
             return
         self._last = subxid
@@ -50,7 +50,7 @@ class Subtransactions:
     def abort(self, subxid: TransactionId) -> tuple[int, int] | None:
         """Forget a subtransaction and all that appeared after it.
 
-        Returns how many changes and Relations the transaction had before; None for one that never appeared.
+        Returns the number of changes and Relations before it; None for one that never appeared.
         """
         offset = self._offset(subxid)
         index = bisect_left(self._offsets, offset)

@@ -1,4 +1,4 @@
-"""Whether a description is that of a table: a table keeps its OID when it is renamed, and another has another."""
+"""The identity of a table: it keeps its OID when it is renamed, and another table of its name has another OID."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class TableChangedError(LogicalRepError, RuntimeError):
-    """A table that has another name than when the reading began, or whose name is another table's by now."""
+    """A table that was renamed since the reading began, or whose name now belongs to another table."""
 
     code = "TABLE_REPLACED"
 
 
 def is_of_table(relation: TableDescription, table: TableName, relation_id: int | None) -> bool:
-    """Whether a description is the table's, by its OID where that is known: the table may have had another name then.
+    """Return whether a description is a table's, by its OID if that is known, else by its name.
 
-    TableChangedError where it is another table of that name.
+    Raises TableChangedError if the description is of another table with that name.
     """
     if relation_id is None:
         return relation.table == table
@@ -26,18 +26,18 @@ def is_of_table(relation: TableDescription, table: TableName, relation_id: int |
 
 
 def renamed(table: TableName, name: TableName) -> TableChangedError:
-    """The error for a table that has another name by now."""
+    """Return the error for a renamed table."""
     return TableChangedError(
-        f"table {table} is {name} by now: name it so and go on with the same checkpoint, and all of its changes come, "
-        "those from before as well",
+        f"table {table} is now {name}: use that name and continue with the same checkpoint, and all of its changes are "
+        "read, those under the old name too",
         code="TABLE_RENAMED",
     )
 
 
 def replaced(table: TableName, before: int, now: int, name: TableName | None = None) -> TableChangedError:
-    """The error for a table of the same name; `name` is the one that the table has by now that had it before."""
-    was = f"{before}" if name is None else f"{before}, which is {name} by now"
+    """Return the error for another table of the same name; `name` is the present name of the earlier table."""
+    was = f"{before}" if name is None else f"{before}, which is now {name}"
     return TableChangedError(
-        f"table {table} with OID {now} is another one than the one that is read, with OID {was}: copy it anew, with a "
-        "new slot and checkpoint, or read the changes of both in the change feed"
+        f"table {table} with OID {now} is not the table of this stream, which has OID {was}: copy it anew, with a new "
+        "slot and checkpoint, or read the changes of both in the change feed"
     )

@@ -1,4 +1,4 @@
-"""Tables' names as they are written in SQL: `schema.table`, in double quotes what is not in small letters."""
+"""Table names as in SQL: `schema.table`, with double quotes around names that are not in lower case."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 from logicalrep_runtime.errors import LogicalRepError
 
-# A server in UTF-8 makes small letters of these capitals only.
+# A server with the encoding UTF-8 folds only ASCII capitals to lower case.
 _PLAIN = re.compile(r"[a-z_\x80-\U0010ffff][a-z0-9_$\x80-\U0010ffff]*")
 _PART = re.compile(r'\s*(?:"((?:[^"]|"")+)"|([^\s".,]+))\s*(\.|,|\Z)', re.ASCII)
 
 
 class TableNameError(LogicalRepError, ValueError):
-    """A text that is no name of a table; says why, and how it is written."""
+    """A text that is not a table's name; the message says why, and how to write it."""
 
     code = "TABLE_NAME"
 
 
 class TableName(NamedTuple):
-    """A table's schema and its own name, which are two: either may have a dot in it."""
+    """A table's schema and its own name, kept apart because either may contain a dot."""
 
     schema: str
     name: str
@@ -30,20 +30,20 @@ class TableName(NamedTuple):
 
 
 def table_names(text: str) -> list[TableName]:
-    """The tables that are named in a text, with commas; in the schema `public` where that is not said."""
+    """Return the tables in a comma-separated text; a name without a schema is in `public`."""
     return [TableName(*(parts if len(parts) == 2 else ("public", *parts))) for parts in _all_parts(text)]
 
 
 def name_parts(text: str) -> tuple[str, ...]:
-    """A table's own name, behind its schema's where the text has that."""
+    """Return the parts of one table's name: the schema, if the text has one, and the table's own name."""
     found = list(_all_parts(text))
     if len(found) != 1:
-        raise TableNameError(f"{text!r} are {len(found)} tables, and one is expected")
+        raise TableNameError(f"{text!r} names {len(found)} tables, and one is expected")
     return found[0]
 
 
 def written(parts: tuple[str, ...]) -> str:
-    """A name as it is written in SQL."""
+    """Return a name as written in SQL."""
     return ".".join(part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"' for part in parts)
 
 
@@ -55,8 +55,8 @@ def _all_parts(text: str) -> Iterator[tuple[str, ...]]:
         match = _PART.match(text, at)
         if match is None:
             raise TableNameError(
-                f"{text!r} is no table as SQL has it: schema.table, with other names than of small letters, digits and "
-                "underscores in double quotes, and a quote in one twice"
+                f"{text!r} is not a table's name as in SQL: write schema.table, put a name in double quotes if it has "
+                "more than lower-case letters, digits and underscores, and double each quote in it"
             )
         quoted, unquoted, follows = match.groups()
         parts.append(unquoted if quoted is None else quoted.replace('""', '"'))
@@ -66,8 +66,8 @@ def _all_parts(text: str) -> Iterator[tuple[str, ...]]:
                 raise TableNameError(f"{written(tuple(parts))} has {len(parts)} parts; schema.table is expected")
             if not all(map(_PLAIN.fullmatch, plain)):
                 raise TableNameError(
-                    f"{'.'.join(parts)} is read as SQL reads it, where such a name is in quotes: write "
-                    f"{written(tuple(parts))}, or it in small letters if it is that"
+                    f"{'.'.join(parts)} is not a name that SQL reads unchanged: write {written(tuple(parts))}, or "
+                    "write it in lower case if that is its name"
                 )
             yield tuple(parts)
             parts, plain = [], []

@@ -1,7 +1,4 @@
-"""The tags of messages and the kinds of rows and values, as the bytes that they are on the wire.
-
-The spec has them; the generated classes bring them.
-"""
+"""The tags of messages and the kinds of rows and values as bytes, from the classes that are generated from the spec."""
 
 from __future__ import annotations
 
@@ -17,4 +14,4 @@ STREAM_START, STREAM_STOP, STREAM_ABORT = (
 NULL, UNCHANGED, TEXT, BINARY = (ord(value.kind) for value in (v1.NullValue, v1.UnchangedToast, v1.Text, v1.Binary))
 """The kinds of a row's values."""
 KEY = ord("K")
-"""The kind of an old row that has the replica identity's columns alone; one with all columns is `O`."""
+"""The kind of an old row that has only the replica identity's columns; a row with all columns has the kind `O`."""

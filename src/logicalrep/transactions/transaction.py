@@ -1,4 +1,4 @@
-"""What comes out: transactions with their changes, the decisions on prepared ones, and messages that belong to none."""
+"""The assembler's events: transactions with their changes, decisions on prepared ones, and messages outside of them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz, TransactionId
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _WithChanges:
-    """A transaction that holds its changes, maybe in a temporary file: close it, or use it as a context manager.
+    """A transaction and its changes, perhaps in a temporary file: close it, or use it as a context manager.
 
-    The file is gone then, or once nothing refers to the transaction any more, and at the latest with the process.
+    Closing it removes the file, as does the garbage collector, or at the latest the end of the process.
     """
 
     xid: TransactionId
     """The id of the top-level transaction."""
     gid: str | None = None
-    """The name that PREPARE TRANSACTION gave it; None where the server did not say that it was prepared."""
+    """The name from PREPARE TRANSACTION; None if the server did not report a prepared transaction."""
     origin: str | None = None
-    """The replication origin that it was replayed from; None for one of the server's own."""
+    """The replication origin that it was replayed from; None for a transaction of the server itself."""
     origin_lsn: Lsn | None = None
-    """Where it committed on the origin's server; 0 if that is not known, as for all that were streamed."""
+    """The LSN of its commit on the origin's server; 0 if unknown, as for all streamed transactions."""
     changes: ChangeLog
-    """Its changes, numbered from 0: iterate as often as needed. Those of a large one are read from disk on the way."""
+    """Its changes, numbered from 0: iterate as often as needed. Those of a large transaction are read from disk."""
     schema_changes: tuple[SchemaChange, ...] = ()
-    """The tables that are described anew in it, in the order of the changes that need it."""
+    """The new table descriptions in it, in the order of the first changes that use them."""
 
     def events(self) -> Iterator[SchemaChange | Change]:
-        """The changes, each preceded by the schema changes that it is the first to need."""
+        """Yield the changes, each preceded by the schema changes that it is the first to use."""
         pending = iter(self.schema_changes)
         schema_change = next(pending, None)
         for change in self.changes:
@@ -60,54 +60,60 @@ class _WithChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Transaction(_WithChanges):
-    """A committed transaction. They come in the order in which they committed; some have no changes."""
+    """A committed transaction, which may have no changes. Transactions come in commit order.
+
+    Example:
+        >>> with transaction:
+        ...     for change in transaction.changes:
+        ...         print(transaction.commit_lsn, change.op)
+    """
 
     commit_lsn: Lsn
-    """Where its commit record starts; of a prepared one, the record of COMMIT PREPARED."""
+    """The start of its commit record, or of the record of COMMIT PREPARED."""
     end_lsn: Lsn
-    """Where that record ends: the position to acknowledge once the transaction is safe."""
+    """The end of that record: the position to acknowledge once the transaction is safe."""
     commit_timestamp: TimestampTz
-    """When it committed; at the origin, for one that was replayed from there."""
+    """The time of its commit; for a replayed transaction, of the commit at its origin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedTransaction(_WithChanges):
-    """A transaction that was prepared and is not decided yet; its Decision follows, maybe after a restart."""
+    """A prepared transaction that is undecided; its Decision follows, perhaps after a restart."""
 
     prepare_lsn: Lsn
-    """Where its prepare record starts."""
+    """The start of its prepare record."""
     end_lsn: Lsn
-    """Where that record ends: the position to acknowledge once the transaction is safe."""
+    """The end of that record: the position to acknowledge once the transaction is safe."""
     prepare_timestamp: TimestampTz
-    """When it was prepared."""
+    """The time of its PREPARE TRANSACTION."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """COMMIT PREPARED or ROLLBACK PREPARED of a transaction whose changes are not with it."""
+    """COMMIT PREPARED or ROLLBACK PREPARED, without the transaction's changes."""
 
     gid: str
-    """The name that PREPARE TRANSACTION gave it."""
+    """The name from PREPARE TRANSACTION."""
     xid: TransactionId
     """The id of the transaction."""
     committed: bool
     """Whether it was committed; else it was rolled back."""
     known: bool
-    """Whether it was handed on as a PreparedTransaction, in this run or an earlier one.
+    """Whether it was delivered as a PreparedTransaction, in this run or an earlier one.
 
-    If not, its changes came before the reading began: acknowledged by another reader, or by a run whose Position was
-    lost. A rollback of that kind changes nothing; a commit means that its changes are to be fetched in another way.
+    If not, its changes were sent before the reading began: to another reader, or to a run whose resume token was lost.
+    Such a rollback changes nothing; after such a commit the changes must be fetched in another way.
     """
     commit_lsn: Lsn | None
-    """Where the record of COMMIT PREPARED starts; None for a rollback, of which the server tells the end only."""
+    """The start of the record of COMMIT PREPARED; None for a rollback, of which the server sends only the end."""
     end_lsn: Lsn
-    """Where the record of the decision ends: the position to acknowledge once it is safe."""
+    """The end of the decision's record: the position to acknowledge once the decision is safe."""
     timestamp: TimestampTz
-    """When it was decided."""
+    """The time of the decision."""
 
     @property
     def error(self) -> TransactionError | None:
-        """For who makes rows: rows are missing, as what was committed came before the reading began."""
+        """The error for missing rows, if the committed changes were sent before the reading began; else None."""
         if not self.committed or self.known:
             return None
         reason = f"the changes of the prepared transaction {self.gid!r} came before the reading began"
@@ -116,13 +122,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NonTransactionalMessage:
-    """A logical message that belongs to no transaction; it comes at once, ahead of transactions that began earlier."""
+    """A logical message outside of transactions, which the server sends at once, before transactions that are open."""
 
     lsn: Lsn
-    """The position that came with it."""
+    """The LSN that was sent with it."""
     message: Message
-    """The message as decoded."""
+    """The decoded message."""
 
 
 Event = Transaction | PreparedTransaction | Decision | NonTransactionalMessage
-"""What an Assembler hands on."""
+"""The output of an Assembler."""
