@@ -34,6 +34,24 @@ class Attribute:
     optional: bool = False
     bits: tuple[tuple[int, str], ...] = ()
 
+    @property
+    def parameter(self) -> str:
+        """The constructor's parameter, and those of its bits."""
+        if not self.bits:
+            return f"{self.name}: {self.annotation}{' = None' if self.optional else ''}"
+        bits = "".join(f", {name}: bool | None = None" for _, name in self.bits)
+        return f"{self.name}: int | None = None{bits}"
+
+    @property
+    def given(self) -> str:
+        """The expression that makes it from the constructor's parameters."""
+        if not self.bits:
+            return self.name
+        bits = ", ".join(f'"{name}": ({bit}, {name})' for bit, name in self.bits)
+        made = f'flags_of("{self.name}", {self.name}, {{{bits}}})'
+        absent = " and ".join(f"{name} is None" for name in (self.name, *dict(self.bits).values()))
+        return f"None if {absent} else {made}" if self.optional else made
+
 
 @dataclass(frozen=True)
 class Enumeration:

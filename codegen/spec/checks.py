@@ -18,10 +18,13 @@ _CLASSES_TAKEN = {
 }  # fmt: skip
 """The names that the generated modules import or define besides the classes of layouts."""
 _ATTRIBUTES_TAKEN = {"build", "struct", "tag", "kinds", "values", "of"}
+_BITS_TAKEN = _ATTRIBUTES_TAKEN | {"self", "flags_of", "subcon"}
+"""The names that bits cannot have, which are parameters of constructors and of construct's FlagsEnum."""
 _VARIABLES_TAKEN = {
-    "data", "offset", "encoding", "start", "end", "item", "read_length", "self", "out", "error",
+    "data", "offset", "encoding", "start", "end", "item", "read_length", "self", "out", "error", "encode_error",
+    "flags_of", "lsn_of",
 }  # fmt: skip
-"""The names that the straight-line codecs give to their own variables."""
+"""The names that the straight-line codecs and constructors have for their own variables and functions."""
 _FACTS_TAKEN = {
     "block", "decode", "facts", "given", "layouts", "message", "messages", "parsers", "plan", "plans", "relations",
     "sender", "types", "version",
@@ -267,7 +270,8 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
         if taken and not (row.name == "tag" and index == 0):
             findings.add(row.place, f"{where}: the name {row.name!r} is taken")
         for bit in row.bits.values():
-            if bit in names or bit in _ATTRIBUTES_TAKEN or _is_pythons(bit):
+            others = [name for other in seen.values() for name in other.bits.values()]
+            if bit in [*names, *others, *_BITS_TAKEN] or _is_pythons(bit):
                 findings.add(row.place, f"{where}: the bit's name {bit!r} is taken")
         _check_since(protocol, where, row, since, findings)
         _check_when(protocol, where, row, seen, names, findings)

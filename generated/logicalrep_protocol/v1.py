@@ -38,7 +38,7 @@ from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_runtime.constructs import Alternatives, Char, String, nonzero
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
-from logicalrep_runtime.make import maker
+from logicalrep_runtime.make import flags_of, setters
 from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -84,11 +84,12 @@ _h = Format(">h")
 _i = Format(">i")
 _iB = Format(">iB")
 
+_new = object.__new__
 _MALFORMED = (LookupError, ValueError, FormatError)
 _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Begin:
     """Opens a transaction; its changes follow, then Commit.
 
@@ -98,7 +99,7 @@ class Begin:
     Sent by begin_cb.
     """
 
-    tag: ClassVar[str] = "B"
+    tag: ClassVar[Literal["B"]] = "B"
 
     final_lsn: Lsn
     """Where the transaction's commit record starts, the same as its Commit's commit_lsn.
@@ -121,6 +122,11 @@ class Begin:
         Terminated,
     )
 
+    def __init__(self, *, final_lsn: Lsn, commit_timestamp: TimestampTz, xid: TransactionId) -> None:
+        _begin__final_lsn(self, final_lsn)
+        _begin__commit_timestamp(self, commit_timestamp)
+        _begin__xid(self, xid)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Begin, int]:
         offset = 1
@@ -128,7 +134,11 @@ class Begin:
         offset += 20
         if not final_lsn:
             raise MalformedError
-        return _make_begin(lsn_of(final_lsn), TimestampTz(commit_timestamp), xid), offset
+        self = _new(Begin)
+        _begin__final_lsn(self, lsn_of(final_lsn))
+        _begin__commit_timestamp(self, TimestampTz(commit_timestamp))
+        _begin__xid(self, xid)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -140,10 +150,10 @@ class Begin:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_begin = maker(Begin)
+_begin__final_lsn, _begin__commit_timestamp, _begin__xid = setters(Begin)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Message:
     """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.
 
@@ -154,7 +164,7 @@ class Message:
     Sent by message_cb, stream_message_cb.
     """
 
-    tag: ClassVar[str] = "M"
+    tag: ClassVar[Literal["M"]] = "M"
 
     flags: int
     """Whether the message belongs to a transaction."""
@@ -178,6 +188,20 @@ class Message:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        flags: int | None = None,
+        transactional: bool | None = None,
+        message_lsn: Lsn,
+        prefix: str,
+        content: bytes,
+    ) -> None:
+        _message__flags(self, flags_of("flags", flags, {"transactional": (1, transactional)}))
+        _message__message_lsn(self, message_lsn)
+        _message__prefix(self, prefix)
+        _message__content(self, content)
+
     @property
     def transactional(self) -> bool:
         """Bit 1 of `flags`."""
@@ -198,7 +222,12 @@ class Message:
             raise MalformedError
         content = data[offset:end]
         offset = end
-        return _make_message(flags, lsn_of(message_lsn), prefix, content), offset
+        self = _new(Message)
+        _message__flags(self, flags)
+        _message__message_lsn(self, lsn_of(message_lsn))
+        _message__prefix(self, prefix)
+        _message__content(self, content)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -219,10 +248,10 @@ class Message:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_message = maker(Message)
+_message__flags, _message__message_lsn, _message__prefix, _message__content = setters(Message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Commit:
     """Closes the transaction that Begin opened.
 
@@ -230,7 +259,7 @@ class Commit:
     Sent by commit_cb.
     """
 
-    tag: ClassVar[str] = "C"
+    tag: ClassVar[Literal["C"]] = "C"
 
     commit_lsn: Lsn
     """Where the commit record starts."""
@@ -251,6 +280,11 @@ class Commit:
         Terminated,
     )
 
+    def __init__(self, *, commit_lsn: Lsn, end_lsn: Lsn, commit_timestamp: TimestampTz) -> None:
+        _commit__commit_lsn(self, commit_lsn)
+        _commit__end_lsn(self, end_lsn)
+        _commit__commit_timestamp(self, commit_timestamp)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Commit, int]:
         offset = 1
@@ -258,7 +292,11 @@ class Commit:
         offset += 25
         if flags != 0:
             raise MalformedError
-        return _make_commit(lsn_of(commit_lsn), lsn_of(end_lsn), TimestampTz(commit_timestamp)), offset
+        self = _new(Commit)
+        _commit__commit_lsn(self, lsn_of(commit_lsn))
+        _commit__end_lsn(self, lsn_of(end_lsn))
+        _commit__commit_timestamp(self, TimestampTz(commit_timestamp))
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -268,10 +306,10 @@ class Commit:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_commit = maker(Commit)
+_commit__commit_lsn, _commit__end_lsn, _commit__commit_timestamp = setters(Commit)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Origin:
     """Says which replication origin the transaction was replayed from.
 
@@ -282,7 +320,7 @@ class Origin:
     Sent by begin_cb, begin_prepare_cb, stream_start_cb.
     """
 
-    tag: ClassVar[str] = "O"
+    tag: ClassVar[Literal["O"]] = "O"
 
     origin_lsn: Lsn
     """Where the transaction committed on the origin's server.
@@ -299,6 +337,10 @@ class Origin:
         Terminated,
     )
 
+    def __init__(self, *, origin_lsn: Lsn, name: str) -> None:
+        _origin__origin_lsn(self, origin_lsn)
+        _origin__name(self, name)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Origin, int]:
         offset = 1
@@ -307,7 +349,10 @@ class Origin:
         end = data.index(0, offset)
         name = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_origin(lsn_of(origin_lsn), name), offset
+        self = _new(Origin)
+        _origin__origin_lsn(self, lsn_of(origin_lsn))
+        _origin__name(self, name)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -324,10 +369,10 @@ class Origin:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_origin = maker(Origin)
+_origin__origin_lsn, _origin__name = setters(Origin)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Column:
     """A column of a Relation."""
 
@@ -351,6 +396,14 @@ class Column:
         "type_modifier" / Int32sb,
     )
 
+    def __init__(
+        self, *, flags: int | None = None, key: bool | None = None, name: str, type_id: Oid, type_modifier: int
+    ) -> None:
+        _column__flags(self, flags_of("flags", flags, {"key": (1, key)}))
+        _column__name(self, name)
+        _column__type_id(self, type_id)
+        _column__type_modifier(self, type_modifier)
+
     @property
     def key(self) -> bool:
         """Bit 1 of `flags`."""
@@ -365,7 +418,12 @@ class Column:
         offset = end + 1
         type_id, type_modifier = _Ii.unpack_from(data, offset)
         offset += 8
-        return _make_column(flags, name, type_id, type_modifier), offset
+        self = _new(Column)
+        _column__flags(self, flags)
+        _column__name(self, name)
+        _column__type_id(self, type_id)
+        _column__type_modifier(self, type_modifier)
+        return self, offset
 
     def _pack(self, out: list[bytes], encoding: str) -> None:
         out.append(_B.pack(self.flags))
@@ -377,7 +435,7 @@ class Column:
         out.append(_Ii.pack(self.type_id, self.type_modifier))
 
 
-_make_column = maker(Column)
+_column__flags, _column__name, _column__type_id, _column__type_modifier = setters(Column)
 
 
 class ReplicaIdentity(StrEnum):
@@ -389,7 +447,7 @@ class ReplicaIdentity(StrEnum):
     INDEX = "i"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Relation:
     """Describes a table; sent before the first change that needs it and again when it may have changed.
 
@@ -401,7 +459,7 @@ class Relation:
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
     """
 
-    tag: ClassVar[str] = "R"
+    tag: ClassVar[Literal["R"]] = "R"
 
     relation_id: Oid
     """The table's OID, by which changes refer to it."""
@@ -428,6 +486,21 @@ class Relation:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        relation_id: Oid,
+        namespace: str,
+        name: str,
+        replica_identity: ReplicaIdentity,
+        columns: tuple[Column, ...],
+    ) -> None:
+        _relation__relation_id(self, relation_id)
+        _relation__namespace(self, namespace)
+        _relation__name(self, name)
+        _relation__replica_identity(self, replica_identity)
+        _relation__columns(self, columns)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
         offset = 1
@@ -447,9 +520,13 @@ class Relation:
         for _ in range(column_count):
             item, offset = Column._parse(data, offset, encoding)
             columns.append(item)
-        return _make_relation(
-            relation_id, namespace, name, ReplicaIdentity(chr(replica_identity)), tuple(columns)
-        ), offset
+        self = _new(Relation)
+        _relation__relation_id(self, relation_id)
+        _relation__namespace(self, namespace)
+        _relation__name(self, name)
+        _relation__replica_identity(self, ReplicaIdentity(chr(replica_identity)))
+        _relation__columns(self, tuple(columns))
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -478,10 +555,12 @@ class Relation:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_relation = maker(Relation)
+_relation__relation_id, _relation__namespace, _relation__name, _relation__replica_identity, _relation__columns = (
+    setters(Relation)
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Type:
     """Names a data type that is not built in, ahead of the Relation that uses it.
 
@@ -491,7 +570,7 @@ class Type:
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
     """
 
-    tag: ClassVar[str] = "Y"
+    tag: ClassVar[Literal["Y"]] = "Y"
 
     type_id: Oid
     """The data type's OID, by which columns refer to it."""
@@ -514,6 +593,11 @@ class Type:
         Terminated,
     )
 
+    def __init__(self, *, type_id: Oid, namespace: str, name: str) -> None:
+        _type__type_id(self, type_id)
+        _type__namespace(self, namespace)
+        _type__name(self, name)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
         offset = 1
@@ -525,7 +609,11 @@ class Type:
         end = data.index(0, offset)
         name = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_type(type_id, namespace, name), offset
+        self = _new(Type)
+        _type__type_id(self, type_id)
+        _type__namespace(self, namespace)
+        _type__name(self, name)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -547,14 +635,14 @@ class Type:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_type = maker(Type)
+_type__type_id, _type__namespace, _type__name = setters(Type)
 
 
 @dataclass(frozen=True, slots=True)
 class NullValue:
     """NULL; in a K row also a column outside the key."""
 
-    kind: ClassVar[str] = "n"
+    kind: ClassVar[Literal["n"]] = "n"
 
     struct: ClassVar[Construct] = Struct(
         "kind" / Const(b"n"),
@@ -565,7 +653,7 @@ class NullValue:
 class UnchangedToast:
     """A value stored out of line that the change did not touch; it is not sent, and it is not NULL."""
 
-    kind: ClassVar[str] = "u"
+    kind: ClassVar[Literal["u"]] = "u"
 
     struct: ClassVar[Construct] = Struct(
         "kind" / Const(b"u"),
@@ -576,7 +664,7 @@ class UnchangedToast:
 class Text:
     """A value as the type's output function prints it, in client_encoding."""
 
-    kind: ClassVar[str] = "t"
+    kind: ClassVar[Literal["t"]] = "t"
 
     value: bytes
     """The value.
@@ -598,7 +686,7 @@ class Binary:
     With binary = true a value whose type has no send function still comes as text.
     """
 
-    kind: ClassVar[str] = "b"
+    kind: ClassVar[Literal["b"]] = "b"
 
     value: bytes
     """The value."""
@@ -624,7 +712,7 @@ _CELL = Alternatives(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class TupleData:
     """The values of a row, one for each column of its Relation, in that order.
 
@@ -641,6 +729,10 @@ class TupleData:
         "column_count" / Rebuild(Int16sb, len_(this.cells)),
         "cells" / Array(this.column_count, _CELL),
     )
+
+    def __init__(self, *, kinds: bytes, values: tuple[bytes | None, ...]) -> None:
+        _tuple_data__kinds(self, kinds)
+        _tuple_data__values(self, values)
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -677,7 +769,10 @@ class TupleData:
                 raise MalformedError
         if offset > len(data):
             raise MalformedError
-        return _make_tuple_data(bytes(kinds), tuple(values)), offset
+        self = _new(TupleData)
+        _tuple_data__kinds(self, bytes(kinds))
+        _tuple_data__values(self, tuple(values))
+        return self, offset
 
     def _pack(self, out: list[bytes], encoding: str) -> None:
         out.append(_h.pack(len(self.kinds)))
@@ -693,7 +788,7 @@ class TupleData:
                 raise MalformedError
 
 
-_make_tuple_data = maker(TupleData)
+_tuple_data__kinds, _tuple_data__values = setters(TupleData)
 
 
 def _cell(kind: int, value: bytes | None) -> Cell:
@@ -708,7 +803,7 @@ def _cell(kind: int, value: bytes | None) -> Cell:
     raise ValueError(f"a cell of kind {kind} cannot hold {value!r}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Insert:
     """A new row.
 
@@ -718,7 +813,7 @@ class Insert:
     Sent by change_cb, stream_change_cb.
     """
 
-    tag: ClassVar[str] = "I"
+    tag: ClassVar[Literal["I"]] = "I"
 
     relation_id: Oid
     """The table, as in its Relation."""
@@ -733,6 +828,10 @@ class Insert:
         Terminated,
     )
 
+    def __init__(self, *, relation_id: Oid, new: TupleData) -> None:
+        _insert__relation_id(self, relation_id)
+        _insert__new(self, new)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
         offset = 1
@@ -741,7 +840,10 @@ class Insert:
         if new_kind != 0x4E:
             raise MalformedError
         new, offset = TupleData._parse(data, offset, encoding)
-        return _make_insert(relation_id, new), offset
+        self = _new(Insert)
+        _insert__relation_id(self, relation_id)
+        _insert__new(self, new)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -756,10 +858,10 @@ class Insert:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_insert = maker(Insert)
+_insert__relation_id, _insert__new = setters(Insert)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Update:
     """A changed row.
 
@@ -767,17 +869,17 @@ class Update:
     Sent by change_cb, stream_change_cb.
     """
 
-    tag: ClassVar[str] = "U"
+    tag: ClassVar[Literal["U"]] = "U"
 
     relation_id: Oid
     """The table, as in its Relation."""
-    old_kind: Literal["K", "O"] | None = None
+    old_kind: Literal["K", "O"] | None
     """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).
 
     Where the key has a value stored out of line, K is sent even if the key did not change, and the new row then
     has that column unchanged.
     """
-    old: TupleData | None = None
+    old: TupleData | None
     """The old row; of a K row only the key columns count.
 
     There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
@@ -795,6 +897,19 @@ class Update:
         "new" / TupleData.struct,
         Terminated,
     )
+
+    def __init__(
+        self,
+        *,
+        relation_id: Oid,
+        old_kind: Literal["K", "O"] | None = None,
+        old: TupleData | None = None,
+        new: TupleData,
+    ) -> None:
+        _update__relation_id(self, relation_id)
+        _update__old_kind(self, old_kind)
+        _update__old(self, old)
+        _update__new(self, new)
 
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
@@ -815,7 +930,12 @@ class Update:
         if new_kind != 0x4E:
             raise MalformedError
         new, offset = TupleData._parse(data, offset, encoding)
-        return _make_update(relation_id, old_kind, old, new), offset
+        self = _new(Update)
+        _update__relation_id(self, relation_id)
+        _update__old_kind(self, old_kind)
+        _update__old(self, old)
+        _update__new(self, new)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -840,10 +960,10 @@ class Update:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_update = maker(Update)
+_update__relation_id, _update__old_kind, _update__old, _update__new = setters(Update)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Delete:
     """A deleted row.
 
@@ -853,7 +973,7 @@ class Delete:
     Sent by change_cb, stream_change_cb.
     """
 
-    tag: ClassVar[str] = "D"
+    tag: ClassVar[Literal["D"]] = "D"
 
     relation_id: Oid
     """The table, as in its Relation."""
@@ -873,6 +993,11 @@ class Delete:
         Terminated,
     )
 
+    def __init__(self, *, relation_id: Oid, old_kind: Literal["K", "O"], old: TupleData) -> None:
+        _delete__relation_id(self, relation_id)
+        _delete__old_kind(self, old_kind)
+        _delete__old(self, old)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
         offset = 1
@@ -881,7 +1006,11 @@ class Delete:
         if old_kind != 0x4B and old_kind != 0x4F:
             raise MalformedError
         old, offset = TupleData._parse(data, offset, encoding)
-        return _make_delete(relation_id, "K" if old_kind == 0x4B else "O", old), offset
+        self = _new(Delete)
+        _delete__relation_id(self, relation_id)
+        _delete__old_kind(self, "K" if old_kind == 0x4B else "O")
+        _delete__old(self, old)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -898,10 +1027,10 @@ class Delete:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_delete = maker(Delete)
+_delete__relation_id, _delete__old_kind, _delete__old = setters(Delete)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Truncate:
     """Tables that were emptied by one TRUNCATE.
 
@@ -912,7 +1041,7 @@ class Truncate:
     Sent by truncate_cb, stream_truncate_cb.
     """
 
-    tag: ClassVar[str] = "T"
+    tag: ClassVar[Literal["T"]] = "T"
 
     options: int
     """The options that the command was given."""
@@ -926,6 +1055,19 @@ class Truncate:
         "relation_ids" / Array(this.relation_count, Int32ub),
         Terminated,
     )
+
+    def __init__(
+        self,
+        *,
+        options: int | None = None,
+        cascade: bool | None = None,
+        restart_identity: bool | None = None,
+        relation_ids: tuple[Oid, ...],
+    ) -> None:
+        _truncate__options(
+            self, flags_of("options", options, {"cascade": (1, cascade), "restart_identity": (2, restart_identity)})
+        )
+        _truncate__relation_ids(self, relation_ids)
 
     @property
     def cascade(self) -> bool:
@@ -946,7 +1088,10 @@ class Truncate:
             raise MalformedError
         relation_ids = Format(f">{relation_count}I").unpack_from(data, offset)
         offset += 4 * relation_count
-        return _make_truncate(options, relation_ids), offset
+        self = _new(Truncate)
+        _truncate__options(self, options)
+        _truncate__relation_ids(self, relation_ids)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -959,7 +1104,7 @@ class Truncate:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_truncate = maker(Truncate)
+_truncate__options, _truncate__relation_ids = setters(Truncate)
 
 
 AnyMessage = Begin | Message | Commit | Origin | Relation | Type | Insert | Update | Delete | Truncate

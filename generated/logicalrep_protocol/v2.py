@@ -54,7 +54,7 @@ from logicalrep_protocol.v1 import (
 from logicalrep_runtime.constructs import Char, String, session
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
-from logicalrep_runtime.make import maker
+from logicalrep_runtime.make import flags_of, setters
 from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -97,11 +97,12 @@ _II = Format(">II")
 _i = Format(">i")
 _iB = Format(">iB")
 
+_new = object.__new__
 _MALFORMED = (LookupError, ValueError, FormatError)
 _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Message:
     """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.
 
@@ -112,9 +113,9 @@ class Message:
     Sent by message_cb, stream_message_cb.
     """
 
-    tag: ClassVar[str] = "M"
+    tag: ClassVar[Literal["M"]] = "M"
 
-    xid: TransactionId | None = None
+    xid: TransactionId | None
     """The id of the streamed transaction.
 
     There when the message lies between Stream Start and Stream Stop. Of the top-level transaction also where a
@@ -144,6 +145,22 @@ class Message:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        xid: TransactionId | None = None,
+        flags: int | None = None,
+        transactional: bool | None = None,
+        message_lsn: Lsn,
+        prefix: str,
+        content: bytes,
+    ) -> None:
+        _message__xid(self, xid)
+        _message__flags(self, flags_of("flags", flags, {"transactional": (1, transactional)}))
+        _message__message_lsn(self, message_lsn)
+        _message__prefix(self, prefix)
+        _message__content(self, content)
+
     @property
     def transactional(self) -> bool:
         """Bit 1 of `flags`."""
@@ -168,7 +185,13 @@ class Message:
             raise MalformedError
         content = data[offset:end]
         offset = end
-        return _make_message(xid, flags, lsn_of(message_lsn), prefix, content), offset
+        self = _new(Message)
+        _message__xid(self, xid)
+        _message__flags(self, flags)
+        _message__message_lsn(self, lsn_of(message_lsn))
+        _message__prefix(self, prefix)
+        _message__content(self, content)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -192,10 +215,10 @@ class Message:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_message = maker(Message)
+_message__xid, _message__flags, _message__message_lsn, _message__prefix, _message__content = setters(Message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Relation:
     """Describes a table; sent before the first change that needs it and again when it may have changed.
 
@@ -207,9 +230,9 @@ class Relation:
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
     """
 
-    tag: ClassVar[str] = "R"
+    tag: ClassVar[Literal["R"]] = "R"
 
-    xid: TransactionId | None = None
+    xid: TransactionId | None
     """The id of the streamed transaction or subtransaction.
 
     There when the message lies between Stream Start and Stream Stop.
@@ -240,6 +263,23 @@ class Relation:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        xid: TransactionId | None = None,
+        relation_id: Oid,
+        namespace: str,
+        name: str,
+        replica_identity: ReplicaIdentity,
+        columns: tuple[Column, ...],
+    ) -> None:
+        _relation__xid(self, xid)
+        _relation__relation_id(self, relation_id)
+        _relation__namespace(self, namespace)
+        _relation__name(self, name)
+        _relation__replica_identity(self, replica_identity)
+        _relation__columns(self, columns)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Relation, int]:
         offset = 1
@@ -263,9 +303,14 @@ class Relation:
         for _ in range(column_count):
             item, offset = Column._parse(data, offset, encoding)
             columns.append(item)
-        return _make_relation(
-            xid, relation_id, namespace, name, ReplicaIdentity(chr(replica_identity)), tuple(columns)
-        ), offset
+        self = _new(Relation)
+        _relation__xid(self, xid)
+        _relation__relation_id(self, relation_id)
+        _relation__namespace(self, namespace)
+        _relation__name(self, name)
+        _relation__replica_identity(self, ReplicaIdentity(chr(replica_identity)))
+        _relation__columns(self, tuple(columns))
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -297,10 +342,17 @@ class Relation:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_relation = maker(Relation)
+(
+    _relation__xid,
+    _relation__relation_id,
+    _relation__namespace,
+    _relation__name,
+    _relation__replica_identity,
+    _relation__columns,
+) = setters(Relation)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Type:
     """Names a data type that is not built in, ahead of the Relation that uses it.
 
@@ -310,9 +362,9 @@ class Type:
     Sent by change_cb, truncate_cb, stream_change_cb, stream_truncate_cb.
     """
 
-    tag: ClassVar[str] = "Y"
+    tag: ClassVar[Literal["Y"]] = "Y"
 
-    xid: TransactionId | None = None
+    xid: TransactionId | None
     """The id of the streamed transaction or subtransaction.
 
     There when the message lies between Stream Start and Stream Stop.
@@ -339,6 +391,12 @@ class Type:
         Terminated,
     )
 
+    def __init__(self, *, xid: TransactionId | None = None, type_id: Oid, namespace: str, name: str) -> None:
+        _type__xid(self, xid)
+        _type__type_id(self, type_id)
+        _type__namespace(self, namespace)
+        _type__name(self, name)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Type, int]:
         offset = 1
@@ -354,7 +412,12 @@ class Type:
         end = data.index(0, offset)
         name = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_type(xid, type_id, namespace, name), offset
+        self = _new(Type)
+        _type__xid(self, xid)
+        _type__type_id(self, type_id)
+        _type__namespace(self, namespace)
+        _type__name(self, name)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -379,10 +442,10 @@ class Type:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_type = maker(Type)
+_type__xid, _type__type_id, _type__namespace, _type__name = setters(Type)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Insert:
     """A new row.
 
@@ -392,9 +455,9 @@ class Insert:
     Sent by change_cb, stream_change_cb.
     """
 
-    tag: ClassVar[str] = "I"
+    tag: ClassVar[Literal["I"]] = "I"
 
-    xid: TransactionId | None = None
+    xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
     There when the message lies between Stream Start and Stream Stop.
@@ -413,6 +476,11 @@ class Insert:
         Terminated,
     )
 
+    def __init__(self, *, xid: TransactionId | None = None, relation_id: Oid, new: TupleData) -> None:
+        _insert__xid(self, xid)
+        _insert__relation_id(self, relation_id)
+        _insert__new(self, new)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Insert, int]:
         offset = 1
@@ -425,7 +493,11 @@ class Insert:
         if new_kind != 0x4E:
             raise MalformedError
         new, offset = TupleData._parse(data, offset, encoding)
-        return _make_insert(xid, relation_id, new), offset
+        self = _new(Insert)
+        _insert__xid(self, xid)
+        _insert__relation_id(self, relation_id)
+        _insert__new(self, new)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -443,10 +515,10 @@ class Insert:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_insert = maker(Insert)
+_insert__xid, _insert__relation_id, _insert__new = setters(Insert)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Update:
     """A changed row.
 
@@ -454,22 +526,22 @@ class Update:
     Sent by change_cb, stream_change_cb.
     """
 
-    tag: ClassVar[str] = "U"
+    tag: ClassVar[Literal["U"]] = "U"
 
-    xid: TransactionId | None = None
+    xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
     There when the message lies between Stream Start and Stream Stop.
     """
     relation_id: Oid
     """The table, as in its Relation."""
-    old_kind: Literal["K", "O"] | None = None
+    old_kind: Literal["K", "O"] | None
     """K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).
 
     Where the key has a value stored out of line, K is sent even if the key did not change, and the new row then
     has that column unchanged.
     """
-    old: TupleData | None = None
+    old: TupleData | None
     """The old row; of a K row only the key columns count.
 
     There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
@@ -488,6 +560,21 @@ class Update:
         "new" / TupleData.struct,
         Terminated,
     )
+
+    def __init__(
+        self,
+        *,
+        xid: TransactionId | None = None,
+        relation_id: Oid,
+        old_kind: Literal["K", "O"] | None = None,
+        old: TupleData | None = None,
+        new: TupleData,
+    ) -> None:
+        _update__xid(self, xid)
+        _update__relation_id(self, relation_id)
+        _update__old_kind(self, old_kind)
+        _update__old(self, old)
+        _update__new(self, new)
 
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Update, int]:
@@ -512,7 +599,13 @@ class Update:
         if new_kind != 0x4E:
             raise MalformedError
         new, offset = TupleData._parse(data, offset, encoding)
-        return _make_update(xid, relation_id, old_kind, old, new), offset
+        self = _new(Update)
+        _update__xid(self, xid)
+        _update__relation_id(self, relation_id)
+        _update__old_kind(self, old_kind)
+        _update__old(self, old)
+        _update__new(self, new)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -540,10 +633,10 @@ class Update:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_update = maker(Update)
+_update__xid, _update__relation_id, _update__old_kind, _update__old, _update__new = setters(Update)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Delete:
     """A deleted row.
 
@@ -553,9 +646,9 @@ class Delete:
     Sent by change_cb, stream_change_cb.
     """
 
-    tag: ClassVar[str] = "D"
+    tag: ClassVar[Literal["D"]] = "D"
 
-    xid: TransactionId | None = None
+    xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
     There when the message lies between Stream Start and Stream Stop.
@@ -579,6 +672,14 @@ class Delete:
         Terminated,
     )
 
+    def __init__(
+        self, *, xid: TransactionId | None = None, relation_id: Oid, old_kind: Literal["K", "O"], old: TupleData
+    ) -> None:
+        _delete__xid(self, xid)
+        _delete__relation_id(self, relation_id)
+        _delete__old_kind(self, old_kind)
+        _delete__old(self, old)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Delete, int]:
         offset = 1
@@ -591,7 +692,12 @@ class Delete:
         if old_kind != 0x4B and old_kind != 0x4F:
             raise MalformedError
         old, offset = TupleData._parse(data, offset, encoding)
-        return _make_delete(xid, relation_id, "K" if old_kind == 0x4B else "O", old), offset
+        self = _new(Delete)
+        _delete__xid(self, xid)
+        _delete__relation_id(self, relation_id)
+        _delete__old_kind(self, "K" if old_kind == 0x4B else "O")
+        _delete__old(self, old)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -611,10 +717,10 @@ class Delete:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_delete = maker(Delete)
+_delete__xid, _delete__relation_id, _delete__old_kind, _delete__old = setters(Delete)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Truncate:
     """Tables that were emptied by one TRUNCATE.
 
@@ -625,9 +731,9 @@ class Truncate:
     Sent by truncate_cb, stream_truncate_cb.
     """
 
-    tag: ClassVar[str] = "T"
+    tag: ClassVar[Literal["T"]] = "T"
 
-    xid: TransactionId | None = None
+    xid: TransactionId | None
     """The id of the streamed transaction, or of the subtransaction that made the change.
 
     There when the message lies between Stream Start and Stream Stop.
@@ -645,6 +751,21 @@ class Truncate:
         "relation_ids" / Array(this.relation_count, Int32ub),
         Terminated,
     )
+
+    def __init__(
+        self,
+        *,
+        xid: TransactionId | None = None,
+        options: int | None = None,
+        cascade: bool | None = None,
+        restart_identity: bool | None = None,
+        relation_ids: tuple[Oid, ...],
+    ) -> None:
+        _truncate__xid(self, xid)
+        _truncate__options(
+            self, flags_of("options", options, {"cascade": (1, cascade), "restart_identity": (2, restart_identity)})
+        )
+        _truncate__relation_ids(self, relation_ids)
 
     @property
     def cascade(self) -> bool:
@@ -669,7 +790,11 @@ class Truncate:
             raise MalformedError
         relation_ids = Format(f">{relation_count}I").unpack_from(data, offset)
         offset += 4 * relation_count
-        return _make_truncate(xid, options, relation_ids), offset
+        self = _new(Truncate)
+        _truncate__xid(self, xid)
+        _truncate__options(self, options)
+        _truncate__relation_ids(self, relation_ids)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -685,10 +810,10 @@ class Truncate:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_truncate = maker(Truncate)
+_truncate__xid, _truncate__options, _truncate__relation_ids = setters(Truncate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StreamStart:
     """Opens a segment of a transaction that is still in progress.
 
@@ -698,7 +823,7 @@ class StreamStart:
     Sent by stream_start_cb.
     """
 
-    tag: ClassVar[str] = "S"
+    tag: ClassVar[Literal["S"]] = "S"
 
     xid: TransactionId
     """The id of the top-level transaction."""
@@ -712,6 +837,10 @@ class StreamStart:
         Terminated,
     )
 
+    def __init__(self, *, xid: TransactionId, first_segment: bool) -> None:
+        _stream_start__xid(self, xid)
+        _stream_start__first_segment(self, first_segment)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStart, int]:
         offset = 1
@@ -719,7 +848,10 @@ class StreamStart:
         offset += 5
         if first_segment > 1:
             raise MalformedError
-        return _make_stream_start(xid, bool(first_segment)), offset
+        self = _new(StreamStart)
+        _stream_start__xid(self, xid)
+        _stream_start__first_segment(self, bool(first_segment))
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -731,10 +863,10 @@ class StreamStart:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_stream_start = maker(StreamStart)
+_stream_start__xid, _stream_start__first_segment = setters(StreamStart)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StreamStop:
     """Closes the segment that Stream Start opened.
 
@@ -744,7 +876,7 @@ class StreamStop:
     Sent by stream_stop_cb.
     """
 
-    tag: ClassVar[str] = "E"
+    tag: ClassVar[Literal["E"]] = "E"
 
     struct: ClassVar[Construct] = Struct(
         "tag" / Const(b"E"),
@@ -753,7 +885,9 @@ class StreamStop:
 
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamStop, int]:
-        return _make_stream_stop(), 1
+        self = _new(StreamStop)
+
+        return self, 1
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -763,10 +897,7 @@ class StreamStop:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_stream_stop = maker(StreamStop)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StreamCommit:
     """Commits a streamed transaction.
 
@@ -776,7 +907,7 @@ class StreamCommit:
     Sent by stream_commit_cb.
     """
 
-    tag: ClassVar[str] = "c"
+    tag: ClassVar[Literal["c"]] = "c"
 
     xid: TransactionId
     """The id of the top-level transaction."""
@@ -800,6 +931,12 @@ class StreamCommit:
         Terminated,
     )
 
+    def __init__(self, *, xid: TransactionId, commit_lsn: Lsn, end_lsn: Lsn, commit_timestamp: TimestampTz) -> None:
+        _stream_commit__xid(self, xid)
+        _stream_commit__commit_lsn(self, commit_lsn)
+        _stream_commit__end_lsn(self, end_lsn)
+        _stream_commit__commit_timestamp(self, commit_timestamp)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamCommit, int]:
         offset = 1
@@ -807,7 +944,12 @@ class StreamCommit:
         offset += 29
         if flags != 0:
             raise MalformedError
-        return _make_stream_commit(xid, lsn_of(commit_lsn), lsn_of(end_lsn), TimestampTz(commit_timestamp)), offset
+        self = _new(StreamCommit)
+        _stream_commit__xid(self, xid)
+        _stream_commit__commit_lsn(self, lsn_of(commit_lsn))
+        _stream_commit__end_lsn(self, lsn_of(end_lsn))
+        _stream_commit__commit_timestamp(self, TimestampTz(commit_timestamp))
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -817,10 +959,12 @@ class StreamCommit:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_stream_commit = maker(StreamCommit)
+_stream_commit__xid, _stream_commit__commit_lsn, _stream_commit__end_lsn, _stream_commit__commit_timestamp = setters(
+    StreamCommit
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StreamAbort:
     """Rolls back a streamed transaction, or one of its subtransactions.
 
@@ -834,7 +978,7 @@ class StreamAbort:
     Sent by stream_abort_cb.
     """
 
-    tag: ClassVar[str] = "A"
+    tag: ClassVar[Literal["A"]] = "A"
 
     xid: TransactionId
     """The id of the top-level transaction."""
@@ -848,12 +992,19 @@ class StreamAbort:
         Terminated,
     )
 
+    def __init__(self, *, xid: TransactionId, subxid: TransactionId) -> None:
+        _stream_abort__xid(self, xid)
+        _stream_abort__subxid(self, subxid)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
         offset = 1
         xid, subxid = _II.unpack_from(data, offset)
         offset += 8
-        return _make_stream_abort(xid, subxid), offset
+        self = _new(StreamAbort)
+        _stream_abort__xid(self, xid)
+        _stream_abort__subxid(self, subxid)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -863,7 +1014,7 @@ class StreamAbort:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_stream_abort = maker(StreamAbort)
+_stream_abort__xid, _stream_abort__subxid = setters(StreamAbort)
 
 
 AnyMessage = (

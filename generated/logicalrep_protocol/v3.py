@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct as Format
 from struct import error as FormatError
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from construct import (
     Const,
@@ -55,7 +55,7 @@ from logicalrep_protocol.v2 import (
 from logicalrep_runtime.constructs import String, nonzero
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
-from logicalrep_runtime.make import maker
+from logicalrep_runtime.make import setters
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -96,11 +96,12 @@ _BQQqI = Format(">BQQqI")
 _BQQqqI = Format(">BQQqqI")
 _QQqI = Format(">QQqI")
 
+_new = object.__new__
 _MALFORMED = (LookupError, ValueError, FormatError)
 _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class BeginPrepare:
     """Opens a transaction that was prepared; its changes follow, then Prepare.
 
@@ -111,7 +112,7 @@ class BeginPrepare:
     Sent by begin_prepare_cb.
     """
 
-    tag: ClassVar[str] = "b"
+    tag: ClassVar[Literal["b"]] = "b"
 
     prepare_lsn: Lsn
     """Where the prepare record starts.
@@ -143,6 +144,15 @@ class BeginPrepare:
         Terminated,
     )
 
+    def __init__(
+        self, *, prepare_lsn: Lsn, end_lsn: Lsn, prepare_timestamp: TimestampTz, xid: TransactionId, gid: str
+    ) -> None:
+        _begin_prepare__prepare_lsn(self, prepare_lsn)
+        _begin_prepare__end_lsn(self, end_lsn)
+        _begin_prepare__prepare_timestamp(self, prepare_timestamp)
+        _begin_prepare__xid(self, xid)
+        _begin_prepare__gid(self, gid)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[BeginPrepare, int]:
         offset = 1
@@ -153,9 +163,13 @@ class BeginPrepare:
         end = data.index(0, offset)
         gid = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_begin_prepare(
-            lsn_of(prepare_lsn), lsn_of(end_lsn), TimestampTz(prepare_timestamp), xid, gid
-        ), offset
+        self = _new(BeginPrepare)
+        _begin_prepare__prepare_lsn(self, lsn_of(prepare_lsn))
+        _begin_prepare__end_lsn(self, lsn_of(end_lsn))
+        _begin_prepare__prepare_timestamp(self, TimestampTz(prepare_timestamp))
+        _begin_prepare__xid(self, xid)
+        _begin_prepare__gid(self, gid)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -174,10 +188,16 @@ class BeginPrepare:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_begin_prepare = maker(BeginPrepare)
+(
+    _begin_prepare__prepare_lsn,
+    _begin_prepare__end_lsn,
+    _begin_prepare__prepare_timestamp,
+    _begin_prepare__xid,
+    _begin_prepare__gid,
+) = setters(BeginPrepare)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class Prepare:
     """Closes the transaction that Begin Prepare opened; it is decided later.
 
@@ -188,7 +208,7 @@ class Prepare:
     Sent by prepare_cb.
     """
 
-    tag: ClassVar[str] = "P"
+    tag: ClassVar[Literal["P"]] = "P"
 
     prepare_lsn: Lsn
     """Where the prepare record starts.
@@ -221,6 +241,15 @@ class Prepare:
         Terminated,
     )
 
+    def __init__(
+        self, *, prepare_lsn: Lsn, end_lsn: Lsn, prepare_timestamp: TimestampTz, xid: TransactionId, gid: str
+    ) -> None:
+        _prepare__prepare_lsn(self, prepare_lsn)
+        _prepare__end_lsn(self, end_lsn)
+        _prepare__prepare_timestamp(self, prepare_timestamp)
+        _prepare__xid(self, xid)
+        _prepare__gid(self, gid)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[Prepare, int]:
         offset = 1
@@ -231,7 +260,13 @@ class Prepare:
         end = data.index(0, offset)
         gid = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_prepare(lsn_of(prepare_lsn), lsn_of(end_lsn), TimestampTz(prepare_timestamp), xid, gid), offset
+        self = _new(Prepare)
+        _prepare__prepare_lsn(self, lsn_of(prepare_lsn))
+        _prepare__end_lsn(self, lsn_of(end_lsn))
+        _prepare__prepare_timestamp(self, TimestampTz(prepare_timestamp))
+        _prepare__xid(self, xid)
+        _prepare__gid(self, gid)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -250,10 +285,10 @@ class Prepare:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_prepare = maker(Prepare)
+_prepare__prepare_lsn, _prepare__end_lsn, _prepare__prepare_timestamp, _prepare__xid, _prepare__gid = setters(Prepare)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class CommitPrepared:
     """Commits a transaction that was prepared before.
 
@@ -261,7 +296,7 @@ class CommitPrepared:
     Sent by commit_prepared_cb.
     """
 
-    tag: ClassVar[str] = "K"
+    tag: ClassVar[Literal["K"]] = "K"
 
     commit_lsn: Lsn
     """Where the record of COMMIT PREPARED starts.
@@ -294,6 +329,15 @@ class CommitPrepared:
         Terminated,
     )
 
+    def __init__(
+        self, *, commit_lsn: Lsn, end_lsn: Lsn, commit_timestamp: TimestampTz, xid: TransactionId, gid: str
+    ) -> None:
+        _commit_prepared__commit_lsn(self, commit_lsn)
+        _commit_prepared__end_lsn(self, end_lsn)
+        _commit_prepared__commit_timestamp(self, commit_timestamp)
+        _commit_prepared__xid(self, xid)
+        _commit_prepared__gid(self, gid)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[CommitPrepared, int]:
         offset = 1
@@ -304,9 +348,13 @@ class CommitPrepared:
         end = data.index(0, offset)
         gid = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_commit_prepared(
-            lsn_of(commit_lsn), lsn_of(end_lsn), TimestampTz(commit_timestamp), xid, gid
-        ), offset
+        self = _new(CommitPrepared)
+        _commit_prepared__commit_lsn(self, lsn_of(commit_lsn))
+        _commit_prepared__end_lsn(self, lsn_of(end_lsn))
+        _commit_prepared__commit_timestamp(self, TimestampTz(commit_timestamp))
+        _commit_prepared__xid(self, xid)
+        _commit_prepared__gid(self, gid)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -325,10 +373,16 @@ class CommitPrepared:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_commit_prepared = maker(CommitPrepared)
+(
+    _commit_prepared__commit_lsn,
+    _commit_prepared__end_lsn,
+    _commit_prepared__commit_timestamp,
+    _commit_prepared__xid,
+    _commit_prepared__gid,
+) = setters(CommitPrepared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class RollbackPrepared:
     """Rolls back a transaction that was prepared before.
 
@@ -336,7 +390,7 @@ class RollbackPrepared:
     Sent by rollback_prepared_cb.
     """
 
-    tag: ClassVar[str] = "r"
+    tag: ClassVar[Literal["r"]] = "r"
 
     prepare_end_lsn: Lsn
     """Where the prepare record ended.
@@ -372,6 +426,23 @@ class RollbackPrepared:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        prepare_end_lsn: Lsn,
+        rollback_end_lsn: Lsn,
+        prepare_timestamp: TimestampTz,
+        rollback_timestamp: TimestampTz,
+        xid: TransactionId,
+        gid: str,
+    ) -> None:
+        _rollback_prepared__prepare_end_lsn(self, prepare_end_lsn)
+        _rollback_prepared__rollback_end_lsn(self, rollback_end_lsn)
+        _rollback_prepared__prepare_timestamp(self, prepare_timestamp)
+        _rollback_prepared__rollback_timestamp(self, rollback_timestamp)
+        _rollback_prepared__xid(self, xid)
+        _rollback_prepared__gid(self, gid)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[RollbackPrepared, int]:
         offset = 1
@@ -384,14 +455,14 @@ class RollbackPrepared:
         end = data.index(0, offset)
         gid = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_rollback_prepared(
-            lsn_of(prepare_end_lsn),
-            lsn_of(rollback_end_lsn),
-            TimestampTz(prepare_timestamp),
-            TimestampTz(rollback_timestamp),
-            xid,
-            gid,
-        ), offset
+        self = _new(RollbackPrepared)
+        _rollback_prepared__prepare_end_lsn(self, lsn_of(prepare_end_lsn))
+        _rollback_prepared__rollback_end_lsn(self, lsn_of(rollback_end_lsn))
+        _rollback_prepared__prepare_timestamp(self, TimestampTz(prepare_timestamp))
+        _rollback_prepared__rollback_timestamp(self, TimestampTz(rollback_timestamp))
+        _rollback_prepared__xid(self, xid)
+        _rollback_prepared__gid(self, gid)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -420,10 +491,17 @@ class RollbackPrepared:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_rollback_prepared = maker(RollbackPrepared)
+(
+    _rollback_prepared__prepare_end_lsn,
+    _rollback_prepared__rollback_end_lsn,
+    _rollback_prepared__prepare_timestamp,
+    _rollback_prepared__rollback_timestamp,
+    _rollback_prepared__xid,
+    _rollback_prepared__gid,
+) = setters(RollbackPrepared)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StreamPrepare:
     """Prepares a streamed transaction; it is decided later.
 
@@ -433,7 +511,7 @@ class StreamPrepare:
     Sent by stream_prepare_cb.
     """
 
-    tag: ClassVar[str] = "p"
+    tag: ClassVar[Literal["p"]] = "p"
 
     prepare_lsn: Lsn
     """Where the prepare record starts.
@@ -466,6 +544,15 @@ class StreamPrepare:
         Terminated,
     )
 
+    def __init__(
+        self, *, prepare_lsn: Lsn, end_lsn: Lsn, prepare_timestamp: TimestampTz, xid: TransactionId, gid: str
+    ) -> None:
+        _stream_prepare__prepare_lsn(self, prepare_lsn)
+        _stream_prepare__end_lsn(self, end_lsn)
+        _stream_prepare__prepare_timestamp(self, prepare_timestamp)
+        _stream_prepare__xid(self, xid)
+        _stream_prepare__gid(self, gid)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamPrepare, int]:
         offset = 1
@@ -476,9 +563,13 @@ class StreamPrepare:
         end = data.index(0, offset)
         gid = data[offset:end].decode(encoding)
         offset = end + 1
-        return _make_stream_prepare(
-            lsn_of(prepare_lsn), lsn_of(end_lsn), TimestampTz(prepare_timestamp), xid, gid
-        ), offset
+        self = _new(StreamPrepare)
+        _stream_prepare__prepare_lsn(self, lsn_of(prepare_lsn))
+        _stream_prepare__end_lsn(self, lsn_of(end_lsn))
+        _stream_prepare__prepare_timestamp(self, TimestampTz(prepare_timestamp))
+        _stream_prepare__xid(self, xid)
+        _stream_prepare__gid(self, gid)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -497,7 +588,13 @@ class StreamPrepare:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_stream_prepare = maker(StreamPrepare)
+(
+    _stream_prepare__prepare_lsn,
+    _stream_prepare__end_lsn,
+    _stream_prepare__prepare_timestamp,
+    _stream_prepare__xid,
+    _stream_prepare__gid,
+) = setters(StreamPrepare)
 
 
 AnyMessage = (

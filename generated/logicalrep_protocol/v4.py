@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct as Format
 from struct import error as FormatError
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from construct import (
     Const,
@@ -58,7 +58,7 @@ from logicalrep_protocol.v3 import (
 from logicalrep_runtime.constructs import session
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
-from logicalrep_runtime.make import maker
+from logicalrep_runtime.make import setters
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -97,11 +97,12 @@ _BII = Format(">BII")
 _II = Format(">II")
 _Qq = Format(">Qq")
 
+_new = object.__new__
 _MALFORMED = (LookupError, ValueError, FormatError)
 _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StreamAbort:
     """Rolls back a streamed transaction, or one of its subtransactions.
 
@@ -115,19 +116,19 @@ class StreamAbort:
     Sent by stream_abort_cb.
     """
 
-    tag: ClassVar[str] = "A"
+    tag: ClassVar[Literal["A"]] = "A"
 
     xid: TransactionId
     """The id of the top-level transaction."""
     subxid: TransactionId
     """The id of the subtransaction, the same as xid when the whole transaction is rolled back."""
-    abort_lsn: Lsn | None = None
+    abort_lsn: Lsn | None
     """Where the abort record lies.
 
     There when the session was started with the option streaming = parallel. Sent for streaming = parallel only,
     not for version 4 as such. Zero when a crash ended the transaction.
     """
-    abort_timestamp: TimestampTz | None = None
+    abort_timestamp: TimestampTz | None
     """When the transaction was rolled back.
 
     There when the session was started with the option streaming = parallel. Zero when a crash ended the
@@ -143,6 +144,19 @@ class StreamAbort:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        xid: TransactionId,
+        subxid: TransactionId,
+        abort_lsn: Lsn | None = None,
+        abort_timestamp: TimestampTz | None = None,
+    ) -> None:
+        _stream_abort__xid(self, xid)
+        _stream_abort__subxid(self, subxid)
+        _stream_abort__abort_lsn(self, abort_lsn)
+        _stream_abort__abort_timestamp(self, abort_timestamp)
+
     @staticmethod
     def _parse(data: bytes, streaming: bool, parallel: bool, encoding: str) -> tuple[StreamAbort, int]:
         offset = 1
@@ -155,7 +169,12 @@ class StreamAbort:
             offset += 16
             abort_lsn = lsn_of(abort_lsn)
             abort_timestamp = TimestampTz(abort_timestamp)
-        return _make_stream_abort(xid, subxid, abort_lsn, abort_timestamp), offset
+        self = _new(StreamAbort)
+        _stream_abort__xid(self, xid)
+        _stream_abort__subxid(self, subxid)
+        _stream_abort__abort_lsn(self, abort_lsn)
+        _stream_abort__abort_timestamp(self, abort_timestamp)
+        return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -171,7 +190,9 @@ class StreamAbort:
             raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
 
 
-_make_stream_abort = maker(StreamAbort)
+_stream_abort__xid, _stream_abort__subxid, _stream_abort__abort_lsn, _stream_abort__abort_timestamp = setters(
+    StreamAbort
+)
 
 
 AnyMessage = (

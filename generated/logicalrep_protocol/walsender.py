@@ -29,7 +29,7 @@ from construct import (
 from logicalrep_protocol.layouts import WALSENDER
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
-from logicalrep_runtime.make import maker
+from logicalrep_runtime.make import setters
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -50,18 +50,19 @@ _QQq = Format(">QQq")
 _QqB = Format(">QqB")
 _qIIII = Format(">qIIII")
 
+_new = object.__new__
 _MALFORMED = (LookupError, ValueError, FormatError)
 _UNFIT = (LookupError, ValueError, FormatError, TypeError, AttributeError, OverflowError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class XLogData:
     """One message of the output plugin, with its place in the log.
 
     https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-XLOGDATA
     """
 
-    tag: ClassVar[str] = "w"
+    tag: ClassVar[Literal["w"]] = "w"
 
     start_lsn: Lsn
     """The position of the message.
@@ -88,6 +89,12 @@ class XLogData:
         Terminated,
     )
 
+    def __init__(self, *, start_lsn: Lsn, end_lsn: Lsn, send_timestamp: TimestampTz, payload: bytes) -> None:
+        _x_log_data__start_lsn(self, start_lsn)
+        _x_log_data__end_lsn(self, end_lsn)
+        _x_log_data__send_timestamp(self, send_timestamp)
+        _x_log_data__payload(self, payload)
+
     @staticmethod
     def _parse(data: bytes) -> tuple[XLogData, int]:
         offset = 1
@@ -95,7 +102,12 @@ class XLogData:
         offset += 24
         payload = data[offset:]
         offset = len(data)
-        return _make_x_log_data(lsn_of(start_lsn), lsn_of(end_lsn), TimestampTz(send_timestamp), payload), offset
+        self = _new(XLogData)
+        _x_log_data__start_lsn(self, lsn_of(start_lsn))
+        _x_log_data__end_lsn(self, lsn_of(end_lsn))
+        _x_log_data__send_timestamp(self, TimestampTz(send_timestamp))
+        _x_log_data__payload(self, payload)
+        return self, offset
 
     def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -110,17 +122,17 @@ class XLogData:
             raise encode_error(WALSENDER, self, error) from None
 
 
-_make_x_log_data = maker(XLogData)
+_x_log_data__start_lsn, _x_log_data__end_lsn, _x_log_data__send_timestamp, _x_log_data__payload = setters(XLogData)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class PrimaryKeepaliveMessage:
     """Says that the server is alive, and how far it has read.
 
     https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-PRIMARY-KEEPALIVE-MESSAGE
     """
 
-    tag: ClassVar[str] = "k"
+    tag: ClassVar[Literal["k"]] = "k"
 
     end_lsn: Lsn
     """The end of the log on the server.
@@ -140,6 +152,11 @@ class PrimaryKeepaliveMessage:
         Terminated,
     )
 
+    def __init__(self, *, end_lsn: Lsn, send_timestamp: TimestampTz, reply_requested: bool) -> None:
+        _primary_keepalive_message__end_lsn(self, end_lsn)
+        _primary_keepalive_message__send_timestamp(self, send_timestamp)
+        _primary_keepalive_message__reply_requested(self, reply_requested)
+
     @staticmethod
     def _parse(data: bytes) -> tuple[PrimaryKeepaliveMessage, int]:
         offset = 1
@@ -147,9 +164,11 @@ class PrimaryKeepaliveMessage:
         offset += 17
         if reply_requested > 1:
             raise MalformedError
-        return _make_primary_keepalive_message(
-            lsn_of(end_lsn), TimestampTz(send_timestamp), bool(reply_requested)
-        ), offset
+        self = _new(PrimaryKeepaliveMessage)
+        _primary_keepalive_message__end_lsn(self, lsn_of(end_lsn))
+        _primary_keepalive_message__send_timestamp(self, TimestampTz(send_timestamp))
+        _primary_keepalive_message__reply_requested(self, bool(reply_requested))
+        return self, offset
 
     def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -161,17 +180,21 @@ class PrimaryKeepaliveMessage:
             raise encode_error(WALSENDER, self, error) from None
 
 
-_make_primary_keepalive_message = maker(PrimaryKeepaliveMessage)
+(
+    _primary_keepalive_message__end_lsn,
+    _primary_keepalive_message__send_timestamp,
+    _primary_keepalive_message__reply_requested,
+) = setters(PrimaryKeepaliveMessage)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class StandbyStatusUpdate:
     """Says how far the client has come; the server may discard what lies before the flushed position.
 
     https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-STANDBY-STATUS-UPDATE
     """
 
-    tag: ClassVar[str] = "r"
+    tag: ClassVar[Literal["r"]] = "r"
 
     written_lsn: Lsn
     """One past the last byte that was received and written."""
@@ -194,6 +217,21 @@ class StandbyStatusUpdate:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        written_lsn: Lsn,
+        flushed_lsn: Lsn,
+        applied_lsn: Lsn,
+        send_timestamp: TimestampTz,
+        reply_requested: bool,
+    ) -> None:
+        _standby_status_update__written_lsn(self, written_lsn)
+        _standby_status_update__flushed_lsn(self, flushed_lsn)
+        _standby_status_update__applied_lsn(self, applied_lsn)
+        _standby_status_update__send_timestamp(self, send_timestamp)
+        _standby_status_update__reply_requested(self, reply_requested)
+
     @staticmethod
     def _parse(data: bytes) -> tuple[StandbyStatusUpdate, int]:
         offset = 1
@@ -201,13 +239,13 @@ class StandbyStatusUpdate:
         offset += 33
         if reply_requested > 1:
             raise MalformedError
-        return _make_standby_status_update(
-            lsn_of(written_lsn),
-            lsn_of(flushed_lsn),
-            lsn_of(applied_lsn),
-            TimestampTz(send_timestamp),
-            bool(reply_requested),
-        ), offset
+        self = _new(StandbyStatusUpdate)
+        _standby_status_update__written_lsn(self, lsn_of(written_lsn))
+        _standby_status_update__flushed_lsn(self, lsn_of(flushed_lsn))
+        _standby_status_update__applied_lsn(self, lsn_of(applied_lsn))
+        _standby_status_update__send_timestamp(self, TimestampTz(send_timestamp))
+        _standby_status_update__reply_requested(self, bool(reply_requested))
+        return self, offset
 
     def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -221,17 +259,23 @@ class StandbyStatusUpdate:
             raise encode_error(WALSENDER, self, error, sender="client") from None
 
 
-_make_standby_status_update = maker(StandbyStatusUpdate)
+(
+    _standby_status_update__written_lsn,
+    _standby_status_update__flushed_lsn,
+    _standby_status_update__applied_lsn,
+    _standby_status_update__send_timestamp,
+    _standby_status_update__reply_requested,
+) = setters(StandbyStatusUpdate)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
 class HotStandbyFeedbackMessage:
     """Tells the server which row versions the standby's queries still need.
 
     https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-HOT-STANDBY-FEEDBACK-MESSAGE
     """
 
-    tag: ClassVar[str] = "h"
+    tag: ClassVar[Literal["h"]] = "h"
 
     send_timestamp: TimestampTz
     """The client's clock when it sent this."""
@@ -257,14 +301,33 @@ class HotStandbyFeedbackMessage:
         Terminated,
     )
 
+    def __init__(
+        self,
+        *,
+        send_timestamp: TimestampTz,
+        xmin: TransactionId,
+        xmin_epoch: int,
+        catalog_xmin: TransactionId,
+        catalog_xmin_epoch: int,
+    ) -> None:
+        _hot_standby_feedback_message__send_timestamp(self, send_timestamp)
+        _hot_standby_feedback_message__xmin(self, xmin)
+        _hot_standby_feedback_message__xmin_epoch(self, xmin_epoch)
+        _hot_standby_feedback_message__catalog_xmin(self, catalog_xmin)
+        _hot_standby_feedback_message__catalog_xmin_epoch(self, catalog_xmin_epoch)
+
     @staticmethod
     def _parse(data: bytes) -> tuple[HotStandbyFeedbackMessage, int]:
         offset = 1
         send_timestamp, xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch = _qIIII.unpack_from(data, offset)
         offset += 24
-        return _make_hot_standby_feedback_message(
-            TimestampTz(send_timestamp), xmin, xmin_epoch, catalog_xmin, catalog_xmin_epoch
-        ), offset
+        self = _new(HotStandbyFeedbackMessage)
+        _hot_standby_feedback_message__send_timestamp(self, TimestampTz(send_timestamp))
+        _hot_standby_feedback_message__xmin(self, xmin)
+        _hot_standby_feedback_message__xmin_epoch(self, xmin_epoch)
+        _hot_standby_feedback_message__catalog_xmin(self, catalog_xmin)
+        _hot_standby_feedback_message__catalog_xmin_epoch(self, catalog_xmin_epoch)
+        return self, offset
 
     def build(self) -> bytes:
         """The bytes of the message; EncodeError where an attribute does not fit its field."""
@@ -276,7 +339,13 @@ class HotStandbyFeedbackMessage:
             raise encode_error(WALSENDER, self, error, sender="client") from None
 
 
-_make_hot_standby_feedback_message = maker(HotStandbyFeedbackMessage)
+(
+    _hot_standby_feedback_message__send_timestamp,
+    _hot_standby_feedback_message__xmin,
+    _hot_standby_feedback_message__xmin_epoch,
+    _hot_standby_feedback_message__catalog_xmin,
+    _hot_standby_feedback_message__catalog_xmin_epoch,
+) = setters(HotStandbyFeedbackMessage)
 
 
 AnyMessage = XLogData | PrimaryKeepaliveMessage | StandbyStatusUpdate | HotStandbyFeedbackMessage

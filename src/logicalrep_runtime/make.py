@@ -1,4 +1,4 @@
-"""Constructors for decoders, which have nothing to check and many objects to make.
+"""What generated classes set their attributes with, in constructors and in decoders, which have nothing to check.
 
 A frozen dataclass sets each attribute by name through `object.__setattr__`; setting the slots themselves takes less
 than half the time.
@@ -6,22 +6,23 @@ than half the time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from typing import Any
 
 
-def maker(cls: type[T]) -> Callable[..., T]:
-    """A function that makes an instance of a slots dataclass from its attributes in their order."""
-    names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-    globals_: dict[str, Any] = {"_class": cls, "_new": object.__new__}
-    lines = [f"def make({', '.join(names)}):", "    _self = _new(_class)"]
-    for name in names:
-        globals_[f"_set_{name}"] = getattr(cls, name).__set__
-        lines.append(f"    _set_{name}(_self, {name})")
-    lines.append("    return _self")
-    exec("\n".join(lines), globals_)
-    make: Callable[..., T] = globals_["make"]
-    return make
+def setters(cls: type) -> tuple[Callable[[object, Any], None], ...]:
+    """Return what sets each attribute of a slots dataclass, in their order."""
+    return tuple(getattr(cls, field.name).__set__ for field in fields(cls))
+
+
+def flags_of(name: str, flags: int | None, bits: Mapping[str, tuple[int, bool | None]]) -> int:
+    """Return a field of flags, as it is given or made of its bits; ValueError where the two contradict each other.
+
+    `bits` has each bit's number and value by its name; None where it is not given.
+    """
+    made = sum(bit for bit, value in bits.values() if value) if flags is None else flags
+    for bit_name, (bit, value) in bits.items():
+        if value is not None and bool(made & bit) is not bool(value):
+            raise ValueError(f"{name}={flags} and {bit_name}={value} contradict each other")
+    return made

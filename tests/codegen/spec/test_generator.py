@@ -75,11 +75,11 @@ def test_a_changed_file_is_shown_and_mended(out: Path, capsys: pytest.CaptureFix
     before = _files(out)
     path = out / "logicalrep_protocol" / "v1.py"
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace('ClassVar[str] = "B"', 'ClassVar[str] = "Z"', 1), encoding="utf-8")
+    path.write_text(text.replace('tag: ClassVar[Literal["B"]]', 'tag: ClassVar[Literal["Z"]]', 1), encoding="utf-8")
     assert main(["check", "--out", str(out)]) == 1
     printed = capsys.readouterr()
     assert printed.out.startswith(f"--- {path} (as it is)\n+++ {path} (as the spec has it)\n@@ ")
-    assert '\n-    tag: ClassVar[str] = "Z"\n+    tag: ClassVar[str] = "B"\n' in printed.out
+    assert '\n-    tag: ClassVar[Literal["Z"]] = "B"\n+    tag: ClassVar[Literal["B"]] = "B"\n' in printed.out
     assert printed.err == "1 stale, run `make regen`: logicalrep_protocol/v1.py\n"
     assert main(["regen", "--out", str(out)]) == 0
     assert capsys.readouterr() == (f"wrote {path}\n", "")

@@ -283,6 +283,18 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "        1: rest\n",
         ["spec/shop/stream.yaml:28: Close.flags: the bit's name 'rest' is taken"],
     ),
+    "a bit's name that is a bit's of another field": (
+        STREAM,
+        "    - state: Int8\n",
+        "    - more: Int8\n      bits: {2: last}\n      doc: More.\n    - state: Int8\n",
+        ["spec/shop/stream.yaml:32: Close.more: the bit's name 'last' is taken"],
+    ),
+    "a bit's name that constructors have": (
+        STREAM,
+        "        1: last\n",
+        "        1: self\n",
+        ["spec/shop/stream.yaml:28: Close.flags: the bit's name 'self' is taken"],
+    ),
     "a tag twice": (
         STREAM,
         "Byte1('E')",
