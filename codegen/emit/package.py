@@ -143,6 +143,7 @@ def _version_module(protocol: Protocol, now: View) -> str:
         {name for older in earlier for block in _blocks(source, older) for name in _exported(block)} - set(defined)
     )
     senders = sorted({message.sender for message in protocol.messages}, reverse=True)
+    structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
     messages = [block for block in blocks if block.tag]
     environment = _environment(
         annotation_of=source.annotation_of,
@@ -164,10 +165,11 @@ def _version_module(protocol: Protocol, now: View) -> str:
         version=version.number,
         previous=previous,
         inherited=inherited,
-        exported=sorted([*inherited, *defined, "AnyMessage", "parse"]),
+        exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse"]),
         formats=sorted({name for block in blocks for name in _formats(source, block)}),
         blocks=blocks,
         messages=[class_name(message.name) for message in now.messages],
+        structs=structs,
         senders=[(sender, [message for message in now.messages if message.sender == sender]) for sender in senders],
     )
 

@@ -272,24 +272,22 @@ class Source:
             first, *others = row.type.constants
             rest = "".join(f'"{other}" if {row.name} == {hexadecimal(ord(other))} else ' for other in others[:-1])
             return f'"{first}" if {row.name} == {hexadecimal(ord(first))} else {rest}"{others[-1]}"'
-        python = self.protocol.types[row.named_type].python if row.named_type is not None else ""
-        wrapper = {"Lsn": "lsn_of", "TimestampTz": "TimestampTz"}.get(python)
+        wrapper = self._class_of(row).replace("Lsn", "lsn_of")
         return f"{wrapper}({row.name})" if wrapper else row.name
 
     def _struct_rows(self, fields: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
-        return tuple((row.name, self._construct(row, fields)) for row in fields)
+        docs = {row.name: f" * {row.doc!r}" if row.doc else "" for row in fields}
+        return tuple((row.name, self._construct(row, fields) + docs[row.name]) for row in fields)
 
     def _construct(self, row: Field, fields: tuple[Field, ...]) -> str:
         """The construct of one row of a layout."""
         expression = self._construct_once(row, fields)
         if row.repeat is not None:
             expression = f"Array(this.{row.repeat}, {expression})"
-        if row.optional:
-            expression = f"Optional({expression})"
         if row.when in self.facts:
-            expression = f'If(session("{row.when}"), {expression})'
+            expression = f'IfSession("{row.when}", {expression})'
         elif row.when is not None:
-            expression = f"If(this.{row.when}, {expression})"
+            expression = f"IfPresent(this.{row.when}, {expression})"
         return expression
 
     def _construct_once(self, row: Field, fields: tuple[Field, ...]) -> str:
@@ -301,10 +299,12 @@ class Source:
             alternatives = self.protocol.part(row.type.name).alternatives
             return f"_{snake_case(row.type.name).upper()}" if alternatives else f"{row.type.name}.struct"
         if row.values:
-            return f'Char("{"".join(row.values)}")'
+            return f"Char({self.annotation_of(row)})"
         integer = _CONSTRUCT_INTS[self._letter(row)]
         if isinstance(row.type, Byte1) and row.type.constants:
             constants = "".join(row.type.constants)
+            if row.optional:
+                return f'OptionalChar("{constants}")'
             return f'Const(b"{constants}")' if len(constants) == 1 else f'Char("{constants}")'
         if row.constants:
             return f"Const({row.constants[0]}, {integer})"
@@ -312,8 +312,18 @@ class Source:
         if counted is not None:
             return f"Rebuild({integer}, len_(this.{counted.name}))"
         if row.boolean:
-            return f"OneOf({integer}, (0, 1))"
-        return f"nonzero({integer})" if row.nonzero else integer
+            return "Boolean"
+        if row.bits:
+            return f"Flags({integer}, {', '.join(f'{name}={bit}' for bit, name in row.bits.items())})"
+        if row.nonzero:
+            integer = f"NoneOf({integer}, (0,))"
+        wrapper = self._class_of(row)
+        return f"Typed({integer}, {wrapper})" if wrapper else integer
+
+    def _class_of(self, row: Field) -> str:
+        """The class of an integer's value where that is not int."""
+        python = self.protocol.types[row.named_type].python if row.named_type is not None else ""
+        return python if python in ("Lsn", "TimestampTz") else ""
 
     def _letter(self, row: Field) -> str:
         step = steps(self.protocol, (Field(row.name, row.type, row.place, is_named=row.is_named),))[0]

@@ -12,9 +12,9 @@ from codegen.spec.nodes import Findings
 from codegen.spec.notation import Byte1, Byten, Int, PartName, Unknown
 
 _CLASSES_TAKEN = {
-    "Alternatives", "AnyMessage", "Array", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const", "Construct",
-    "DecodeError", "Decoder", "EncodeError", "Format", "FormatError", "GreedyBytes", "If", "Literal", "MalformedError",
-    "OneOf", "Optional", "Rebuild", "StrEnum", "String", "Struct", "Terminated",
+    "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const", "DataclassStruct",
+    "DecodeError", "Decoder", "EncodeError", "Flags", "Format", "FormatError", "GreedyBytes", "IfPresent", "IfSession",
+    "Literal", "MalformedError", "NoneOf", "OptionalChar", "Rebuild", "StrEnum", "String", "Tagged", "Typed", "Whole",
 }  # fmt: skip
 """The names that the generated modules import or define besides the classes of layouts."""
 _ATTRIBUTES_TAKEN = {"build", "struct", "tag", "kinds", "values", "of"}

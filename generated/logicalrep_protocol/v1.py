@@ -18,24 +18,30 @@ from construct import (
     Array,
     Bytes,
     Const,
-    Construct,
-    If,
     Int8ub,
     Int16sb,
     Int32sb,
     Int32ub,
     Int64sb,
     Int64ub,
-    Optional,
+    NoneOf,
     Rebuild,
-    Struct,
-    Terminated,
     len_,
     this,
 )
 
 from logicalrep_protocol.layouts import LOGICALREP
-from logicalrep_runtime.constructs import Alternatives, Char, String, nonzero
+from logicalrep_runtime.constructs import (
+    Char,
+    DataclassStruct,
+    Flags,
+    IfPresent,
+    OptionalChar,
+    String,
+    Tagged,
+    Typed,
+    Whole,
+)
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import flags_of, setters
@@ -61,6 +67,7 @@ __all__ = [
     "Type",
     "UnchangedToast",
     "Update",
+    "message",
     "parse",
 ]
 
@@ -114,12 +121,13 @@ class Begin:
     xid: TransactionId
     """The transaction's id."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Begin]] = DataclassStruct(
         "tag" / Const(b"B"),
-        "final_lsn" / nonzero(Int64ub),
-        "commit_timestamp" / Int64sb,
-        "xid" / Int32ub,
-        Terminated,
+        "final_lsn"
+        / Typed(NoneOf(Int64ub, (0,)), Lsn)
+        * "Where the transaction's commit record starts, the same as its Commit's commit_lsn.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
+        "xid" / Int32ub * "The transaction's id.",
     )
 
     def __init__(self, *, final_lsn: Lsn, commit_timestamp: TimestampTz, xid: TransactionId) -> None:
@@ -178,14 +186,13 @@ class Message:
     Raw bytes as they were written, not converted to client_encoding as the prefix is.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Message]] = DataclassStruct(
         "tag" / Const(b"M"),
-        "flags" / Int8ub,
-        "message_lsn" / Int64ub,
-        "prefix" / String,
-        "content_length" / Rebuild(Int32sb, len_(this.content)),
-        "content" / Bytes(this.content_length),
-        Terminated,
+        "flags" / Flags(Int8ub, transactional=1) * "Whether the message belongs to a transaction.",
+        "message_lsn" / Typed(Int64ub, Lsn) * "Where the message lies in the log.",
+        "prefix" / String * "The name under which its writer files it.",
+        "content_length" / Rebuild(Int32sb, len_(this.content)) * "How many bytes the content has.",
+        "content" / Bytes(this.content_length) * "The content.",
     )
 
     def __init__(
@@ -271,13 +278,14 @@ class Commit:
     For a transaction replayed from a replication origin, the time at the origin.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Commit]] = DataclassStruct(
         "tag" / Const(b"C"),
-        "flags" / Const(0, Int8ub),
-        "commit_lsn" / Int64ub,
-        "end_lsn" / Int64ub,
-        "commit_timestamp" / Int64sb,
-        Terminated,
+        "flags" / Const(0, Int8ub) * "Unused so far.",
+        "commit_lsn" / Typed(Int64ub, Lsn) * "Where the commit record starts.",
+        "end_lsn"
+        / Typed(Int64ub, Lsn)
+        * "Where the commit record ends, the position to acknowledge once the transaction is safe.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
     )
 
     def __init__(self, *, commit_lsn: Lsn, end_lsn: Lsn, commit_timestamp: TimestampTz) -> None:
@@ -330,11 +338,10 @@ class Origin:
     name: str
     """The origin's name."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Origin]] = DataclassStruct(
         "tag" / Const(b"O"),
-        "origin_lsn" / Int64ub,
-        "name" / String,
-        Terminated,
+        "origin_lsn" / Typed(Int64ub, Lsn) * "Where the transaction committed on the origin's server.",
+        "name" / String * "The origin's name.",
     )
 
     def __init__(self, *, origin_lsn: Lsn, name: str) -> None:
@@ -389,11 +396,13 @@ class Column:
     type_modifier: int
     """The type's modifier as in pg_attribute.atttypmod, a length or a precision and scale; -1 for none."""
 
-    struct: ClassVar[Construct] = Struct(
-        "flags" / Int8ub,
-        "name" / String,
-        "type_id" / Int32ub,
-        "type_modifier" / Int32sb,
+    struct: ClassVar[DataclassStruct[Column]] = DataclassStruct(
+        "flags" / Flags(Int8ub, key=1) * "Whether the column belongs to the replica identity.",
+        "name" / String * "The column's name.",
+        "type_id" / Int32ub * "The OID of its data type; a Type message precedes for types that are not built in.",
+        "type_modifier"
+        / Int32sb
+        * "The type's modifier as in pg_attribute.atttypmod, a length or a precision and scale; -1 for none.",
     )
 
     def __init__(
@@ -475,15 +484,18 @@ class Relation:
     columns: tuple[Column, ...]
     """The published columns, in the order of the tuples' values."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Relation]] = DataclassStruct(
         "tag" / Const(b"R"),
-        "relation_id" / Int32ub,
-        "namespace" / String,
-        "name" / String,
-        "replica_identity" / Char("dnfi"),
-        "column_count" / Rebuild(Int16sb, len_(this.columns)),
-        "columns" / Array(this.column_count, Column.struct),
-        Terminated,
+        "relation_id" / Int32ub * "The table's OID, by which changes refer to it.",
+        "namespace" / String * "The table's schema; empty for pg_catalog.",
+        "name" / String * "The table's name.",
+        "replica_identity"
+        / Char(ReplicaIdentity)
+        * "What identifies a row in an Update or Delete, as in pg_class.relreplident.",
+        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "How many columns follow.",
+        "columns"
+        / Array(this.column_count, Column.struct)
+        * "The published columns, in the order of the tuples' values.",
     )
 
     def __init__(
@@ -585,12 +597,11 @@ class Type:
     For a domain, the name of the type that it is based on in the end.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Type]] = DataclassStruct(
         "tag" / Const(b"Y"),
-        "type_id" / Int32ub,
-        "namespace" / String,
-        "name" / String,
-        Terminated,
+        "type_id" / Int32ub * "The data type's OID, by which columns refer to it.",
+        "namespace" / String * "The type's schema; empty for pg_catalog.",
+        "name" / String * "The type's name.",
     )
 
     def __init__(self, *, type_id: Oid, namespace: str, name: str) -> None:
@@ -644,8 +655,8 @@ class NullValue:
 
     kind: ClassVar[Literal["n"]] = "n"
 
-    struct: ClassVar[Construct] = Struct(
-        "kind" / Const(b"n"),
+    struct: ClassVar[DataclassStruct[NullValue]] = DataclassStruct(
+        "kind" / Const(b"n") * "NULL.",
     )
 
 
@@ -655,8 +666,8 @@ class UnchangedToast:
 
     kind: ClassVar[Literal["u"]] = "u"
 
-    struct: ClassVar[Construct] = Struct(
-        "kind" / Const(b"u"),
+    struct: ClassVar[DataclassStruct[UnchangedToast]] = DataclassStruct(
+        "kind" / Const(b"u") * "Unchanged.",
     )
 
 
@@ -672,10 +683,10 @@ class Text:
     The page prints length and value under 'b' only.
     """
 
-    struct: ClassVar[Construct] = Struct(
-        "kind" / Const(b"t"),
-        "length" / Rebuild(Int32sb, len_(this.value)),
-        "value" / Bytes(this.length),
+    struct: ClassVar[DataclassStruct[Text]] = DataclassStruct(
+        "kind" / Const(b"t") * "In text format.",
+        "length" / Rebuild(Int32sb, len_(this.value)) * "How many bytes the value has.",
+        "value" / Bytes(this.length) * "The value.",
     )
 
 
@@ -691,18 +702,17 @@ class Binary:
     value: bytes
     """The value."""
 
-    struct: ClassVar[Construct] = Struct(
-        "kind" / Const(b"b"),
-        "length" / Rebuild(Int32sb, len_(this.value)),
-        "value" / Bytes(this.length),
+    struct: ClassVar[DataclassStruct[Binary]] = DataclassStruct(
+        "kind" / Const(b"b") * "In binary format.",
+        "length" / Rebuild(Int32sb, len_(this.value)) * "How many bytes the value has.",
+        "value" / Bytes(this.length) * "The value.",
     )
 
 
 Cell = NullValue | UnchangedToast | Text | Binary
 """The value of one column."""
 
-_CELL = Alternatives(
-    "kind",
+_CELL: Tagged[Cell] = Tagged(
     {
         b"n": NullValue.struct,
         b"u": UnchangedToast.struct,
@@ -725,9 +735,10 @@ class TupleData:
     values: tuple[bytes | None, ...]
     """The values. None for the kinds n and u."""
 
-    struct: ClassVar[Construct] = Struct(
-        "column_count" / Rebuild(Int16sb, len_(this.cells)),
-        "cells" / Array(this.column_count, _CELL),
+    struct: ClassVar[DataclassStruct[TupleData]] = DataclassStruct(
+        "column_count" / Rebuild(Int16sb, len_(this.cells)) * "How many columns follow.",
+        "cells" / Array(this.column_count, _CELL) * "The values.",
+        cells="cells",
     )
 
     def __init__(self, *, kinds: bytes, values: tuple[bytes | None, ...]) -> None:
@@ -743,7 +754,8 @@ class TupleData:
     def of(cls, *cells: Cell) -> TupleData:
         """From such objects."""
         kinds = "".join(cell.kind for cell in cells).encode("ascii")
-        return cls(kinds=kinds, values=tuple(getattr(cell, "value", None) for cell in cells))
+        values = tuple(getattr(cell, "value", None) for cell in cells)
+        return cls(kinds=kinds, values=values)
 
     @staticmethod
     def _parse(data: bytes, offset: int, encoding: str) -> tuple[TupleData, int]:
@@ -792,9 +804,9 @@ _tuple_data__kinds, _tuple_data__values = setters(TupleData)
 
 
 def _cell(kind: int, value: bytes | None) -> Cell:
-    if kind == 0x6E:
+    if kind == 0x6E and value is None:
         return NullValue()
-    if kind == 0x75:
+    if kind == 0x75 and value is None:
         return UnchangedToast()
     if kind == 0x74 and value is not None:
         return Text(value)
@@ -820,12 +832,11 @@ class Insert:
     new: TupleData
     """The new row."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Insert]] = DataclassStruct(
         "tag" / Const(b"I"),
-        "relation_id" / Int32ub,
-        "new_kind" / Const(b"N"),
-        "new" / TupleData.struct,
-        Terminated,
+        "relation_id" / Int32ub * "The table, as in its Relation.",
+        "new_kind" / Const(b"N") * "The new row follows.",
+        "new" / TupleData.struct * "The new row.",
     )
 
     def __init__(self, *, relation_id: Oid, new: TupleData) -> None:
@@ -888,14 +899,15 @@ class Update:
     new: TupleData
     """The new row."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Update]] = DataclassStruct(
         "tag" / Const(b"U"),
-        "relation_id" / Int32ub,
-        "old_kind" / Optional(Char("KO")),
-        "old" / If(this.old_kind, TupleData.struct),
-        "new_kind" / Const(b"N"),
-        "new" / TupleData.struct,
-        Terminated,
+        "relation_id" / Int32ub * "The table, as in its Relation.",
+        "old_kind"
+        / OptionalChar("KO")
+        * "K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
+        "old" / IfPresent(this.old_kind, TupleData.struct) * "The old row; of a K row only the key columns count.",
+        "new_kind" / Const(b"N") * "The new row follows.",
+        "new" / TupleData.struct * "The new row.",
     )
 
     def __init__(
@@ -985,12 +997,13 @@ class Delete:
     A K row has every column of the Relation, and those outside the key are sent as NULL, which they need not be.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Delete]] = DataclassStruct(
         "tag" / Const(b"D"),
-        "relation_id" / Int32ub,
-        "old_kind" / Char("KO"),
-        "old" / TupleData.struct,
-        Terminated,
+        "relation_id" / Int32ub * "The table, as in its Relation.",
+        "old_kind"
+        / Char("KO")
+        * "K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
+        "old" / TupleData.struct * "The old row; of a K row only the key columns count.",
     )
 
     def __init__(self, *, relation_id: Oid, old_kind: Literal["K", "O"], old: TupleData) -> None:
@@ -1048,12 +1061,11 @@ class Truncate:
     relation_ids: tuple[Oid, ...]
     """The tables, each as in its Relation."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Truncate]] = DataclassStruct(
         "tag" / Const(b"T"),
-        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)),
-        "options" / Int8ub,
-        "relation_ids" / Array(this.relation_count, Int32ub),
-        Terminated,
+        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)) * "How many tables follow.",
+        "options" / Flags(Int8ub, cascade=1, restart_identity=2) * "The options that the command was given.",
+        "relation_ids" / Array(this.relation_count, Int32ub) * "The tables, each as in its Relation.",
     )
 
     def __init__(
@@ -1109,6 +1121,25 @@ _truncate__options, _truncate__relation_ids = setters(Truncate)
 
 AnyMessage = Begin | Message | Commit | Origin | Relation | Type | Insert | Update | Delete | Truncate
 """Any message of protocol version 1."""
+
+message: Whole[AnyMessage] = Whole(
+    Tagged(
+        {
+            b"B": Begin.struct,
+            b"M": Message.struct,
+            b"C": Commit.struct,
+            b"O": Origin.struct,
+            b"R": Relation.struct,
+            b"Y": Type.struct,
+            b"I": Insert.struct,
+            b"U": Update.struct,
+            b"D": Delete.struct,
+            b"T": Truncate.struct,
+        }
+    )
+)
+"""The Struct of any message, all its bytes; within another Struct take its `subcon`."""
+
 
 _Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
 

@@ -20,19 +20,13 @@ from construct import (
     Array,
     Bytes,
     Const,
-    Construct,
-    If,
     Int8ub,
     Int16sb,
     Int32sb,
     Int32ub,
     Int64sb,
     Int64ub,
-    OneOf,
-    Optional,
     Rebuild,
-    Struct,
-    Terminated,
     len_,
     this,
 )
@@ -51,7 +45,19 @@ from logicalrep_protocol.v1 import (
     TupleData,
     UnchangedToast,
 )
-from logicalrep_runtime.constructs import Char, String, session
+from logicalrep_runtime.constructs import (
+    Boolean,
+    Char,
+    DataclassStruct,
+    Flags,
+    IfPresent,
+    IfSession,
+    OptionalChar,
+    String,
+    Tagged,
+    Typed,
+    Whole,
+)
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import flags_of, setters
@@ -81,6 +87,7 @@ __all__ = [
     "Type",
     "UnchangedToast",
     "Update",
+    "message",
     "parse",
 ]
 
@@ -134,15 +141,14 @@ class Message:
     Raw bytes as they were written, not converted to client_encoding as the prefix is.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Message]] = DataclassStruct(
         "tag" / Const(b"M"),
-        "xid" / If(session("streaming"), Int32ub),
-        "flags" / Int8ub,
-        "message_lsn" / Int64ub,
-        "prefix" / String,
-        "content_length" / Rebuild(Int32sb, len_(this.content)),
-        "content" / Bytes(this.content_length),
-        Terminated,
+        "xid" / IfSession("streaming", Int32ub) * "The id of the streamed transaction.",
+        "flags" / Flags(Int8ub, transactional=1) * "Whether the message belongs to a transaction.",
+        "message_lsn" / Typed(Int64ub, Lsn) * "Where the message lies in the log.",
+        "prefix" / String * "The name under which its writer files it.",
+        "content_length" / Rebuild(Int32sb, len_(this.content)) * "How many bytes the content has.",
+        "content" / Bytes(this.content_length) * "The content.",
     )
 
     def __init__(
@@ -251,16 +257,19 @@ class Relation:
     columns: tuple[Column, ...]
     """The published columns, in the order of the tuples' values."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Relation]] = DataclassStruct(
         "tag" / Const(b"R"),
-        "xid" / If(session("streaming"), Int32ub),
-        "relation_id" / Int32ub,
-        "namespace" / String,
-        "name" / String,
-        "replica_identity" / Char("dnfi"),
-        "column_count" / Rebuild(Int16sb, len_(this.columns)),
-        "columns" / Array(this.column_count, Column.struct),
-        Terminated,
+        "xid" / IfSession("streaming", Int32ub) * "The id of the streamed transaction or subtransaction.",
+        "relation_id" / Int32ub * "The table's OID, by which changes refer to it.",
+        "namespace" / String * "The table's schema; empty for pg_catalog.",
+        "name" / String * "The table's name.",
+        "replica_identity"
+        / Char(ReplicaIdentity)
+        * "What identifies a row in an Update or Delete, as in pg_class.relreplident.",
+        "column_count" / Rebuild(Int16sb, len_(this.columns)) * "How many columns follow.",
+        "columns"
+        / Array(this.column_count, Column.struct)
+        * "The published columns, in the order of the tuples' values.",
     )
 
     def __init__(
@@ -382,13 +391,12 @@ class Type:
     For a domain, the name of the type that it is based on in the end.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Type]] = DataclassStruct(
         "tag" / Const(b"Y"),
-        "xid" / If(session("streaming"), Int32ub),
-        "type_id" / Int32ub,
-        "namespace" / String,
-        "name" / String,
-        Terminated,
+        "xid" / IfSession("streaming", Int32ub) * "The id of the streamed transaction or subtransaction.",
+        "type_id" / Int32ub * "The data type's OID, by which columns refer to it.",
+        "namespace" / String * "The type's schema; empty for pg_catalog.",
+        "name" / String * "The type's name.",
     )
 
     def __init__(self, *, xid: TransactionId | None = None, type_id: Oid, namespace: str, name: str) -> None:
@@ -467,13 +475,14 @@ class Insert:
     new: TupleData
     """The new row."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Insert]] = DataclassStruct(
         "tag" / Const(b"I"),
-        "xid" / If(session("streaming"), Int32ub),
-        "relation_id" / Int32ub,
-        "new_kind" / Const(b"N"),
-        "new" / TupleData.struct,
-        Terminated,
+        "xid"
+        / IfSession("streaming", Int32ub)
+        * "The id of the streamed transaction, or of the subtransaction that made the change.",
+        "relation_id" / Int32ub * "The table, as in its Relation.",
+        "new_kind" / Const(b"N") * "The new row follows.",
+        "new" / TupleData.struct * "The new row.",
     )
 
     def __init__(self, *, xid: TransactionId | None = None, relation_id: Oid, new: TupleData) -> None:
@@ -550,15 +559,18 @@ class Update:
     new: TupleData
     """The new row."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Update]] = DataclassStruct(
         "tag" / Const(b"U"),
-        "xid" / If(session("streaming"), Int32ub),
-        "relation_id" / Int32ub,
-        "old_kind" / Optional(Char("KO")),
-        "old" / If(this.old_kind, TupleData.struct),
-        "new_kind" / Const(b"N"),
-        "new" / TupleData.struct,
-        Terminated,
+        "xid"
+        / IfSession("streaming", Int32ub)
+        * "The id of the streamed transaction, or of the subtransaction that made the change.",
+        "relation_id" / Int32ub * "The table, as in its Relation.",
+        "old_kind"
+        / OptionalChar("KO")
+        * "K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
+        "old" / IfPresent(this.old_kind, TupleData.struct) * "The old row; of a K row only the key columns count.",
+        "new_kind" / Const(b"N") * "The new row follows.",
+        "new" / TupleData.struct * "The new row.",
     )
 
     def __init__(
@@ -663,13 +675,16 @@ class Delete:
     A K row has every column of the Relation, and those outside the key are sent as NULL, which they need not be.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Delete]] = DataclassStruct(
         "tag" / Const(b"D"),
-        "xid" / If(session("streaming"), Int32ub),
-        "relation_id" / Int32ub,
-        "old_kind" / Char("KO"),
-        "old" / TupleData.struct,
-        Terminated,
+        "xid"
+        / IfSession("streaming", Int32ub)
+        * "The id of the streamed transaction, or of the subtransaction that made the change.",
+        "relation_id" / Int32ub * "The table, as in its Relation.",
+        "old_kind"
+        / Char("KO")
+        * "K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
+        "old" / TupleData.struct * "The old row; of a K row only the key columns count.",
     )
 
     def __init__(
@@ -743,13 +758,14 @@ class Truncate:
     relation_ids: tuple[Oid, ...]
     """The tables, each as in its Relation."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Truncate]] = DataclassStruct(
         "tag" / Const(b"T"),
-        "xid" / If(session("streaming"), Int32ub),
-        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)),
-        "options" / Int8ub,
-        "relation_ids" / Array(this.relation_count, Int32ub),
-        Terminated,
+        "xid"
+        / IfSession("streaming", Int32ub)
+        * "The id of the streamed transaction, or of the subtransaction that made the change.",
+        "relation_count" / Rebuild(Int32sb, len_(this.relation_ids)) * "How many tables follow.",
+        "options" / Flags(Int8ub, cascade=1, restart_identity=2) * "The options that the command was given.",
+        "relation_ids" / Array(this.relation_count, Int32ub) * "The tables, each as in its Relation.",
     )
 
     def __init__(
@@ -830,11 +846,10 @@ class StreamStart:
     first_segment: bool
     """Whether this is the transaction's first segment."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[StreamStart]] = DataclassStruct(
         "tag" / Const(b"S"),
-        "xid" / Int32ub,
-        "first_segment" / OneOf(Int8ub, (0, 1)),
-        Terminated,
+        "xid" / Int32ub * "The id of the top-level transaction.",
+        "first_segment" / Boolean * "Whether this is the transaction's first segment.",
     )
 
     def __init__(self, *, xid: TransactionId, first_segment: bool) -> None:
@@ -878,9 +893,8 @@ class StreamStop:
 
     tag: ClassVar[Literal["E"]] = "E"
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[StreamStop]] = DataclassStruct(
         "tag" / Const(b"E"),
-        Terminated,
     )
 
     @staticmethod
@@ -921,14 +935,15 @@ class StreamCommit:
     For a transaction replayed from a replication origin, the time at the origin.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[StreamCommit]] = DataclassStruct(
         "tag" / Const(b"c"),
-        "xid" / Int32ub,
-        "flags" / Const(0, Int8ub),
-        "commit_lsn" / Int64ub,
-        "end_lsn" / Int64ub,
-        "commit_timestamp" / Int64sb,
-        Terminated,
+        "xid" / Int32ub * "The id of the top-level transaction.",
+        "flags" / Const(0, Int8ub) * "Unused so far.",
+        "commit_lsn" / Typed(Int64ub, Lsn) * "Where the commit record starts.",
+        "end_lsn"
+        / Typed(Int64ub, Lsn)
+        * "Where the commit record ends, the position to acknowledge once the transaction is safe.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
     )
 
     def __init__(self, *, xid: TransactionId, commit_lsn: Lsn, end_lsn: Lsn, commit_timestamp: TimestampTz) -> None:
@@ -985,11 +1000,10 @@ class StreamAbort:
     subxid: TransactionId
     """The id of the subtransaction, the same as xid when the whole transaction is rolled back."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[StreamAbort]] = DataclassStruct(
         "tag" / Const(b"A"),
-        "xid" / Int32ub,
-        "subxid" / Int32ub,
-        Terminated,
+        "xid" / Int32ub * "The id of the top-level transaction.",
+        "subxid" / Int32ub * "The id of the subtransaction, the same as xid when the whole transaction is rolled back.",
     )
 
     def __init__(self, *, xid: TransactionId, subxid: TransactionId) -> None:
@@ -1034,6 +1048,29 @@ AnyMessage = (
     | StreamAbort
 )
 """Any message of protocol version 2."""
+
+message: Whole[AnyMessage] = Whole(
+    Tagged(
+        {
+            b"B": Begin.struct,
+            b"M": Message.struct,
+            b"C": Commit.struct,
+            b"O": Origin.struct,
+            b"R": Relation.struct,
+            b"Y": Type.struct,
+            b"I": Insert.struct,
+            b"U": Update.struct,
+            b"D": Delete.struct,
+            b"T": Truncate.struct,
+            b"S": StreamStart.struct,
+            b"E": StreamStop.struct,
+            b"c": StreamCommit.struct,
+            b"A": StreamAbort.struct,
+        }
+    )
+)
+"""The Struct of any message, all its bytes; within another Struct take its `subcon`."""
+
 
 _Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
 

@@ -18,13 +18,11 @@ from typing import ClassVar, Literal
 
 from construct import (
     Const,
-    Construct,
     Int8ub,
     Int32ub,
     Int64sb,
     Int64ub,
-    Struct,
-    Terminated,
+    NoneOf,
 )
 
 from logicalrep_protocol.layouts import LOGICALREP
@@ -52,7 +50,13 @@ from logicalrep_protocol.v2 import (
     UnchangedToast,
     Update,
 )
-from logicalrep_runtime.constructs import String, nonzero
+from logicalrep_runtime.constructs import (
+    DataclassStruct,
+    String,
+    Tagged,
+    Typed,
+    Whole,
+)
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import setters
@@ -87,6 +91,7 @@ __all__ = [
     "Type",
     "UnchangedToast",
     "Update",
+    "message",
     "parse",
 ]
 
@@ -134,14 +139,13 @@ class BeginPrepare:
     gid: str
     """The name that PREPARE TRANSACTION gave it."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[BeginPrepare]] = DataclassStruct(
         "tag" / Const(b"b"),
-        "prepare_lsn" / nonzero(Int64ub),
-        "end_lsn" / nonzero(Int64ub),
-        "prepare_timestamp" / Int64sb,
-        "xid" / Int32ub,
-        "gid" / String,
-        Terminated,
+        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record starts.",
+        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ends.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
+        "xid" / Int32ub * "The transaction's id.",
+        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
     )
 
     def __init__(
@@ -230,15 +234,14 @@ class Prepare:
     gid: str
     """The name that PREPARE TRANSACTION gave it."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[Prepare]] = DataclassStruct(
         "tag" / Const(b"P"),
-        "flags" / Const(0, Int8ub),
-        "prepare_lsn" / nonzero(Int64ub),
-        "end_lsn" / nonzero(Int64ub),
-        "prepare_timestamp" / Int64sb,
-        "xid" / Int32ub,
-        "gid" / String,
-        Terminated,
+        "flags" / Const(0, Int8ub) * "Unused so far.",
+        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record starts.",
+        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ends.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
+        "xid" / Int32ub * "The transaction's id.",
+        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
     )
 
     def __init__(
@@ -318,15 +321,16 @@ class CommitPrepared:
     gid: str
     """The name that PREPARE TRANSACTION gave it."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[CommitPrepared]] = DataclassStruct(
         "tag" / Const(b"K"),
-        "flags" / Const(0, Int8ub),
-        "commit_lsn" / nonzero(Int64ub),
-        "end_lsn" / nonzero(Int64ub),
-        "commit_timestamp" / Int64sb,
-        "xid" / Int32ub,
-        "gid" / String,
-        Terminated,
+        "flags" / Const(0, Int8ub) * "Unused so far.",
+        "commit_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the record of COMMIT PREPARED starts.",
+        "end_lsn"
+        / Typed(NoneOf(Int64ub, (0,)), Lsn)
+        * "Where the record of COMMIT PREPARED ends, the position to acknowledge once the transaction is safe.",
+        "commit_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction committed.",
+        "xid" / Int32ub * "The transaction's id.",
+        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
     )
 
     def __init__(
@@ -414,16 +418,17 @@ class RollbackPrepared:
     gid: str
     """The name that PREPARE TRANSACTION gave it."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[RollbackPrepared]] = DataclassStruct(
         "tag" / Const(b"r"),
-        "flags" / Const(0, Int8ub),
-        "prepare_end_lsn" / nonzero(Int64ub),
-        "rollback_end_lsn" / nonzero(Int64ub),
-        "prepare_timestamp" / Int64sb,
-        "rollback_timestamp" / Int64sb,
-        "xid" / Int32ub,
-        "gid" / String,
-        Terminated,
+        "flags" / Const(0, Int8ub) * "Unused so far.",
+        "prepare_end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ended.",
+        "rollback_end_lsn"
+        / Typed(NoneOf(Int64ub, (0,)), Lsn)
+        * "Where the record of ROLLBACK PREPARED ends, the position to acknowledge.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
+        "rollback_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was rolled back.",
+        "xid" / Int32ub * "The transaction's id.",
+        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
     )
 
     def __init__(
@@ -533,15 +538,14 @@ class StreamPrepare:
     gid: str
     """The name that PREPARE TRANSACTION gave it."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[StreamPrepare]] = DataclassStruct(
         "tag" / Const(b"p"),
-        "flags" / Const(0, Int8ub),
-        "prepare_lsn" / nonzero(Int64ub),
-        "end_lsn" / nonzero(Int64ub),
-        "prepare_timestamp" / Int64sb,
-        "xid" / Int32ub,
-        "gid" / String,
-        Terminated,
+        "flags" / Const(0, Int8ub) * "Unused so far.",
+        "prepare_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record starts.",
+        "end_lsn" / Typed(NoneOf(Int64ub, (0,)), Lsn) * "Where the prepare record ends.",
+        "prepare_timestamp" / Typed(Int64sb, TimestampTz) * "When the transaction was prepared.",
+        "xid" / Int32ub * "The id of the top-level transaction.",
+        "gid" / String * "The name that PREPARE TRANSACTION gave it.",
     )
 
     def __init__(
@@ -619,6 +623,34 @@ AnyMessage = (
     | StreamPrepare
 )
 """Any message of protocol version 3."""
+
+message: Whole[AnyMessage] = Whole(
+    Tagged(
+        {
+            b"B": Begin.struct,
+            b"M": Message.struct,
+            b"C": Commit.struct,
+            b"O": Origin.struct,
+            b"R": Relation.struct,
+            b"Y": Type.struct,
+            b"I": Insert.struct,
+            b"U": Update.struct,
+            b"D": Delete.struct,
+            b"T": Truncate.struct,
+            b"S": StreamStart.struct,
+            b"E": StreamStop.struct,
+            b"c": StreamCommit.struct,
+            b"A": StreamAbort.struct,
+            b"b": BeginPrepare.struct,
+            b"P": Prepare.struct,
+            b"K": CommitPrepared.struct,
+            b"r": RollbackPrepared.struct,
+            b"p": StreamPrepare.struct,
+        }
+    )
+)
+"""The Struct of any message, all its bytes; within another Struct take its `subcon`."""
+
 
 _Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
 

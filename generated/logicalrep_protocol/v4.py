@@ -17,13 +17,9 @@ from typing import ClassVar, Literal
 
 from construct import (
     Const,
-    Construct,
-    If,
     Int32ub,
     Int64sb,
     Int64ub,
-    Struct,
-    Terminated,
 )
 
 from logicalrep_protocol.layouts import LOGICALREP
@@ -55,7 +51,13 @@ from logicalrep_protocol.v3 import (
     UnchangedToast,
     Update,
 )
-from logicalrep_runtime.constructs import session
+from logicalrep_runtime.constructs import (
+    DataclassStruct,
+    IfSession,
+    Tagged,
+    Typed,
+    Whole,
+)
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import setters
@@ -90,6 +92,7 @@ __all__ = [
     "Type",
     "UnchangedToast",
     "Update",
+    "message",
     "parse",
 ]
 
@@ -135,13 +138,14 @@ class StreamAbort:
     transaction; the origin's time for one replayed from a replication origin.
     """
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[StreamAbort]] = DataclassStruct(
         "tag" / Const(b"A"),
-        "xid" / Int32ub,
-        "subxid" / Int32ub,
-        "abort_lsn" / If(session("parallel"), Int64ub),
-        "abort_timestamp" / If(session("parallel"), Int64sb),
-        Terminated,
+        "xid" / Int32ub * "The id of the top-level transaction.",
+        "subxid" / Int32ub * "The id of the subtransaction, the same as xid when the whole transaction is rolled back.",
+        "abort_lsn" / IfSession("parallel", Typed(Int64ub, Lsn)) * "Where the abort record lies.",
+        "abort_timestamp"
+        / IfSession("parallel", Typed(Int64sb, TimestampTz))
+        * "When the transaction was rolled back.",
     )
 
     def __init__(
@@ -217,6 +221,34 @@ AnyMessage = (
     | StreamPrepare
 )
 """Any message of protocol version 4."""
+
+message: Whole[AnyMessage] = Whole(
+    Tagged(
+        {
+            b"B": Begin.struct,
+            b"M": Message.struct,
+            b"C": Commit.struct,
+            b"O": Origin.struct,
+            b"R": Relation.struct,
+            b"Y": Type.struct,
+            b"I": Insert.struct,
+            b"U": Update.struct,
+            b"D": Delete.struct,
+            b"T": Truncate.struct,
+            b"S": StreamStart.struct,
+            b"E": StreamStop.struct,
+            b"c": StreamCommit.struct,
+            b"A": StreamAbort.struct,
+            b"b": BeginPrepare.struct,
+            b"P": Prepare.struct,
+            b"K": CommitPrepared.struct,
+            b"r": RollbackPrepared.struct,
+            b"p": StreamPrepare.struct,
+        }
+    )
+)
+"""The Struct of any message, all its bytes; within another Struct take its `subcon`."""
+
 
 _Parser = Callable[[bytes, bool, bool, str], tuple[AnyMessage, int]]
 

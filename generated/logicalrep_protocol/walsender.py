@@ -15,18 +15,20 @@ from typing import ClassVar, Literal
 
 from construct import (
     Const,
-    Construct,
     GreedyBytes,
-    Int8ub,
     Int32ub,
     Int64sb,
     Int64ub,
-    OneOf,
-    Struct,
-    Terminated,
 )
 
 from logicalrep_protocol.layouts import WALSENDER
+from logicalrep_runtime.constructs import (
+    Boolean,
+    DataclassStruct,
+    Tagged,
+    Typed,
+    Whole,
+)
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import setters
@@ -38,7 +40,9 @@ __all__ = [
     "PrimaryKeepaliveMessage",
     "StandbyStatusUpdate",
     "XLogData",
+    "client_message",
     "parse",
+    "server_message",
 ]
 
 _BQQQqB = Format(">BQQQqB")
@@ -80,13 +84,12 @@ class XLogData:
     payload: bytes
     """The message."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[XLogData]] = DataclassStruct(
         "tag" / Const(b"w"),
-        "start_lsn" / Int64ub,
-        "end_lsn" / Int64ub,
-        "send_timestamp" / Int64sb,
-        "payload" / GreedyBytes,
-        Terminated,
+        "start_lsn" / Typed(Int64ub, Lsn) * "The position of the message.",
+        "end_lsn" / Typed(Int64ub, Lsn) * "The end of the log on the server.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent this.",
+        "payload" / GreedyBytes * "The message.",
     )
 
     def __init__(self, *, start_lsn: Lsn, end_lsn: Lsn, send_timestamp: TimestampTz, payload: bytes) -> None:
@@ -144,12 +147,11 @@ class PrimaryKeepaliveMessage:
     reply_requested: bool
     """Whether the client should answer at once, lest the server take it for dead."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[PrimaryKeepaliveMessage]] = DataclassStruct(
         "tag" / Const(b"k"),
-        "end_lsn" / Int64ub,
-        "send_timestamp" / Int64sb,
-        "reply_requested" / OneOf(Int8ub, (0, 1)),
-        Terminated,
+        "end_lsn" / Typed(Int64ub, Lsn) * "The end of the log on the server.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent this.",
+        "reply_requested" / Boolean * "Whether the client should answer at once, lest the server take it for dead.",
     )
 
     def __init__(self, *, end_lsn: Lsn, send_timestamp: TimestampTz, reply_requested: bool) -> None:
@@ -207,14 +209,13 @@ class StandbyStatusUpdate:
     reply_requested: bool
     """Whether the server should answer at once."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[StandbyStatusUpdate]] = DataclassStruct(
         "tag" / Const(b"r"),
-        "written_lsn" / Int64ub,
-        "flushed_lsn" / Int64ub,
-        "applied_lsn" / Int64ub,
-        "send_timestamp" / Int64sb,
-        "reply_requested" / OneOf(Int8ub, (0, 1)),
-        Terminated,
+        "written_lsn" / Typed(Int64ub, Lsn) * "One past the last byte that was received and written.",
+        "flushed_lsn" / Typed(Int64ub, Lsn) * "One past the last byte that is durable; it moves the slot.",
+        "applied_lsn" / Typed(Int64ub, Lsn) * "One past the last byte that was applied.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent this.",
+        "reply_requested" / Boolean * "Whether the server should answer at once.",
     )
 
     def __init__(
@@ -291,14 +292,13 @@ class HotStandbyFeedbackMessage:
     catalog_xmin_epoch: int
     """The epoch of catalog_xmin."""
 
-    struct: ClassVar[Construct] = Struct(
+    struct: ClassVar[DataclassStruct[HotStandbyFeedbackMessage]] = DataclassStruct(
         "tag" / Const(b"h"),
-        "send_timestamp" / Int64sb,
-        "xmin" / Int32ub,
-        "xmin_epoch" / Int32ub,
-        "catalog_xmin" / Int32ub,
-        "catalog_xmin_epoch" / Int32ub,
-        Terminated,
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent this.",
+        "xmin" / Int32ub * "The oldest transaction id that the standby still needs, without catalog_xmin.",
+        "xmin_epoch" / Int32ub * "The epoch of xmin.",
+        "catalog_xmin" / Int32ub * "The oldest catalog_xmin of the standby's replication slots; zero for none.",
+        "catalog_xmin_epoch" / Int32ub * "The epoch of catalog_xmin.",
     )
 
     def __init__(
@@ -350,6 +350,27 @@ class HotStandbyFeedbackMessage:
 
 AnyMessage = XLogData | PrimaryKeepaliveMessage | StandbyStatusUpdate | HotStandbyFeedbackMessage
 """Any message of the replication connection."""
+
+server_message: Whole[AnyMessage] = Whole(
+    Tagged(
+        {
+            b"w": XLogData.struct,
+            b"k": PrimaryKeepaliveMessage.struct,
+        }
+    )
+)
+"""The Struct of any message of the server, all its bytes; within another Struct take its `subcon`."""
+
+client_message: Whole[AnyMessage] = Whole(
+    Tagged(
+        {
+            b"r": StandbyStatusUpdate.struct,
+            b"h": HotStandbyFeedbackMessage.struct,
+        }
+    )
+)
+"""The Struct of any message of the client, all its bytes; within another Struct take its `subcon`."""
+
 
 _Parser = Callable[[bytes], tuple[AnyMessage, int]]
 

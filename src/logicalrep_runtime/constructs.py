@@ -1,48 +1,267 @@
-"""What the generated Structs need beyond construct's own classes."""
+"""What the generated Structs need beyond construct's own classes: dataclasses, and values as the spec has them.
+
+All raise construct's errors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import dataclasses
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from construct import (
+    AdaptationError,
     Adapter,
+    CheckError,
     Construct,
+    ConstructError,
     Container,
-    ExprValidator,
     GreedyBytes,
+    Int8ub,
     NullTerminated,
+    OneOf,
+    Renamed,
     StringError,
+    Struct,
+    Subconstruct,
+    SwitchError,
+    Terminated,
     ValidationError,
     stream_read,
+    stream_seek,
     stream_tell,
+    stream_write,
 )
 
+from logicalrep_runtime.errors import shown
+from logicalrep_runtime.scalars import Buffer
 
-def session(fact: str) -> Callable[[Container], bool]:
-    """Whether a session fact holds: `Insert.struct.parse(data, streaming=True)`; one that is not given does not."""
+_Value = TypeVar("_Value")
 
-    def holds(context: Container) -> bool:
-        return bool(context._params.get(fact, False))
 
-    return holds
+class _TypedEntries(Generic[_Value]):
+    """construct's `parse` and `build`, with the types that it does not have."""
+
+    if TYPE_CHECKING:
+
+        def parse(self, data: Buffer, **facts: Any) -> _Value:
+            """The value that the bytes are, or begin with."""
+            raise NotImplementedError
+
+        def build(self, obj: _Value, **facts: Any) -> bytes:
+            """The bytes of the value."""
+            raise NotImplementedError
+
+
+class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
+    """construct's Struct for the dataclass that it is an attribute of: parses to an instance, builds from one.
+
+    Constants, counts and lengths are rows of the Struct, but no attributes. Nor is the row `cells`, which a class with
+    two columns makes and takes apart by itself: by its method `of`, and its property of the row's name.
+    """
+
+    def __init__(self, *rows: Construct, cells: str = "") -> None:
+        # A row is renamed by `/` and again by `*`, and so would stand twice in the paths of errors.
+        super().__init__(*(Renamed(row.subcon.subcon, row.name, row.docs) if row.docs else row for row in rows))
+        self._cells = cells
+
+    def __set_name__(self, owner: type[_Value], name: str) -> None:
+        self._class = owner
+
+    @cached_property
+    def _attributes(self) -> tuple[str, ...]:
+        return tuple(field.name for field in dataclasses.fields(self._class))
+
+    def _parse(self, stream: Any, context: Container, path: str) -> _Value:
+        values = super()._parse(stream, context, path)
+        given = {name: values[name] for name in self._attributes if name in values}
+        given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        if self._cells:
+            return self._class.of(*values[self._cells], **given)  # type: ignore[no-any-return, attr-defined]
+        return self._class(**given)
+
+    def _build(self, obj: _Value, stream: Any, context: Container, path: str) -> _Value:
+        if type(obj) is not self._class:
+            raise ValidationError(f"expected {self._class.__name__}, found {type(obj).__name__}", path=path)
+        try:
+            names = [*self._attributes, self._cells] if self._cells else self._attributes
+            super()._build(Container((name, getattr(obj, name)) for name in names), stream, context, path)
+        except ConstructError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            text = f"an attribute of {self._class.__name__} does not fit: {type(error).__name__}: {error}"
+            raise AdaptationError(text, path=path) from error
+        return obj
+
+    # construct's compiler would put a plain Struct in its place; without these it takes the object as it is.
+    _emitparse = Construct._emitparse
+    _emitbuild = Construct._emitbuild
+
+
+class Tagged(_TypedEntries[_Value], Construct):  # type: ignore[misc]
+    """construct's Switch for DataclassStructs: the first byte tells which one to parse, the class which to build."""
+
+    def __init__(self, structs: Mapping[bytes, DataclassStruct[Any]]) -> None:
+        super().__init__()
+        self.structs = structs
+        self._by_class = {struct._class: struct for struct in structs.values()}
+
+    def _parse(self, stream: Any, context: Container, path: str) -> _Value:
+        offset = stream_tell(stream, path)
+        tag = stream_read(stream, 1, path)
+        if tag not in self.structs:
+            raise SwitchError(f"the tag {tag!r} is none of {b''.join(self.structs)!r}", path=path)
+        stream_seek(stream, offset, 0, path)
+        return self.structs[tag]._parsereport(stream, context, path)  # type: ignore[no-any-return]
+
+    def _build(self, obj: _Value, stream: Any, context: Container, path: str) -> _Value:
+        if type(obj) not in self._by_class:
+            names = ", ".join(known.__name__ for known in self._by_class)
+            raise SwitchError(f"{type(obj).__name__} is none of {names}", path=path)
+        return self._by_class[type(obj)]._build(obj, stream, context, path)
+
+
+class Whole(_TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
+    """What takes all bytes that there are: construct's Terminated follows it."""
+
+    def __init__(self, subcon: _TypedEntries[_Value]) -> None:
+        super().__init__(subcon)
+
+    def _parse(self, stream: Any, context: Container, path: str) -> _Value:
+        value: _Value = super()._parse(stream, context, path)
+        Terminated._parse(stream, context, path)
+        return value
+
+
+class IfPresent(Subconstruct):  # type: ignore[misc]
+    """construct's If, which would leave out a value without a place: what is not None must have one, None must not."""
+
+    def __init__(self, condition: Callable[[Container], Any], subcon: Construct, name: str = "") -> None:
+        super().__init__(subcon)
+        self.condition = condition
+        self._shown = name or repr(condition)
+
+    def _parse(self, stream: Any, context: Container, path: str) -> Any:
+        return super()._parse(stream, context, path) if self.condition(context) else None
+
+    def _build(self, obj: Any, stream: Any, context: Container, path: str) -> Any:
+        if self._is_due(obj, context) is not (obj is not None):
+            raise CheckError(f"expected a value if and only if {self._shown} holds, found {shown(obj)}", path=path)
+        return None if obj is None else super()._build(obj, stream, context, path)
+
+    def _is_due(self, obj: Any, context: Container) -> bool:
+        return bool(self.condition(context))
+
+    def _sizeof(self, context: Container, path: str) -> int:
+        return super()._sizeof(context, path) if self.condition(context) else 0  # type: ignore[no-any-return]
+
+
+class IfSession(IfPresent):
+    """construct's If on a fact of the session, as in `Insert.struct.parse(data, streaming=True)`; false if not given.
+
+    When building, the values tell. The fact may be given nevertheless, and must not say otherwise then.
+    """
+
+    def __init__(self, fact: str, subcon: Construct) -> None:
+        super().__init__(lambda context: context._params.get(fact, False), subcon, fact)
+        self.fact = fact
+
+    def _is_due(self, obj: Any, context: Container) -> bool:
+        # The fields of a fact are there together: the first one tells for all.
+        return bool(context.setdefault(f"_if_{self.fact}", context._params.get(self.fact, obj is not None)))
+
+
+class Typed(Adapter):  # type: ignore[misc]
+    """A value as an instance of a class, a subclass of what it is without."""
+
+    def __init__(self, subcon: Construct, class_: Callable[[Any], Any]) -> None:
+        super().__init__(subcon)
+        self.type = class_
+
+    def _decode(self, obj: Any, context: Container, path: str) -> Any:
+        return self.type(obj)
+
+    def _encode(self, obj: Any, context: Container, path: str) -> Any:
+        return obj
+
+
+Boolean = Typed(OneOf(Int8ub, (0, 1)), bool)
+"""construct's Flag, but nothing other than 0 and 1 is one."""
+
+
+class Flags(Subconstruct):  # type: ignore[misc]
+    """construct's FlagsEnum, which would drop the bits without a name: this one is the integer of all bits.
+
+    The named ones are its attributes, as in `Truncate.struct.options.cascade`.
+    """
+
+    def __init__(self, subcon: Construct, **flags: int) -> None:
+        super().__init__(subcon)
+        self.flags = flags
+
+    def __getattr__(self, name: str) -> int:
+        if name in self.flags:
+            return self.flags[name]
+        raise AttributeError(name)
+
+
+class Char(Construct):  # type: ignore[misc]
+    """One byte that is one of a few characters, or a value of an enumeration of characters."""
+
+    def __init__(self, characters: str | type[StrEnum]) -> None:
+        super().__init__()
+        self.characters = "".join(characters)
+        self.type = str if isinstance(characters, str) else characters
+
+    def _parse(self, stream: Any, context: Container, path: str) -> str | None:
+        character = chr(stream_read(stream, 1, path)[0])
+        if character not in self.characters:
+            raise ValidationError(f"{character!r} is none of {self.characters!r}", path=path)
+        return self.type(character)
+
+    def _build(self, obj: str | None, stream: Any, context: Container, path: str) -> str | None:
+        if not isinstance(obj, str) or len(obj) != 1 or obj not in self.characters:
+            raise ValidationError(f"{shown(obj)} is none of {self.characters!r}", path=path)
+        stream_write(stream, obj.encode("ascii"), 1, path)
+        return obj
+
+    def _sizeof(self, context: Container, path: str) -> int:
+        return 1
+
+
+class OptionalChar(Char):
+    """A character that may be absent, and is None then, where another byte follows."""
+
+    def _parse(self, stream: Any, context: Container, path: str) -> str | None:
+        offset = stream_tell(stream, path)
+        following = stream.read(1)
+        stream_seek(stream, offset, 0, path)
+        there = following and chr(following[0]) in self.characters
+        return super()._parse(stream, context, path) if there else None
+
+    def _build(self, obj: str | None, stream: Any, context: Container, path: str) -> str | None:
+        return None if obj is None else super()._build(obj, stream, context, path)
+
+    _sizeof = Construct._sizeof
 
 
 class _String(Adapter):  # type: ignore[misc]
     """Text up to a zero byte, in the `encoding` that `parse` and `build` are given, UTF-8 without one."""
 
     def _decode(self, obj: bytes, context: Container, path: str) -> str:
-        encoding = context._params.get("encoding", "utf-8")
         try:
-            return obj.decode(encoding)
-        except UnicodeDecodeError as error:
+            return obj.decode(context._params.get("encoding", "utf-8"))
+        except UnicodeError as error:
             raise StringError(str(error), path=path) from error
 
     def _encode(self, obj: str, context: Container, path: str) -> bytes:
-        encoding = context._params.get("encoding", "utf-8")
+        if not isinstance(obj, str):
+            raise StringError(f"expected a str, found {shown(obj)}", path=path)
         try:
-            data = obj.encode(encoding)
-        except UnicodeEncodeError as error:
+            data = obj.encode(context._params.get("encoding", "utf-8"))
+        except UnicodeError as error:
             raise StringError(str(error), path=path) from error
         if 0 in data:
             raise StringError("a zero byte would end the text", path=path)
@@ -51,53 +270,3 @@ class _String(Adapter):  # type: ignore[misc]
 
 String = _String(NullTerminated(GreedyBytes))
 """Text up to a zero byte."""
-
-
-class Char(Construct):  # type: ignore[misc]
-    """One byte that is one of a few characters."""
-
-    def __init__(self, characters: str) -> None:
-        super().__init__()
-        self.characters = characters
-
-    def _parse(self, stream: Any, context: Container, path: str) -> str:
-        character = chr(stream_read(stream, 1, path)[0])
-        if character not in self.characters:
-            raise ValidationError(f"{character!r} is none of {self.characters!r}", path=path)
-        return character
-
-    def _build(self, obj: str, stream: Any, context: Container, path: str) -> str:
-        if len(obj) != 1 or obj not in self.characters:
-            raise ValidationError(f"{obj!r} is none of {self.characters!r}", path=path)
-        stream.write(obj.encode("ascii"))
-        return obj
-
-    def _sizeof(self, context: Container, path: str) -> int:
-        return 1
-
-
-def nonzero(integer: Construct) -> Construct:
-    """An integer that must not be zero."""
-    return ExprValidator(integer, lambda value, _: value != 0)
-
-
-class Alternatives(Construct):  # type: ignore[misc]
-    """One of several Structs, told apart by the byte that each begins with."""
-
-    def __init__(self, tag: str, structs: dict[bytes, Construct]) -> None:
-        super().__init__()
-        self.tag = tag
-        self.structs = structs
-
-    def _parse(self, stream: Any, context: Container, path: str) -> Container:
-        offset = stream_tell(stream, path)
-        byte = stream_read(stream, 1, path)
-        stream.seek(offset)
-        if byte not in self.structs:
-            raise ValidationError(f"{byte!r} is none of {', '.join(map(repr, self.structs))}", path=path)
-        return self.structs[byte]._parsereport(stream, context, path)
-
-    def _build(self, obj: dict[str, Any], stream: Any, context: Container, path: str) -> Any:
-        if obj[self.tag] not in self.structs:
-            raise ValidationError(f"{obj[self.tag]!r} is none of {', '.join(map(repr, self.structs))}", path=path)
-        return self.structs[obj[self.tag]]._build(obj, stream, context, path)

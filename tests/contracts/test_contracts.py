@@ -224,7 +224,8 @@ def test_importing_the_package_is_light() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "src/logicalrep/README.md", "docs/spark.md", "docs/types.md"]
+    "page",
+    ["README.md", "CONTRIBUTING.md", "src/logicalrep/README.md", "docs/spark.md", "docs/structs.md", "docs/types.md"],
 )
 def test_what_a_page_links_to_is_there(page: str) -> None:
     path = ROOT / page

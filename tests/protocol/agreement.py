@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from construct import ConstructError, Container
+from construct import ConstructError
 
 from logicalrep import DecodeError, v1, v2, v3, v4
 from logicalrep_protocol.layouts import LOGICALREP
@@ -28,29 +28,6 @@ def plain(value: Any) -> Any:
         return value
     values = {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     return Plain(type(value).__name__, {name: value for name, value in values.items() if value is not None})
-
-
-def plain_container(name: str, container: Container, like: Any) -> Plain:
-    """What a Struct gives, in the same form; `like` is the message or part that it should be."""
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(like):
-        if field.name == "kinds":
-            values["kinds"] = "".join(cell.kind.decode() for cell in container.cells).encode()
-        elif field.name == "values":
-            values["values"] = tuple(cell.get("value") for cell in container.cells)
-        else:
-            found, wanted = container[field.name], getattr(like, field.name)
-            if isinstance(found, Container):
-                found = plain_container(type(wanted).__name__, found, wanted)
-            elif isinstance(found, list):
-                assert len(found) == len(wanted)
-                found = tuple(
-                    plain_container(type(other).__name__, item, other) if isinstance(item, Container) else item
-                    for item, other in zip(found, wanted, strict=True)
-                )
-            if found is not None:
-                values[field.name] = found
-    return Plain(name, values)
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
@@ -90,12 +67,6 @@ def walked(data: bytes, version: int, facts: dict[str, bool], encoding: str) -> 
     return steps, None
 
 
-def struct_of(data: bytes, version: int) -> Any:
-    """The Struct of the message that the first byte tells; None if the version has none."""
-    name, since = hand_decoder.SINCE.get(chr(data[0]), ("", 0)) if data else ("", 0)
-    return getattr(VERSIONS[version], name).struct if name and since <= version else None
-
-
 def agree(
     data: bytes, version: int, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8"
 ) -> Any:
@@ -109,21 +80,22 @@ def agree(
         by_hand = hand_decoder.decode(data, version, **state)
     except RefusedError:
         by_hand = None
-    struct = struct_of(data, version)
+    struct = VERSIONS[version].message
     try:
-        container = None if struct is None else struct.parse(data, **state)
+        by_struct = struct.parse(data, **state)
     except ConstructError:
-        container = None
+        by_struct = None
     if isinstance(result, DecodeError):
         assert walk_error is not None
         assert result.args == walk_error.args
-        assert (by_hand, container) == (None, None), f"{result}, yet others take {data.hex()}"
+        assert (by_hand, by_struct) == (None, None), f"{result}, yet others take {data.hex()}"
         assert 0 <= result.offset <= len(data)
         return result
     assert walk_error is None
     message = plain(result)
     assert message == by_hand
-    assert message == plain_container(message.name, container, result)
+    assert by_struct == result
+    assert repr(by_struct) == repr(result)
     offset = 0
     for step in steps:
         assert step.offset == offset
@@ -134,5 +106,5 @@ def agree(
     for path, value in leaves(message):
         assert values[path] == value
     assert result.build(encoding=encoding) == data
-    assert struct.build(container, **state) == data
+    assert struct.build(result, **state) == result.struct.build(result, encoding=encoding) == data
     return result

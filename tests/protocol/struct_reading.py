@@ -13,17 +13,12 @@ from construct import (
     ExprValidator,
     FormatField,
     GreedyBytes,
-    IfThenElse,
-    Pass,
     Rebuild,
     Renamed,
-    Select,
-    Struct,
-    Terminated,
-    this,
 )
 
-from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_runtime import constructs
+from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _FORMATS = {
     ">B": "uint8",
@@ -40,17 +35,10 @@ Description = list[tuple[str, str, frozenset[str]]]
 
 
 def describe(owner: type, module: ModuleType) -> Description:
-    """Each row of a class's Struct: its name, what it holds, and remarks as the documented tables have them.
-
-    A message must end with Terminated, a part must not.
-    """
-    struct = owner.struct
-    assert type(struct) is Struct
-    rows = list(struct.subcons)
-    if hasattr(owner, "tag"):
-        assert rows.pop() is Terminated
+    """Each row of a class's Struct: its name, what it holds, and remarks as the documented tables have them."""
+    assert type(owner.struct) is constructs.DataclassStruct
     description = []
-    for row in rows:
+    for row in owner.struct.subcons:
         assert type(row) is Renamed
         remarks: set[str] = set()
         holds = _holds(row.subcon, module, remarks)
@@ -60,15 +48,18 @@ def describe(owner: type, module: ModuleType) -> Description:
 
 def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
     kind = type(construct)
-    if kind is IfThenElse:
-        assert construct.elsesubcon is Pass
-        remarks.add(f"if {_condition(construct.condfunc)}")
-        return _holds(construct.thensubcon, module, remarks)
-    if kind is Select:
-        subject, nothing = construct.subcons
-        assert nothing is Pass
-        remarks.add("optional")
-        return _holds(subject, module, remarks)
+    if kind in (constructs.IfPresent, constructs.IfSession):
+        remarks.add(f"if {construct.fact if kind is constructs.IfSession else _path(construct.condition)}")
+        return _holds(construct.subcon, module, remarks)
+    if construct is constructs.Boolean:
+        remarks.add("0 or 1")
+        return "uint8"
+    if kind is constructs.Typed:
+        assert construct.type in (Lsn, TimestampTz)
+        return _holds(construct.subcon, module, remarks)
+    if kind is constructs.Flags:
+        assert construct.flags
+        return _holds(construct.subcon, module, remarks)
     if kind is Array:
         assert not construct.discard
         remarks.add(f"times {_path(construct.count)}")
@@ -77,7 +68,8 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
         remarks.add(f"length of {_measured(construct.func)}")
         return _holds(construct.subcon, module, remarks)
     if kind is ExprValidator:
-        remarks.add(_validator(construct))
+        assert [value for value in range(256) if not construct._validate(value, None, "")] == [0]
+        remarks.add("not zero")
         return _holds(construct.subcon, module, remarks)
     if kind is Const:
         if isinstance(construct.value, bytes):
@@ -93,17 +85,16 @@ def _holds(construct: Construct, module: ModuleType, remarks: set[str]) -> str:
     if construct is GreedyBytes:
         remarks.add("size rest")
         return "bytes"
-    if kind is Struct:
+    if kind is constructs.DataclassStruct:
         return _named(construct, module)
-    if kind.__name__ == "_String":
+    if construct is constructs.String:
         return "text"
-    if kind.__name__ == "Char":
+    if kind in (constructs.Char, constructs.OptionalChar):
+        remarks |= {"optional"} if kind is constructs.OptionalChar else set()
         return " | ".join(f"'{character}'" for character in construct.characters)
-    assert kind.__name__ == "Alternatives", kind
+    assert kind is constructs.Tagged, kind
     for tag, struct in construct.structs.items():
-        first = struct.subcons[0]
-        assert first.name == construct.tag
-        assert first.subcon.value == tag
+        assert struct.subcons[0].subcon.value == tag
     return " | ".join(_named(struct, module) for struct in construct.structs.values())
 
 
@@ -111,23 +102,6 @@ def _named(struct: Construct, module: ModuleType) -> str:
     """The class that a Struct belongs to."""
     (name,) = (name for name in module.__all__ if getattr(getattr(module, name), "struct", None) is struct)
     return str(name)
-
-
-def _condition(condition: Any) -> str:
-    """The earlier field that a condition looks at, or the session fact."""
-    if type(condition) is type(this):
-        return _path(condition)
-    facts = [fact for fact in LOGICALREP.session if condition(_Context({fact: True}))]
-    assert len(facts) == 1
-    assert not condition(_Context({}))
-    return facts[0]
-
-
-class _Context:
-    """All that a condition sees of a message: what `parse` was given."""
-
-    def __init__(self, params: dict[str, bool]) -> None:
-        self._params = params
 
 
 def _path(expression: Any) -> str:
@@ -144,9 +118,3 @@ def _measured(expression: Any) -> str:
     assert text.startswith("len_(this['")
     assert text.endswith("'])")
     return text.removeprefix("len_(this['").removesuffix("'])")
-
-
-def _validator(construct: Construct) -> str:
-    """What integers a validator takes."""
-    taken = [value for value in range(256) if construct._validate(value, None, "")]
-    return {(0, 1): "0 or 1", tuple(range(1, 256)): "not zero"}[tuple(taken)]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from construct import ConstructError
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +28,14 @@ def _outcome(call: Callable[[], Any]) -> Any:
         return call()
     except (DecodeError, EncodeError) as error:
         return error
+
+
+def _by_struct(message: Any, **context: str) -> bytes | None:
+    """The bytes that the message's Struct builds; None where it refuses to."""
+    try:
+        return message.struct.build(message, **context)
+    except ConstructError:
+        return None
 
 
 @STEADY
@@ -73,7 +82,8 @@ def test_an_envelope_builds_and_parses_back_equal(drawn: tuple[Any, Any]) -> Non
     sender, message = drawn
     data = message.build()
     assert walsender.parse(data, sender=sender) == message
-    assert message.struct.build(message.struct.parse(data)) == data
+    assert message.struct.parse(data) == message
+    assert message.struct.build(message) == data
     other = "client" if sender == "server" else "server"
     with pytest.raises(DecodeError):
         walsender.parse(data, sender=other)
@@ -163,6 +173,7 @@ def test_parts_that_do_not_fit_raise_encode_error_and_nothing_else(
 def _assert_builds_or_refuses(message: Any, state: State) -> None:
     """EncodeError, or bytes that are a message: what Python holds to be a number or a sequence may pass."""
     data = _outcome(lambda: message.build(encoding=state.encoding))
+    assert _by_struct(message, encoding=state.encoding) == (None if isinstance(data, EncodeError) else data)
     if isinstance(data, EncodeError):
         assert data.message
         assert data.field
@@ -183,6 +194,7 @@ def test_attributes_that_do_not_fit_an_envelope_raise_encode_error_and_nothing_e
     name = data.draw(st.sampled_from([field.name for field in dataclasses.fields(message)]))
     wrong = dataclasses.replace(message, **{name: data.draw(ANYTHING)})
     built = _outcome(wrong.build)
+    assert _by_struct(wrong) == (None if isinstance(built, EncodeError) else built)
     if not isinstance(built, EncodeError):
         assert walsender.parse(built, sender=sender).build() == built
 

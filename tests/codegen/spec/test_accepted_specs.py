@@ -118,7 +118,8 @@ def _use(package: ModuleType) -> None:
             message = owner(**attributes)
             data = message.build()
             assert module.parse(data) == message
-            assert owner.struct.build(owner.struct.parse(data)) == data
+            assert owner.struct.parse(data) == message
+            assert owner.struct.build(message) == data
 
 
 def _value(name: str, row: Any, column: Any, module: ModuleType) -> Any:
