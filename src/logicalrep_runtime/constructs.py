@@ -67,19 +67,19 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
         super().__init__(*(Renamed(row.subcon.subcon, row.name, row.docs) if row.docs else row for row in rows))
         self._cells = cells
 
-    def __set_name__(self, owner: type[_Value], name: str) -> None:
-        self._class = owner
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._class: type[Any] = owner
 
     @cached_property
     def _attributes(self) -> tuple[str, ...]:
         return tuple(field.name for field in dataclasses.fields(self._class))
 
-    def _parse(self, stream: Any, context: Container, path: str) -> _Value:
+    def _parse(self, stream: Any, context: Container, path: str) -> Any:
         values = super()._parse(stream, context, path)
         given = {name: values[name] for name in self._attributes if name in values}
         given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
         if self._cells:
-            return self._class.of(*values[self._cells], **given)  # type: ignore[no-any-return, attr-defined]
+            return self._class.of(*values[self._cells], **given)
         return self._class(**given)
 
     def _build(self, obj: _Value, stream: Any, context: Container, path: str) -> _Value:
@@ -108,15 +108,15 @@ class Tagged(_TypedEntries[_Value], Construct):  # type: ignore[misc]
         self.structs = structs
         self._by_class = {struct._class: struct for struct in structs.values()}
 
-    def _parse(self, stream: Any, context: Container, path: str) -> _Value:
+    def _parse(self, stream: Any, context: Container, path: str) -> Any:
         offset = stream_tell(stream, path)
         tag = stream_read(stream, 1, path)
         if tag not in self.structs:
             raise SwitchError(f"the tag {tag!r} is none of {b''.join(self.structs)!r}", path=path)
         stream_seek(stream, offset, 0, path)
-        return self.structs[tag]._parsereport(stream, context, path)  # type: ignore[no-any-return]
+        return self.structs[tag]._parsereport(stream, context, path)
 
-    def _build(self, obj: _Value, stream: Any, context: Container, path: str) -> _Value:
+    def _build(self, obj: _Value, stream: Any, context: Container, path: str) -> Any:
         if type(obj) not in self._by_class:
             names = ", ".join(known.__name__ for known in self._by_class)
             raise SwitchError(f"{type(obj).__name__} is none of {names}", path=path)
@@ -155,7 +155,7 @@ class IfPresent(Subconstruct):  # type: ignore[misc]
         return bool(self.condition(context))
 
     def _sizeof(self, context: Container, path: str) -> int:
-        return super()._sizeof(context, path) if self.condition(context) else 0  # type: ignore[no-any-return]
+        return super()._sizeof(context, path) if self.condition(context) else 0
 
 
 class IfSession(IfPresent):

@@ -136,3 +136,23 @@ def _value(name: str, row: Any, column: Any, module: ModuleType) -> Any:
         "replica_identity": "n",
     }
     return known.get(name, 1)
+
+
+def test_flags_may_be_absent(tmp_path: Path) -> None:
+    """None unless a bit is given, whose names are attributes and parameters all the same."""
+    shutil.copytree(ROOT / "spec", tmp_path / "spec")
+    path = tmp_path / "spec" / INSERT
+    more = "    - more: Int8\n      since: 2\n      when: streaming\n      bits: {2: urgent}\n      doc: More.\n"
+    path.write_text(path.read_text("utf-8").replace("    - relation_id:", f"{more}    - relation_id:"), "utf-8")
+    with generated_from(tmp_path / "spec", tmp_path / "out") as package:
+        module = package.v2
+        row = module.TupleData(kinds=b"n", values=(None,))
+        outside = module.Insert(relation_id=1, new=row)
+        assert (outside.more, outside.urgent) == (None, False)
+        assert module.parse(outside.build()) == module.message.parse(outside.build()) == outside
+        for urgent, flags in ((True, 2), (False, 0)):
+            inside = module.Insert(xid=7, urgent=urgent, relation_id=1, new=row)
+            assert (inside.more, inside.urgent) == (flags, urgent)
+            data = inside.build()
+            assert module.message.build(inside) == data
+            assert module.parse(data, streaming=True) == module.message.parse(data, streaming=True) == inside

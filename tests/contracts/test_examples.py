@@ -1,0 +1,28 @@
+"""A type checker has nothing to say about the documents' examples, as strict as it gets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.documents import ROOT, examples
+
+
+def _programs() -> dict[str, str]:
+    """The examples as programs: those of README.md stand alone, those of a page in docs/ go on from each other."""
+    programs = {f"readme_{index}": example for index, example in enumerate(examples("README.md", "python"), 1)}
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        if found := examples(f"docs/{page.name}", "python"):
+            programs[f"docs_{page.stem}"] = "\n".join(found)
+    return programs
+
+
+def test_examples_have_no_findings(tmp_path: Path) -> None:
+    programs = _programs()
+    assert {"readme_1", "docs_spark", "docs_structs", "docs_types"} <= programs.keys()
+    for name, text in programs.items():
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "mypy", "--strict", *(str(tmp_path / f"{name}.py") for name in programs)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
