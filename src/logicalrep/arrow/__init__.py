@@ -1,8 +1,8 @@
 """Raw messages to record batches of committed changes, without a Python object for each: no Spark, no socket.
 
-`committed_batches` makes them of the messages of any session, in the form that `feed_form` or `table_form` gives.
-`logicalrep_protocol.columnar` makes columns of the messages themselves. `kernels/` has the compiled loops. It needs
-`pip install 'logicalrep[arrow]'`.
+`committed_batches` makes them from any session's messages, in the form returned by `feed_form` or `table_form`.
+`logicalrep_protocol.columnar` makes columns of the messages themselves; `kernels/` has the compiled loops. Needs `pip
+install 'logicalrep[arrow]'`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["RowForm", "committed_batches", "feed_form", "table_form"]
 
 
 def __getattr__(name: str) -> Any:
-    # Compiled loops take a moment to load, which those who need a module alone are not to wait for.
+    # Compiled loops take a moment to load, which is spared to importers of a single module.
     if name in __all__:
         from logicalrep.arrow import reading, row_form
 

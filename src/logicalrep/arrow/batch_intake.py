@@ -1,10 +1,10 @@
-"""Committed transactions as messages again, in batches, so that whoever makes rows of them can do it in columns.
+"""Committed transactions as message batches again, so that their rows can be made in columns.
 
 Most transactions are sent whole, from Begin to Commit with nothing else in between: there is nothing to assemble, and
-their messages go on as they came, those of many transactions at once. What is streamed or prepared, and what is too
-large to be kept until it commits, goes through the assembler, rows that follow each other together; where that is
-much, it goes on as the messages of a transaction that was sent whole. Of little the events are handed on, as arrays
-do not pay before there is something in them. Needs `logicalrep[arrow]`.
+their messages pass unchanged, those of many transactions at once. Streamed and prepared transactions, and those too
+large to be kept until they commit, go through the assembler, runs of rows together; if they are large, they come out as
+the messages of a transaction that was sent whole. Small ones come out as events, since arrays do not pay for a few
+messages. Needs `logicalrep[arrow]`.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ from logicalrep_runtime.decoder import OUTSIDE
 from logicalrep_runtime.scalars import Lsn, Oid
 
 _FEWEST = 100
-"""From how many messages on batches are less work than events."""
+"""The number of messages from which on batches are less work than events."""
 _FEWEST_ROWS = 16
-"""From how many on rows that come one after another are less work together."""
+"""The number of adjacent rows from which on taking them together is less work."""
 
 _DESCRIBES = of_tags(bytes([RELATION, TYPE]))
 _FOLLOWED = of_tags(bytes([BEGIN, COMMIT, RELATION, TYPE]))
-"""By its tag, whether the assembler has to see a message of a transaction that it need not assemble."""
+"""Whether the assembler must see a message with this tag of a transaction that it need not assemble."""
 
 _VERSION_1 = Session(version=1)
 
 
 @dataclass(frozen=True, slots=True)
 class WholeTransactions:
-    """Committed transactions, one after another in the order of their commits; an array has an item for each."""
+    """Committed transactions in the order of their commits; arrays have an item for each."""
 
     batches: Iterable[MessageBatch]
-    """Their messages, of version 1, each from Begin to Commit, to be taken once.
+    """Their messages, of version 1, each from Begin to Commit; they can be taken once.
 
-    Tables are described before they are used, to whoever has taken all batches so far, so there may be an empty
-    transaction before the first one.
+    Tables are described before they are used, for a reader that has taken all batches so far; an empty transaction
+    before the first one may do so.
     """
     commit_lsns: NDArray[np.int64]
-    """Where each commits, ascending."""
+    """The commit LSN of each, ascending."""
     end_lsns: NDArray[np.int64]
-    """Where each commit ends."""
+    """The end LSN of each."""
     sizes: NDArray[np.int64]
-    """The bytes of the messages of each, once all batches are taken."""
+    """The bytes of each one's messages. Valid once all batches are taken."""
     gid: str | None = None
-    """The name of a transaction that was prepared, which is alone then."""
+    """The name of a prepared transaction, which is alone then."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Whole transactions that a batch begins with, the first of which may have begun before it."""
+    """The whole transactions at the start of a batch; the first may have begun before it."""
 
     messages: int
     commits: NDArray[np.intp]
@@ -80,16 +80,16 @@ class _Found:
 
 
 class BatchIntake(Intake[WholeTransactions]):
-    """Batches where that pays, else events."""
+    """Takes messages and hands on whole transactions as batches where that pays, else events."""
 
     def __init__(self, assembler: Assembler, memory_limit: int) -> None:
-        """`memory_limit`: what the changes of transactions that have not ended may take together, in bytes."""
+        """Make one. `memory_limit` is the total bytes that the changes of open transactions may take."""
         super().__init__(assembler)
         self._memory_limit = memory_limit
-        # The messages of a transaction that began, and may come whole; the assembler has seen none of them.
+        # The messages of an open transaction that may come whole; the assembler has seen none of them.
         self._open: list[MessageBatch] = []
         self._resumed_at = Lsn(0)
-        # The tables as they were described in all batches so far.
+        # The tables' descriptions in all batches so far.
         self._known: dict[Oid, TableDescription] = {}
 
     def connect(self, decoder: Decoder) -> None:
@@ -105,7 +105,7 @@ class BatchIntake(Intake[WholeTransactions]):
         yield from self.take_batch(message_batch_of(messages))
 
     def take_batch(self, batch: MessageBatch) -> Iterator[Event | WholeTransactions]:
-        """As `take`."""
+        """Take a message batch, as `take` does messages."""
         at = 0
         while at < len(batch):
             if self._is_outside:
@@ -131,10 +131,10 @@ class BatchIntake(Intake[WholeTransactions]):
     def _size_of_open(self) -> int:
         return sum(batch.size for batch in self._open)
 
-    # What comes whole
+    # Transactions that come whole
 
     def _find(self, batch: MessageBatch) -> _Found | None:
-        """None where the batch begins with no whole transactions, or with few messages of such."""
+        """Return None if the batch begins with no whole transactions, or if these have few messages."""
         tags = batch.tags
         if not self._open and tags[0] != BEGIN:
             return None
@@ -151,7 +151,7 @@ class BatchIntake(Intake[WholeTransactions]):
         if self._open:
             begun = pa.concat_arrays([self._open[0].array[:1], begun])[:count]
         (final_lsns,) = _fields(begun, "final_lsn")
-        # What is not as it should be, or was handed on before the connection broke, is for the assembler.
+        # Invalid transactions, and those handed on before the connection broke, go to the assembler.
         after = np.concatenate((np.asarray([int(self._resumed_at) - 1]).astype(np.int64), commit_lsns[:-1]))
         wrong = np.flatnonzero((final_lsns != commit_lsns) | (commit_lsns <= after))
         if len(wrong):
@@ -173,7 +173,7 @@ class BatchIntake(Intake[WholeTransactions]):
         return WholeTransactions([*first, *batches], found.commit_lsns, found.end_lsns, sizes)
 
     def _follow(self, batches: list[MessageBatch]) -> None:
-        """Let the assembler see how far it is, and what describes tables; of the rest it sees empty transactions."""
+        """Show the assembler its progress and the table descriptions; the other transactions appear empty to it."""
         tags = np.concatenate([batch.tags for batch in batches])
         commits = tags == COMMIT
         number = np.cumsum(commits) - commits
@@ -191,13 +191,13 @@ class BatchIntake(Intake[WholeTransactions]):
             start = stop
 
     def _may_come_whole(self, batch: MessageBatch) -> bool:
-        """Whether nothing says that the open transaction, or the one that the batch begins with, will not."""
+        """Return whether the open transaction, or the one that the batch begins with, may still come whole."""
         if not self._open and batch.tags[0] != BEGIN:
             return False
         tags = batch.tags if self._open else batch.tags[1:]
         return bool(KNOWN.take(tags).all()) and not bool(((tags == BEGIN) | (tags == COMMIT)).any())
 
-    # What is assembled
+    # Transactions that are assembled
 
     def _assemble_open(self) -> Iterator[Event | WholeTransactions]:
         batches, self._open = self._open, []
@@ -207,7 +207,7 @@ class BatchIntake(Intake[WholeTransactions]):
                 at += yield from self._assemble(batch, at)
 
     def _assemble(self, batch: MessageBatch, at: int) -> Generator[Event | WholeTransactions, None, int]:
-        """Give the assembler the next message, or the rows that come one after another; returns how many these are."""
+        """Give the assembler the next message, or the run of rows there. Returns the number of messages taken."""
         assert self._decoder is not None
         if not self._is_outside and ROW_CHANGE.take(batch.tags[at : at + _FEWEST_ROWS]).all():
             session = Session(version=self._decoder.version, streaming=self._decoder.streaming)
@@ -236,7 +236,7 @@ class BatchIntake(Intake[WholeTransactions]):
 
 
 def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bool) -> int:
-    """How many transactions there are, up to one that does not end, or does not begin where the last one ended."""
+    """Return the number of transactions before one that does not end, or does not follow the last one directly."""
     expected = commits + 1 if is_open else np.concatenate(([0], commits + 1))
     pairs = min(len(begins), len(expected))
     astray = np.flatnonzero(begins[:pairs] != expected[:pairs])
@@ -245,7 +245,7 @@ def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bo
 
 
 def _fields(messages: Any, *names: str) -> list[NDArray[np.int64]]:
-    """Fields of messages that all have them: LSNs with their 64 bits."""
+    """Return fields that all messages have; LSNs keep their 64 bits."""
     decoded, _ = decode_batch(messages, _VERSION_1, for_spark=True)
     columns = (decoded.column(decoded.schema.get_field_index(name)) for name in names)
     return [column.to_numpy(zero_copy_only=False).astype(np.int64) for column in columns]

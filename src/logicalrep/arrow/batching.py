@@ -1,4 +1,4 @@
-"""The parts of a session that are read in columns at a time."""
+"""Division of a session's messages into chunks that are read in columns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MOST_BYTES = 1 << 30
 
 
 class Batching:
-    """So many messages at a time, fewer where they are large.
+    """Chunks of `count` messages, or of fewer if they are large.
 
-    With a limit, chunks end at the end of a transaction, and they stop before one that takes more bytes than that, and
-    before one that does not end: these have to be read row by row, as nothing of them may be seen before their end.
+    With a limit in bytes, chunks end with a transaction. They stop before a transaction that is larger than the limit
+    or does not end: it has to be read row by row, as none of it may be seen before its end.
     """
 
     def __init__(self, batches: Iterator[MessageBatch], count: int, limit: int | None) -> None:
@@ -28,11 +28,11 @@ class Batching:
         self._waiting: list[MessageBatch] = []
 
     def put_back(self, batch: MessageBatch) -> None:
-        """Messages of a chunk that were not read after all; they come first in `rest`."""
+        """Take back the unread messages of a chunk; they come first in `rest`."""
         self._waiting.insert(0, batch)
 
     def rest(self) -> Iterator[MessageBatch]:
-        """What no chunk had."""
+        """Yield the messages that were in no chunk."""
         yield from self._waiting
         yield from self._batches
 
@@ -49,7 +49,7 @@ class Batching:
             elif not is_more or (self._limit is not None and self._size() > self._limit):
                 return
             else:
-                # The transaction is larger than a chunk: look again when there is twice as much.
+                # The transaction is larger than a chunk: look again once there is twice as much.
                 count, size = 2 * self._messages(), 2 * self._size()
 
     def _messages(self) -> int:
@@ -59,7 +59,7 @@ class Batching:
         return sum(batch.size for batch in self._waiting)
 
     def _gather(self, count: int, size: int) -> bool:
-        """Have so many messages, or so many bytes of them; False where there are no more."""
+        """Gather `count` messages or `size` bytes. Returns False if the messages ended before that."""
         while self._messages() < count and self._size() < size:
             batch = next(self._batches, None)
             if batch is None:
@@ -69,7 +69,7 @@ class Batching:
         return True
 
     def _end(self) -> int:
-        """How many of the messages are a chunk; 0 if it cannot be said yet, or if it were too large."""
+        """Return the number of messages in the next chunk; 0 if it is not known yet, or if the chunk were too large."""
         most = self._count
         if self._size() > LARGE_BATCH:
             most = min(most, max(int(np.searchsorted(self._ends(), LARGE_BATCH)), 1))
@@ -84,11 +84,11 @@ class Batching:
         return 0
 
     def _ends(self) -> Any:
-        """For each message how many bytes all have up to its end."""
+        """Return the total bytes up to each message's end."""
         return np.cumsum(np.concatenate([np.diff(batch.ends, prepend=0) for batch in self._waiting]))
 
     def _taken(self, end: int) -> list[MessageBatch]:
-        """So many messages, which no longer wait. Only what is taken is to be joined: batches are large."""
+        """Remove and return the first `end` messages, unjoined: only these are worth joining, as batches are large."""
         taken, waiting = [], []
         for batch in self._waiting:
             if end:

@@ -1,4 +1,4 @@
-"""Makers of record batches of committed changes, in the rows that are wanted: in columns, or row by row."""
+"""Makers of record batches of committed changes in the wanted form: in columns, or row by row."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 
 def reads_in_columns(form: RowForm, encoding: str) -> bool:
-    """Return whether whole transactions of a session can be read in columns."""
+    """Return whether a session's whole transactions can be read in columns."""
     has_columns = form.table is not None or (form.has_maps and not form.relations)
     return has_columns and encoding == "utf-8"
 
 
 def columnar(decoder: Decoder, form: RowForm, start: Lsn | None, end: Lsn | None) -> ColumnarFeed | ColumnarTyped:
-    """Return a maker of record batches of a session's chunks: of what commits in the range, as `committed_batches`."""
+    """Return a maker of record batches from a session's chunks. `start` and `end` are those of `committed_batches`."""
     from logicalrep.arrow.feed.columnar import ColumnarFeed
     from logicalrep.arrow.table.columnar import ColumnarTyped
 
@@ -39,14 +39,14 @@ def columnar(decoder: Decoder, form: RowForm, start: Lsn | None, end: Lsn | None
 
 
 def of_whole(transactions: WholeTransactions, feed: ColumnarFeed | ColumnarTyped, rows: int) -> Iterator[Any]:
-    """The record batches of whole transactions, of so many rows at most."""
+    """Yield the record batches of whole transactions, of at most `rows` rows."""
     for chunk in Batching(iter(transactions.batches), rows, None):
         for batch in parts(feed.batches(chunk), rows):
             yield batch if transactions.gid is None else _named(batch, transactions.gid)
 
 
 def _named(batch: Any, gid: str) -> Any:
-    """The rows with the name of the prepared transaction; typed tables have no column for it."""
+    """Return the rows with the prepared transaction's name; typed tables have no column for it."""
     place = batch.schema.get_field_index("gid")
     if place < 0:
         return batch

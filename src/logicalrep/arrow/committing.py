@@ -1,4 +1,4 @@
-"""What an intake hands on as record batches, with what admission control has to know of each transaction."""
+"""Record batches of an intake's events, with the facts on each transaction that admission control needs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from logicalrep_runtime.scalars import Lsn
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """Transactions one after another, or a message that belongs to none; an array has an item for each."""
+    """Transactions one after another, or one non-transactional message; arrays have an item for each."""
 
     positions: NDArray[np.int64]
-    """Where each commits, ascending: the position of its rows."""
+    """The position of each one's rows, its commit, in ascending order."""
     ends: NDArray[np.int64]
-    """Where a batch ends that ends with it."""
+    """The end of a batch whose last item is this one."""
     sizes: NDArray[np.int64]
-    """The bytes of its messages, or of its rows where they are made one by one; once all batches are taken."""
+    """The bytes of each one's messages, or of its rows if made one by one. Valid once all batches are taken."""
     batches: Iterator[Any]
-    """The record batches, to be taken once."""
+    """The record batches, which can be taken once."""
 
     def numbers(self, batch: Any) -> NDArray[np.intp]:
-        """For each row of a batch which transaction it belongs to, by its index."""
+        """Return the index of the transaction that each row of a batch belongs to."""
         if len(self.positions) == 1:
             return np.zeros(batch.num_rows, np.intp)
         names = batch.schema.names
@@ -44,25 +44,25 @@ class Committed:
 
 
 class Committing:
-    """Makes record batches in columns where that goes, else row by row."""
+    """Makes record batches in columns where possible, else row by row."""
 
     def __init__(self, form: RowForm, assembler: Assembler) -> None:
         self._form = form
         self._builder = builder_for(form)
         self._columnar: Any = None
         self.intake: Intake[WholeTransactions] = Intake(assembler)
-        """What it wants to be given what of."""
+        """The consumer of received messages."""
         if reads_in_columns(form, "utf-8"):
             self.intake = BatchIntake(assembler, form.memory_limit)
 
     def committed(self, event: Event | WholeTransactions) -> Committed:
-        """The rows of what an intake has handed on; the batches raise what reading the values does."""
+        """Return the rows of an intake's event. Taking the batches raises the errors of reading their values."""
         if isinstance(event, WholeTransactions):
             return Committed(event.commit_lsns, event.end_lsns, event.sizes, self._in_columns(event))
         if isinstance(event, Transaction):
             position, end = event.commit_lsn, event.end_lsn
         elif isinstance(event, NonTransactionalMessage):
-            # Its LSN is where its record ends, and another commit record may begin right there.
+            # The message's LSN is the end of its record, where another commit record may begin.
             position, end = Lsn(event.message.message_lsn - 1), event.message.message_lsn
         else:
             position, end = Lsn(0), event.end_lsn
@@ -71,7 +71,7 @@ class Committing:
 
     def _in_columns(self, transactions: WholeTransactions) -> Iterator[Any]:
         if self._columnar is None:
-            # Not before it is needed: to have compiled code takes memory, and a moment.
+            # Loaded late, since compiled code takes memory and a moment to load.
             self._columnar = columnar(Decoder(1), self._form, None, None)
         yield from of_whole(transactions, self._columnar, self._form.rows_per_record_batch)
 

@@ -1,4 +1,4 @@
-"""Rows that a table has, by COPY, as the Inserts that pgoutput would have sent of them: they come like what follows."""
+"""A table's existing rows, read by COPY, as Inserts like those of pgoutput, so that they are read like changes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from logicalrep_protocol.v1 import NullValue, TupleData
 from logicalrep_runtime.scalars import Lsn
 
 _MEANINGS = {ord(letter): meaning for letter, meaning in zip("bfnrtv", b"\b\f\n\r\t\v", strict=True)}
-"""What letters stand for behind a backslash; all else for itself."""
+"""The meanings of letters after a backslash; any other byte stands for itself."""
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _NULL = rb"\N"
 _NEWLINE = ord("\n")
 
 
 def inserts(copied: Iterator[memoryview | bytes], relation: TableDescription, lsn: Lsn) -> Iterator[MessageBatch]:
-    """The Inserts of rows that the server copies in text format, with all columns of the relation in order."""
+    """Yield the Inserts of rows that the server copies in text format, with all columns of the relation in order."""
     for data in gathered(copied):
         yield _inserts(data, relation, lsn)
 
@@ -34,7 +34,7 @@ def _inserts(data: bytearray, relation: TableDescription, lsn: Lsn) -> MessageBa
     from logicalrep.arrow.kernels.copy_rows import insert_messages
 
     columns = len(relation.columns)
-    # A message of nothing but NULLs, each of which is one byte, without them.
+    # A message of NULLs only, of one byte each, cut before the NULLs.
     nulls = v1.Insert(relation_id=relation.relation_id, new=TupleData.of(*[NullValue()] * columns)).build()
     beginning = np.frombuffer(nulls[: len(nulls) - columns], np.uint8)
     meanings = np.arange(256, dtype=np.uint8)
@@ -44,7 +44,7 @@ def _inserts(data: bytearray, relation: TableDescription, lsn: Lsn) -> MessageBa
         raise _unexpected(relation)
     rows = int(np.count_nonzero(source == _NEWLINE))
     offsets = np.empty(rows + 1, np.int64)
-    # A value has a kind and a length in place of the character behind it.
+    # A value's kind and length take the place of the separator behind it.
     target = pa.allocate_buffer(len(source) + rows * (len(beginning) + 4 * columns))
     count = insert_messages(source, beginning, columns, meanings, offsets, np.frombuffer(target, np.uint8))
     if count != rows:

@@ -1,7 +1,6 @@
-"""Messages as arrays, without a Python object for each: the form in which they are read in columns.
+"""Message batches: messages as arrays, without a Python object for each, to be read in columns.
 
-Whatever brings messages in frames, a capture file or COPY, is split here by one compiled pass. Needs
-`logicalrep[arrow]`.
+One compiled pass splits every source that frames messages, a capture file or COPY. Needs `logicalrep[arrow]`.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ _MESSAGES = 10_000
 
 
 def of_tags(tags: bytes) -> NDArray[np.bool_]:
-    """A table by tag of whether it is one of these: to look up is faster than np.isin."""
+    """Return a table that says for each byte whether it is one of these tags; a lookup is faster than np.isin."""
     table = np.zeros(256, dtype=bool)
     table[list(tags)] = True
     return table
 
 
 KNOWN = of_tags(b"BCIUDTMRYO")
-"""By its tag, whether a message can be read in columns; those of streamed and prepared transactions cannot."""
+"""Whether a message with this tag can be read in columns; messages of streamed and prepared transactions cannot."""
 ROW_CHANGE = of_tags(b"IUD")
-"""By its tag, whether a message is a row's."""
+"""Whether a message with this tag is a row change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +38,15 @@ class MessageBatch:
     """Messages in order."""
 
     lsns: NDArray[np.int64]
-    """Their LSNs; one above 2^63 is negative, with the same bits."""
+    """Their LSNs; an LSN from 2^63 on is negative, with the same bits."""
     array: pa.Array
     """Their bytes, as binary."""
     tags: NDArray[np.uint8]
-    """The first byte of each; 0 where there is none."""
+    """The first byte of each; 0 for an empty message."""
 
     @classmethod
     def of(cls, lsns: NDArray[np.int64], messages: pa.Array) -> MessageBatch:
-        """A batch of these messages."""
+        """Return a batch of these messages."""
         data = messages.buffers()[2]
         places = _places(messages)
         if data is None or not data.size:
@@ -66,30 +65,30 @@ class MessageBatch:
         return zip(self.lsns.view(np.uint64).tolist(), self.array.to_pylist(), strict=True)
 
     def data(self, index: int) -> bytes:
-        """The bytes of one message."""
+        """Return the bytes of one message."""
         return self.array[index].as_py()  # type: ignore[no-any-return]
 
     @property
     def size(self) -> int:
-        """How many bytes the messages have."""
+        """The total bytes of the messages."""
         places = _places(self.array)
         return int(places[-1]) - int(places[0]) if len(self) else 0
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """For each message how many bytes all have up to its end."""
+        """The total bytes up to each message's end."""
         places = _places(self.array)
         ends: NDArray[np.int64] = places[1:].astype(np.int64) - places[0]
         return ends
 
 
 def _places(messages: pa.Array) -> NDArray[np.int32]:
-    """Where each message begins and, last, where all end."""
+    """Return the start of each message and, last, the end of all."""
     return np.frombuffer(messages.buffers()[1], np.int32)[messages.offset : messages.offset + len(messages) + 1]
 
 
 def joined(batches: list[MessageBatch]) -> MessageBatch:
-    """The messages of several batches."""
+    """Return the messages of several batches as one batch."""
     if len(batches) == 1:
         return batches[0]
     return MessageBatch(
@@ -100,7 +99,7 @@ def joined(batches: list[MessageBatch]) -> MessageBatch:
 
 
 def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> Iterator[MessageBatch]:
-    """Batches of messages that come one by one: of so many, fewer where they are large; and those that come as such."""
+    """Yield batches of messages that come one by one, smaller batches if messages are large. Batches pass unchanged."""
     part: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
@@ -120,13 +119,13 @@ def message_batches_of(messages: Iterable[tuple[int, bytes] | MessageBatch]) -> 
 
 
 def message_batch_of(messages: Sequence[tuple[int, bytes]]) -> MessageBatch:
-    """A batch of these messages."""
+    """Return a batch of these messages."""
     lsns = np.array([lsn for lsn, _ in messages], np.uint64).view(np.int64)
     return MessageBatch.of(lsns, pa.array([data for _, data in messages], pa.binary()))
 
 
 def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, MessageBatch]:
-    """As `frames.split_frames`, with the messages as a batch."""
+    """Split frames like `frames.split_frames`, into a message batch."""
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
         raise TooLargeError("a message of 2 GiB and more cannot be read in columns")
@@ -140,7 +139,7 @@ def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, Messa
 
 
 def copied(batch: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
-    """The same messages in memory of their own, each without the bytes at a place that all of them have."""
+    """Return the messages in memory of their own, each without the bytes at a place common to all."""
     start, length = without.start, without.stop - without.start
     kernel = _kernel("cut_out")
     source = np.frombuffer(batch.array.buffers()[2], np.uint8)

@@ -1,8 +1,8 @@
-"""Row changes that came one after another within a transaction, kept as the bytes that they are.
+"""Runs of row changes within a transaction, kept as the bytes of their messages.
 
-Of a transaction that is sent while it runs, or held until it is decided, nearly all is rows. An assembler has to know
-of each its table, its subtransaction and how many values it has; nobody looks at the values before the transaction is
-known to hold. Needs `logicalrep[arrow]`.
+A transaction that is streamed, or held until it is decided, consists almost entirely of rows. The assembler must know
+the table, the subtransaction and the number of values of each row; the values themselves are read only once the
+transaction has committed. Needs `logicalrep[arrow]`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ _SCHEMA = pa.schema({"lsn": pa.int64(), "relation_id": pa.int64(), "message": pa
 
 @dataclass(frozen=True, slots=True)
 class PackedRows:
-    """Insert, Update and Delete messages, of version 1."""
+    """Insert, Update and Delete messages of version 1."""
 
     batch: MessageBatch
     relation_ids: NDArray[np.int64]
-    """For each the OID of its table."""
+    """The OID of each row's table."""
     relations: Mapping[Oid, TableDescription]
-    """What the tables were described as when they came."""
+    """The tables' descriptions at the time the rows arrived."""
 
     def __len__(self) -> int:
         return len(self.batch)
 
     def __iter__(self) -> Iterator[tuple[Lsn, bytes, TableDescription]]:
-        """Each message with its position and its Relation."""
+        """Yield each message with its position and its table's description."""
         for (lsn, data), relation_id in zip(self.batch, self.relation_ids.tolist(), strict=True):
             yield Lsn(lsn), data, self.relations[relation_id]
 
@@ -48,17 +48,17 @@ class PackedRows:
 
     @property
     def memory(self) -> int:
-        """How much memory it takes, in bytes."""
+        """The memory taken, in bytes."""
         arrays = self.batch.lsns, self.batch.tags, self.relation_ids
         return self.batch.size + 4 * len(self) + sum(array.nbytes for array in arrays)
 
     def tables(self) -> list[tuple[int, Oid]]:
-        """The tables, each with the number of its first row, by which they are ordered."""
+        """Return each table with the index of its first row, in the order of these rows."""
         relation_ids, firsts = np.unique(self.relation_ids, return_index=True)
         return sorted(zip(firsts.tolist(), map(Oid, relation_ids.tolist()), strict=True))
 
     def pieces(self, size: int) -> Iterator[PackedRows]:
-        """The same rows in parts of so many bytes, more where a single row has."""
+        """Yield the same rows in parts of at most `size` bytes, or of one row if that is larger."""
         ends = self.batch.ends
         start = 0
         while start < len(self):
@@ -68,31 +68,31 @@ class PackedRows:
             start = stop
 
     def dump(self) -> Any:
-        """All but the Relations, as a buffer."""
+        """Return everything but the table descriptions, as a buffer."""
         arrays = [pa.array(self.batch.lsns), pa.array(self.relation_ids), self.batch.array]
         return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA).serialize()
 
     @classmethod
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> PackedRows:
-        """What was dumped, with its Relations."""
+        """Return dumped rows with their table descriptions."""
         lsns, relation_ids, messages = pa.ipc.read_record_batch(pa.py_buffer(data), _SCHEMA).columns
         return cls(MessageBatch.of(lsns.to_numpy(), messages), relation_ids.to_numpy(), relations)
 
 
 @dataclass(frozen=True, slots=True)
 class ArrivedRows:
-    """Row messages that have yet to be bound to their Relations; an array has an item for each."""
+    """Row messages that are not yet bound to their tables' descriptions; arrays have an item for each message."""
 
     batch: MessageBatch
     relation_ids: NDArray[np.int64]
-    """The OID of its table."""
+    """The OID of each row's table."""
     widths: NDArray[np.int64]
-    """How many values its rows have."""
+    """The number of values of each row."""
     xids: NDArray[np.int64] | None
-    """The subtransaction that it is of; None where they are not streamed."""
+    """The subtransaction of each row; None if the rows are not streamed."""
 
     def bound(self, find: Callable[[Oid], TableDescription | None]) -> PackedRows:
-        """The same rows, bound to their Relations, up to one that has none, or not as many values as it has columns."""
+        """Bind the rows to their tables' descriptions, up to the first whose description is unknown or does not fit."""
         tables, table_of = np.unique(self.relation_ids, return_inverse=True)
         found = {Oid(relation_id): find(Oid(relation_id)) for relation_id in tables.tolist()}
         columns = np.array([-1 if relation is None else len(relation.columns) for relation in found.values()])
@@ -101,16 +101,16 @@ class ArrivedRows:
         return PackedRows(self.batch[:count], self.relation_ids[:count], relations)
 
     def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
-        """Of so many rows those that are not of the subtransaction of the one before: their numbers and xids."""
+        """Yield the index and xid of each of `count` rows whose subtransaction differs from the previous row's."""
         if self.xids is not None:
             for first in np.flatnonzero(np.diff(self.xids[:count], prepend=-1)).tolist():
                 yield first, TransactionId(self.xids[first])
 
 
 def rows_from(batch: MessageBatch, at: int, session: Session) -> ArrivedRows | None:
-    """The rows of a batch that come one after another from a message on, up to one that is not as it should be.
+    """Return the rows of a batch that follow each other from a message on, up to the first invalid one.
 
-    None where the first is not: to parse it says what is wrong.
+    Returns None if the first is invalid; parsing it gives the error.
     """
     part = batch[at : at + _leading(ROW_CHANGE.take(batch.tags[at:]))]
     try:
@@ -128,13 +128,13 @@ def rows_from(batch: MessageBatch, at: int, session: Session) -> ArrivedRows | N
 
 
 def _leading(are: NDArray[np.bool_]) -> int:
-    """How many there are before the first that is not."""
+    """Return the number of items before the first that is false."""
     others = np.flatnonzero(~are)
     return int(others[0]) if len(others) else len(are)
 
 
 def _fixed(walk: LocatedBatch, name: str) -> NDArray[np.int64]:
-    """A field's integers, none of which is below 0; 0 where a message has it not."""
+    """Return a non-negative field's integers, 0 where a message has no such field."""
     values = walk.located.fixed.get(walk.numbers[name])
     if values is None:
         return np.zeros(walk.located.count, np.int64)
@@ -142,6 +142,6 @@ def _fixed(walk: LocatedBatch, name: str) -> NDArray[np.int64]:
 
 
 def _widths(walk: LocatedBatch, name: str) -> NDArray[np.int64]:
-    """How many values each message has there."""
+    """Return the number of values in each message's old or new row."""
     cells = walk.located.cells.get(walk.numbers[name])
     return np.zeros(walk.located.count, np.int64) if cells is None else np.diff(cells.offsets).astype(np.int64)

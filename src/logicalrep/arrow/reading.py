@@ -1,4 +1,4 @@
-"""From the messages of a session, or of a part of a slot, to record batches in the columns that were asked for."""
+"""A session's messages, or a part of a slot, to record batches in the columns asked for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from logicalrep.arrow.feed.columnar import ColumnarFeed
     from logicalrep.arrow.table.columnar import ColumnarTyped
 
-# A capture is there at once, so more of it is read in the same calls. A slot's first rows are not to wait for that.
+# A capture is available at once, so more of it is read per call. A slot's first rows must not wait for more.
 _RECORD_BATCHES_OF_A_CAPTURE = 3
 
 
@@ -42,22 +42,22 @@ def committed_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield record batches of committed changes from the messages of a session.
 
-    In columns as long as transactions come whole; from there on all is assembled, and a part read row by row. A
-    transaction that has not ended where the messages do is left out.
+    Messages are read in columns while transactions are sent whole. From the first streamed or prepared one on, all are
+    assembled, and some are read row by row. A transaction that has not ended with the messages is left out.
 
     Args:
-        messages: the session's messages from its start, each with its LSN, or batches of such.
+        messages: the session's messages from its start, each with its LSN, or message batches.
         decoder: a new decoder of the session's version and facts.
-        form: which rows, and in which columns; the change feed without it.
-        start: what committed at or after it; all without it.
-        end: what committed before it; all without it. A message outside of transactions belongs to where its record
-            begins, but tells only where that ends: one that ends at `start` or before is left out, for `end` the
-            server sees to it.
-        is_capture: whether all messages are there at once, so that more of them may be read together.
+        form: the wanted rows and columns; by default the change feed.
+        start: leave out transactions that committed before this LSN; by default none.
+        end: leave out transactions that committed at or after this LSN; by default none. A non-transactional message
+            counts at the start of its record, but tells only the record's end: a message that ends at or before `start`
+            is left out; for `end` the server decides.
+        is_capture: whether all messages are available at once, so that more of them may be read together.
 
     Raises:
-        DecodeError: bytes are no message.
-        TransactionError: messages do not follow each other as they must.
+        DecodeError: bytes are not a message.
+        TransactionError: messages are not in a valid order.
 
     Example:
         >>> with Capture.open("orders.jsonl.gz") as capture:
@@ -97,7 +97,7 @@ def in_columns(
     *,
     is_capture: bool = True,
 ) -> Iterator[Any]:
-    """As `committed_batches`, in columns."""
+    """Yield record batches like `committed_batches`, in columns."""
     feed = columnar(decoder, form, start, end)
     rows = form.rows_per_record_batch
     if is_capture:
@@ -123,7 +123,7 @@ def in_columns(
 def _read(
     chunk: MessageBatch, feed: ColumnarFeed | ColumnarTyped, rows: int, decoder: Decoder
 ) -> Generator[Any, None, MessageBatch | None]:
-    """The record batches of a chunk; returns the part from where on all has to be read row by row, if there is one."""
+    """Yield a chunk's record batches. Returns the part, if any, from which on all has to be read row by row."""
     while len(chunk):
         try:
             yield from parts(feed.batches(chunk), rows)
@@ -132,14 +132,14 @@ def _read(
             chunk = chunk[error.index :]
         if chunk.tags[0] != STREAM_ABORT:
             return chunk
-        # Before anything is streamed, there is nothing to it but its bytes.
+        # The abort of a transaction that was never streamed has no effect beyond its own bytes.
         decoder.decode(chunk.data(0))
         chunk = chunk[1:]
     return None
 
 
 def assembled(messages: Iterable[tuple[int, bytes] | MessageBatch], decoder: Decoder, form: RowForm) -> Iterator[Any]:
-    """As `committed_batches`, of all, in columns where a transaction has enough to pay for them."""
+    """Yield all record batches like `committed_batches`, in columns where a transaction is large enough."""
     builder, feed = builder_for(form), columnar(Decoder(1), form, None, None)
     with Assembler(memory_limit=form.memory_limit) as assembler:
         intake = BatchIntake(assembler, form.memory_limit)
@@ -154,7 +154,7 @@ def assembled(messages: Iterable[tuple[int, bytes] | MessageBatch], decoder: Dec
 
 
 def before(events: Iterable[Event], end: Lsn) -> Iterator[Event]:
-    """Without the transactions that committed at or after a position."""
+    """Leave out the transactions that committed at or after a position."""
     for event in events:
         if isinstance(event, Transaction) and event.commit_lsn >= end:
             event.close()

@@ -1,4 +1,4 @@
-"""The rows that are wanted of a session: those of the change feed, or of one table in its own columns and types."""
+"""The form of a session's rows: the change feed's, or one table's with its own columns and types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FEED_SCHEMA = pa.schema(
         ("gid", pa.string()),
     ]
 )
-"""The change feed's columns. An LSN is the signed integer with its bits."""
+"""The change feed's columns. An LSN is stored as the signed integer with the same bits."""
 
 CHANGE_FIELDS = tuple(
     pa.field(name, type_, nullable=False)
@@ -46,7 +46,7 @@ CHANGE_FIELDS = tuple(
         ("_unchanged", _NAMES),
     )
 )
-"""What stands behind the columns of a typed table."""
+"""The columns behind a typed table's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,30 +57,30 @@ class TableForm:
     column_types: Mapping[str, str]
     """The Spark types of its own columns in their order, such as `decimal(10,2)`."""
     new_columns: Literal["error", "null"] = "error"
-    """What a row is that has not all of the columns: an error, or NULL in those."""
+    """The treatment of a row that lacks some of the columns: an error, or NULL in those columns."""
     text_columns: tuple[str, ...] = ()
     """The columns that are strings, whatever their types."""
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
-    """What the server's catalog says of the types, which is more than messages do."""
+    """The server catalog's facts on the types, which say more than messages do."""
     relation_id: int | None = None
-    """The table's OID; None goes by its name."""
+    """The table's OID; None identifies the table by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowForm:
-    """The rows of record batches, and how large these are."""
+    """The form and the size of record batches."""
 
     schema: pa.Schema
-    """That of the record batches."""
+    """The schema of the record batches."""
     rows_per_record_batch: int
     memory_limit: int
-    """How many bytes of memory the changes of open transactions may take; what is more is kept on disk."""
+    """The memory limit for the changes of open transactions, in bytes; the excess is kept on disk."""
     reads: Callable[[str, str], bool] = lambda schema, name: True
-    """Whether the changes of the table with this schema and name are in the feed."""
+    """Whether the feed includes the changes of the table with this schema and name."""
     relations: bool = False
-    """Whether the feed has a row for each description of a table that differs from the last."""
+    """Whether the feed has a row for each changed description of a table."""
     has_maps: bool = True
-    """Whether `before` and `after` of the feed are maps; else they are variants."""
+    """Whether `before` and `after` of the feed are maps; if not, they are variants."""
     table: TableForm | None = None
     """The table; None for the change feed."""
 
@@ -91,7 +91,7 @@ def feed_form(*, rows_per_record_batch: int = 10_000, memory_limit: int = 64 << 
 
 
 def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> RowForm:
-    """Return a form for one table in its own columns and types, which else is as another form."""
+    """Return a form for one table in its own columns and types, which is otherwise like `form`."""
     types = {type_.type_id: type_ for type_ in table.types if type_ is not None}
     columns = {
         column.name: column_type(column.type_id, column.type_modifier, types, catalog=catalog)

@@ -1,4 +1,4 @@
-"""Messages of what is known already, as a server that sends transactions whole would send it, in version 1."""
+"""Messages written from known facts, as a server sends whole transactions in version 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 
 def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes]]:
-    """An empty transaction that describes tables, for who reads a session on from its middle."""
+    """Yield an empty transaction that describes tables, for a reader that goes on from a session's middle."""
     yield Lsn(1), v1.Begin(final_lsn=Lsn(1), commit_timestamp=TimestampTz(0), xid=TransactionId(0)).build()
     for relation in relations:
         yield from _description(relation)
@@ -23,9 +23,9 @@ def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes
 def sent_whole(
     transaction: Transaction, known: dict[Oid, TableDescription]
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
-    """A transaction from Begin to Commit; of its tables those are described that are not known so, and are then.
+    """Yield a transaction's messages from Begin to Commit, with the descriptions of tables that are not `known` so.
 
-    Its gid is not in it: only Commit Prepared says that.
+    `known` gets these descriptions. The gid is not among them: only Commit Prepared has it.
     """
     commit_lsn, moment = transaction.commit_lsn, transaction.commit_timestamp
     yield commit_lsn, v1.Begin(final_lsn=commit_lsn, commit_timestamp=moment, xid=transaction.xid).build()
@@ -64,7 +64,7 @@ def _description(relation: TableDescription) -> Iterator[tuple[Lsn, bytes]]:
 def inserted(
     relation: TableDescription, inserts: Iterable[MessageBatch], commit_lsn: Lsn, commit_timestamp: TimestampTz
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
-    """A transaction that has inserted rows, of one table, which is described before."""
+    """Yield a transaction that has inserted rows of one table, which is described first."""
     yield from preamble([relation])
     begin = v1.Begin(final_lsn=commit_lsn, commit_timestamp=commit_timestamp, xid=TransactionId(0))
     yield commit_lsn, begin.build()

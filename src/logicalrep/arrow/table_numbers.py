@@ -1,4 +1,4 @@
-"""The number of each table's description by the table's OID, where a compiled loop looks it up."""
+"""A hash table from a table's OID to the number of its description, which compiled loops read."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import numpy as np
 from logicalrep_runtime.columnar.located import address
 
 FREE = -1
-"""In place of an OID, at a place that is free."""
+"""The mark of a free place, in place of an OID."""
 _FEWEST = 64
 
 
 class TableNumbers:
     """Numbers by OIDs.
 
-    A pair is at the place that the last bits of its OID say, or at the next one that is free, as half of them are.
+    A pair lies at the place given by the last bits of its OID, or at the next free one. Half of the places are free.
     """
 
     def __init__(self) -> None:
@@ -23,12 +23,12 @@ class TableNumbers:
 
     @property
     def address(self) -> int:
-        """Where the places begin, each with an OID, FREE if it has none, and its number."""
+        """The address of the places, each with an OID, FREE if it has none, and its number."""
         return address(self._places.ravel())
 
     @property
     def mask(self) -> int:
-        """The bits of an OID that say where it is."""
+        """The bits of an OID that give its place."""
         return len(self._places) - 1
 
     def __setitem__(self, oid: int, number: int) -> None:

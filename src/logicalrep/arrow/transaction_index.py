@@ -1,4 +1,4 @@
-"""Which transaction each message of a chunk belongs to, in columns, where transactions come whole."""
+"""The transaction of each message of a chunk, found in columns where transactions are sent whole."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EVERYTHING = (1 << 64) - 1
 
 
 class UnsupportedError(Exception):
-    """From this message of a chunk on, which is outside of transactions, the session has to be read row by row."""
+    """A message outside of transactions from which on the session has to be read row by row."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -29,31 +29,31 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class IndexedBatch:
-    """The transactions of a chunk: number 0 is the one it begins in, the others are counted by their Begin."""
+    """The transactions of a chunk. Number 0 is the one it begins in; the others are counted by their Begin."""
 
     transaction_of: Any
-    """For each message its transaction's number."""
+    """Each message's transaction number."""
     ordinals: Any
-    """For each message the number of changes that its transaction had before."""
+    """The number of changes before each message in its transaction."""
     in_range: Any
-    """For each message whether its transaction is wanted."""
+    """Whether each message's transaction is in the wanted range."""
     final_lsn: Any
-    """For each transaction its 64 bits, signed."""
+    """Each transaction's final LSN: its 64 bits as a signed integer."""
     commit_timestamp: Any
-    """For each transaction, in microseconds since 1970."""
+    """Each transaction's commit time, in microseconds since 1970."""
     xid: Any
     origins: dict[int, str]
-    """By the number of the transaction, where there is one."""
+    """The origins of transactions that have one, by transaction number."""
 
 
 class TransactionIndex:
     """Follows the transactions of a session from chunk to chunk."""
 
     def __init__(self, start: int | None, end: int | None) -> None:
-        """What commits at or after `start` and before `end` is wanted."""
+        """Index the transactions; those that commit at or after `start` and before `end` are wanted."""
         self.start = 0 if start is None else int(start)
         self.end = _EVERYTHING if end is None else int(end)
-        # Compiled loops are there only where numba is.
+        # Imported late: compiled loops exist only where numba is installed.
         from logicalrep.arrow.kernels.transactions import follow
 
         self._follow = follow
@@ -62,18 +62,18 @@ class TransactionIndex:
         self._open: tuple[tuple[int, int, int], str | None, int] | None = None
 
     def supported(self, tags: Any) -> int:
-        """How many messages can be read in columns, up to one that cannot; that one must be outside."""
+        """Return the number of messages before the first, outside of a transaction, that cannot be read in columns."""
         unknown = np.flatnonzero(~KNOWN.take(tags))
         return int(unknown[0]) if len(unknown) else len(tags)
 
     def refuse(self, index: int, tag: int) -> None:
-        """Raise UnsupportedError for a message of the chunk; TransactionError within a transaction."""
+        """Raise UnsupportedError for a message of the chunk, or TransactionError if it is within a transaction."""
         if self._open is not None:
             raise TransactionError(chr(tag), None, TransactionId(self._open[0][2]), "comes within a transaction")
         raise UnsupportedError(index)
 
     def next(self, messages: MessageBatch, batch: LocatedBatch | None = None) -> IndexedBatch:
-        """The transactions of the next chunk; `batch` is the chunk, if it has been walked already."""
+        """Return the transactions of the next chunk. `batch` is the chunk if it has been located already."""
         tags = np.ascontiguousarray(messages.tags)
         begins = np.flatnonzero(tags == BEGIN)
         opened, opened_origin, carried = self._open or ((-1, 0, 0), None, 0)
@@ -91,7 +91,7 @@ class TransactionIndex:
             assert isinstance(origin, v1.Origin)
             origins[int(transaction_of[at])] = origin.name
         if batch is None:
-            # Its integers are in memory of their own, so that it may be given back at once.
+            # Fixed-width integers have memory of their own, so the batch can be given back at once.
             with locate_batch(messages.array.take(pa.array(begins)), self._session) as batch:
                 begins = np.arange(len(begins))
         final_lsn, commit_timestamp, xid = (
@@ -118,7 +118,7 @@ def _tables_of(data: bytes) -> int:
 
 
 def _of_begins(batch: LocatedBatch, name: str, begins: Any) -> Any:
-    """A field of these Begins, as int64: of an LSN its 64 bits, of a time microseconds since 1970."""
+    """Return a field of these Begins as int64: an LSN's 64 bits, or a time in microseconds since 1970."""
     if not len(begins):
         return np.empty(0, np.int64)
     values = batch.located.fixed[batch.numbers[name]][begins]

@@ -1,1 +1,1 @@
-"""Rows of the change feed as record batches: in columns, and one by one for what is rare."""
+"""Rows of the change feed as record batches: in columns, and one by one for rare events."""

@@ -20,17 +20,17 @@ class MapArrays:
         self._values: list[bytes | None] = []
 
     def append(self, names: Sequence[str], values: Sequence[bytes | None]) -> None:
-        """A row."""
+        """Add a row."""
         self._sizes.append(len(names))
         self._keys.extend(names)
         self._values.extend(values)
 
     def append_null(self) -> None:
-        """A row that there is none of."""
+        """Add a null row."""
         self._sizes.append(-1)
 
     def finish(self, type_: Any) -> Any:
-        """The array, of Spark's map<string,string>; ValueError where a value is no UTF-8."""
+        """Return the array, of Spark's map<string,string>. Raises ValueError for a value that is not UTF-8."""
         keys = pa.array(self._keys, type_.key_type)
         items = pa.array(self._values, pa.binary()).cast(type_.item_type)
         entries = pa.StructArray.from_arrays([keys, items], fields=list(_entries(type_)))
@@ -44,11 +44,11 @@ class Variants:
 
     def __init__(self) -> None:
         self._rows: list[dict[str, bytes] | None] = []
-        # By column names: the metadata, and the columns' places in the order of their names.
+        # The metadata and the columns' places in the order of their names, by column names.
         self._layouts: dict[tuple[str, ...], tuple[bytes, list[int]]] = {}
 
     def append(self, names: Sequence[str], values: Sequence[bytes | None]) -> None:
-        """A row."""
+        """Add a row."""
         key = tuple(names)
         layout = self._layouts.get(key)
         if layout is None:
@@ -58,11 +58,11 @@ class Variants:
         self._rows.append({"value": _object([_string(values[at]) for at in order]), "metadata": metadata})
 
     def append_null(self) -> None:
-        """A row that there is none of."""
+        """Add a null row."""
         self._rows.append(None)
 
     def finish(self, type_: Any) -> Any:
-        """The array, of Spark's VARIANT."""
+        """Return the array, of Spark's VARIANT."""
         return pa.array(self._rows, type_)
 
 
@@ -76,12 +76,12 @@ class Lists:
         self._items: list[str] = []
 
     def append(self, items: Sequence[str]) -> None:
-        """A row."""
+        """Add a row."""
         self._sizes.append(len(items))
         self._items.extend(items)
 
     def finish(self, type_: Any) -> Any:
-        """The array."""
+        """Return the array."""
         return _nested(type_, self._sizes, pa.array(self._items, type_.value_type))
 
 
@@ -90,7 +90,7 @@ def _entries(type_: Any) -> tuple[Any, Any]:
 
 
 def _nested(type_: Any, sizes: list[int], children: Any) -> Any:
-    """A list or map array whose rows have so many children each; -1 for a null row."""
+    """Make a list or map array from each row's number of children; -1 for a null row."""
     offsets = pa.array(accumulate((max(size, 0) for size in sizes), initial=0), pa.int32())
     null_count = sizes.count(-1)
     validity = None
@@ -115,7 +115,7 @@ def _size(number: int) -> int:
 
 
 def _metadata(names: list[bytes]) -> bytes:
-    """The dictionary of the names, which are in order."""
+    """Return the dictionary of the names, which are in order."""
     total = sum(map(len, names))
     size = _size(max(total, len(names)))
     parts = [bytes([_SORTED_VERSION_1 | (size - 1) << 6]), len(names).to_bytes(size, "little")]
@@ -124,7 +124,7 @@ def _metadata(names: list[bytes]) -> bytes:
 
 
 def _object(values: list[bytes]) -> bytes:
-    """An object whose field ids are 0, 1, …: the places of its names in the dictionary."""
+    """Return an object whose field ids are 0, 1, …: the places of its names in the dictionary."""
     count = len(values)
     offset_size, id_size = _size(sum(map(len, values))), _size(max(count - 1, 0))
     is_large = count > 255

@@ -1,7 +1,7 @@
-"""The change feed a chunk of messages at a time, in columns: what `feed` makes row by row, many times faster.
+"""The change feed in columns, a chunk of messages at a time: many times faster than row by row.
 
-It reads sessions in which transactions come whole, as in peek mode and without streaming. What is rare (logical
-messages, truncates) is made row by row in between; `UnsupportedError` says that the rest of a session has to be.
+It reads sessions in which transactions are sent whole, as in peek mode and without streaming. Rare events (logical
+messages, truncates) are made row by row in between; UnsupportedError tells that the rest of a session must be.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ColumnarFeed:
         start: int | None,
         end: int | None,
     ) -> None:
-        """For the feed's Arrow schema; what commits at or after `start` and before `end`."""
+        """Take the feed's Arrow schema, and read the transactions that commit at or after `start` and before `end`."""
         self._schema = schema
         self._reads = reads
         self._session = session
@@ -55,22 +55,22 @@ class ColumnarFeed:
         self._rows = FeedBuilder(schema, reads)
         self._texts = Texts("utf-8")
         self._relations = Relations()
-        # By the OID, the number of the description that holds; the same for compiled loops.
+        # The number of each table's current description by OID; the second table is for compiled loops.
         self._described: dict[int, int] = {}
         self._numbers = TableNumbers()
-        # By the OID, the last Relation's bytes; none where a Type came since, which may give them another meaning.
+        # The last Relation's bytes by OID; none after a Type, which may give them another meaning.
         self._last_messages: dict[int, bytes] = {}
-        # All descriptions so far, and what of them rows need, to be taken by number.
+        # All descriptions so far, and the facts on them that rows need, by their number.
         self._known: list[TableDescription] = []
         self._wanted: list[bool] = []
         self._tables: _Tables | None = None
 
     def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
-        """An empty transaction that describes all tables, for who reads on row by row."""
+        """Yield an empty transaction that describes all tables, for a reader that goes on row by row."""
         return preamble(self._known[number] for number in self._described.values())
 
     def batches(self, messages: MessageBatch) -> Iterator[Any]:
-        """The rows of these messages; raises UnsupportedError after those that come before the message in question."""
+        """Yield the rows of these messages. Raises UnsupportedError after those before the unsupported message."""
         stop = self._runs.supported(messages.tags)
         if stop:
             yield from self._chunk(messages[:stop])
@@ -101,7 +101,7 @@ class ColumnarFeed:
             position = at + 1
 
     def _parts(self, chosen: Any, table_of: Any) -> list[Any]:
-        """Rows in parts of so many values that what becomes of them stays small, however wide their tables are."""
+        """Divide rows into parts of so many values that their arrays stay small, however wide their tables are."""
         assert self._tables is not None
         widths = self._tables.for_maps.widths
         if not len(chosen) or len(chosen) * int(widths.max()) <= _MOST_VALUES:
@@ -111,9 +111,9 @@ class ColumnarFeed:
         return [part for part in np.split(chosen, places) if len(part)]
 
     def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Any, dict[int, list[TableDescription]]]:
-        """For each row the number of its table's description; that of no table is the number of all descriptions.
+        """Return each row's description number, or the number of all descriptions for a message without a table.
 
-        And what describes the tables of each Truncate where it comes, by its index.
+        Also returns the descriptions of each Truncate's tables at that point, by its index.
         """
         tags = np.ascontiguousarray(messages.tags)
         table_of = np.full(len(tags), -1, dtype=np.int32)
@@ -144,7 +144,7 @@ class ColumnarFeed:
 
     def _describe(self, oid: int, data: bytes) -> None:
         if self._last_messages.get(oid) == data:
-            # As servers do again and again.
+            # Servers repeat descriptions often.
             return
         message = v1.parse(data)
         if isinstance(message, v1.Type):
@@ -237,7 +237,7 @@ def _not_described(oid: int) -> TransactionError:
 
 
 class _Tables:
-    """What rows need of all descriptions of tables, to be taken by their number."""
+    """The facts that rows need on all table descriptions, by their number."""
 
     def __init__(self, known: list[TableDescription]) -> None:
         self.schemas = Names([relation.schema for relation in known])

@@ -1,4 +1,4 @@
-"""Old or new rows of many messages as maps from column names to values, and the columns whose values were not sent."""
+"""Maps from column names to values for the old or new rows of many messages, and the columns that were not sent."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["Names", "RowMaps", "TableNames", "Wanted", "addresses"]
 
 
 class Names:
-    """A few texts, to be taken again and again by their number."""
+    """A few texts, taken repeatedly by their number."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.ends = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int32)
         self.characters = np.frombuffer("".join(texts).encode() + bytes(SLACK), np.uint8)
 
     def take(self, numbers: Any, type_: Any) -> Any:
-        """An array of those of these numbers, which are int32."""
+        """Return an array of the texts of these numbers, which are int32."""
         count, ends = len(numbers), room(len(numbers) + 1, np.int32)
         size = map_kernels.find_names(address(numbers), count, address(self.ends), address(ends))
         copies = pa.allocate_buffer(size + SLACK)
@@ -41,17 +41,17 @@ class Names:
 
 
 class TableNames:
-    """What maps need of descriptions of tables, which are counted from 0; and their columns, counted together."""
+    """The facts on table descriptions, counted from 0, and on their columns, counted together, that maps need."""
 
     def __init__(self, known: Sequence[TableDescription]) -> None:
         self.known = tuple(known)
         self.widths = np.array([len(relation.columns) for relation in known], np.int64)
         self.first = np.cumsum(self.widths) - self.widths
-        """The number of each one's first column."""
+        """The number of each table's first column."""
         self.is_key = np.array([column.key for relation in known for column in relation.columns], np.uint8)
         self.names = Names([name for relation in known for name in relation.names])
         self.name_sizes = (self.names.ends[self.first + self.widths] - self.names.ends[self.first]).astype(np.int64)
-        """How many bytes the names of each one's columns have."""
+        """The bytes of the names of each table's columns."""
         self.addresses = addresses(self.first, self.widths, self.is_key, self.names.ends)
         keys = [len(relation.key) for relation in known]
         self._key_columns = np.flatnonzero(self.is_key).astype(np.int32)
@@ -59,7 +59,7 @@ class TableNames:
         self._longest_key = max(keys, default=0)
 
     def keys(self, tables: Any, type_: Any) -> Any:
-        """Of each of these tables the list of the names of its key's columns."""
+        """Return for each of these tables the list of its key columns' names."""
         columns = room(len(tables) * self._longest_key, np.int32)
         ends = room(len(tables) + 1, np.int32)
         count = map_kernels.find_keys(
@@ -74,20 +74,20 @@ class Wanted:
     """Messages whose rows are wanted."""
 
     messages: Any
-    """Their indices in the batch, in order."""
+    """The messages' indices in the batch, in order."""
     tables: Any
     """The numbers of their tables, as int32."""
     most_values: int
-    """How many values the tables of all of them have."""
+    """The total number of values that their tables have."""
     most_names: int
-    """How many bytes the names of those have."""
+    """The total bytes of these values' names."""
 
 
 class _Entries:
-    """The entries of the maps of some rows, as `map_kernels` fills them."""
+    """The entries of the maps of some rows, filled by `kernels.maps`."""
 
     def __init__(self, rows: Wanted, most_bytes: int) -> None:
-        """Room for the values of all columns, which have so many bytes at most."""
+        """Make room for the values of all columns, of at most `most_bytes` bytes."""
         count, most = len(rows.messages), rows.most_values
         self.names, self.name_ends = room(rows.most_names + SLACK, np.uint8), room(most + 1, np.int32)
         self.values, self.value_ends = padded_room(most_bytes), room(most + 1, np.int32)
@@ -102,11 +102,11 @@ class _Entries:
         self.found = np.zeros(7, np.int64)
 
     def filled(self) -> None:
-        """Know how much of it there is, once it was filled."""
+        """Note the sizes after filling."""
         self.count, names_size, self.size, self.nulls, binary, self.missing, left_out = self.found.tolist()
         self.names, self.unsent = self.names[:names_size], self.unsent[:left_out]
         self.binary_entries, self.binary_columns = self.binary_entries[:binary], self.binary_columns[:binary]
-        # Copies write behind what they copy.
+        # Copying writes behind the copied bytes.
         self.values[PADDING + self.size :][:PADDING] = 0
 
 
@@ -127,17 +127,17 @@ class RowMaps:
         self._old, self._new = self._side("old"), self._side("new")
 
     def before(self, rows: Wanted, type_: Any) -> Any:
-        """The old rows as an array of maps, null where there is none; those that are a key without the other columns.
+        """Return the old rows as an array of maps, null where there is none. A key row has no other columns.
 
-        Raises TransactionError for a row with another number of values than its table has columns, ValueError for a
-        value that is no text.
+        Raises TransactionError for a row with another number of values than its table has columns, and ValueError for a
+        value that is not text.
         """
         return self._maps(self._entries(rows, self._old, None), type_)
 
     def after(self, rows: Wanted, type_: Any, names_type: Any) -> tuple[Any, Any]:
-        """The new rows likewise, without the values that were not sent; and lists of the names of those columns.
+        """Return the new rows as maps without the values that were not sent, and lists of those columns' names.
 
-        Where the whole old row was sent, such a value is taken from there.
+        A value that was not sent is taken from the old row if that was sent whole.
         """
         entries = self._entries(rows, self._new, self._old)
         names = self._tables.names.take(entries.unsent, names_type.value_type)
@@ -162,7 +162,7 @@ class RowMaps:
         )  # fmt: skip
         if wrong >= 0:
             relation = self._tables.known[int(rows.tables[wrong])]
-            reason = f"a row has not as many values as the Relation of {relation} has columns: {len(relation.columns)}"
+            reason = f"a row does not have a value for each of the {len(relation.columns)} columns of {relation}"
             raise TransactionError("message", None, None, reason)
         entries.filled()
         return entries
@@ -188,7 +188,7 @@ class RowMaps:
         return texts
 
     def _as_texts(self, entries: _Entries) -> Any:
-        """The same, of which some are in binary format and become text, one by one."""
+        """Return the values as text; those in binary format are converted one by one."""
         texts = self._bytes_of(entries, pa.binary()).to_pylist()
         first = self._tables.first
         tables = np.searchsorted(first, entries.binary_columns, side="right") - 1
@@ -201,11 +201,11 @@ class RowMaps:
 
 
 def lists(type_: Any, ends: Any, items: Any, bits: Any = None, missing: int = 0) -> Any:
-    """A list or map array of the items up to the ends, of which the first is 0; `bits` has 0 for missing rows."""
+    """Make a list or map array of the items up to the ends, of which the first is 0; `bits` has 0 for missing rows."""
     validity = pa.py_buffer(bits) if missing else None
     return pa.Array.from_buffers(type_, len(ends) - 1, [validity, pa.py_buffer(ends)], missing, children=[items])
 
 
 def addresses(*arrays: Any) -> Any:
-    """The addresses of arrays, as an array for a kernel."""
+    """Return the addresses of arrays, as an array for a kernel."""
     return np.array([address(array) for array in arrays], np.int64)

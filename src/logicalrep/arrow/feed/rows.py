@@ -1,4 +1,4 @@
-"""The change feed as record batches: committed transactions in, one row a change out, in the feed's columns."""
+"""The change feed as record batches: committed transactions in, one row per change out, in the feed's columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from logicalrep_runtime.scalars import UNIX_EPOCH
 
 
 def signed(lsn: int) -> int:
-    """An LSN as Spark's bigint, which has the same 64 bits."""
+    """Return an LSN as Spark's bigint with the same 64 bits."""
     return lsn if lsn < 1 << 63 else lsn - (1 << 64)
 
 
@@ -35,11 +35,11 @@ class TextError(LogicalRepError, ValueError):
 
 @contextmanager
 def refuse_texts() -> Iterator[None]:
-    """What Arrow says of a text that is none, in our words."""
+    """Replace Arrow's error for invalid text by TextError."""
     try:
         yield
     except ValueError as error:
-        raise TextError(f"a value is no text in the session's encoding, UTF8: {error}") from None
+        raise TextError(f"a value is not text in the session's encoding, UTF8: {error}") from None
 
 
 Reads = Callable[[str, str], bool]
@@ -50,34 +50,34 @@ class Builder(Protocol):
     """Collects changes, and makes record batches of them."""
 
     rows: int
-    """How many rows there are."""
+    """The number of rows."""
     size: int
-    """About how many bytes their values have."""
+    """The approximate bytes of their values."""
 
     def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
-        """A change."""
+        """Add a change."""
 
     def add_schema_change(self, change: SchemaChange, transaction: Transaction | PreparedTransaction) -> None:
-        """A table that is described anew."""
+        """Add a changed description of a table."""
 
     def add_message(self, event: NonTransactionalMessage) -> None:
-        """A logical message that belongs to no transaction."""
+        """Add a non-transactional message."""
 
     def finish(self) -> Any:
-        """The rows as a record batch; the builder is empty then."""
+        """Return the rows as a record batch, and empty the builder."""
 
 
 def parts(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """The same rows in record batches of so many at most: an update may be two, and chunks have more."""
+    """Yield the rows in record batches of at most `rows`. An update may be two rows, and chunks have more."""
     for batch in batches:
         for start in range(0, batch.num_rows, rows):
             yield batch.slice(start, rows)
 
 
 def batches(events: Iterable[Event], builder: Builder, *, rows: int, size: int = 16 << 20) -> Iterator[Any]:
-    """Record batches of at most so many rows, and about so many bytes, of all that is committed.
+    """Yield record batches of committed changes, of at most `rows` rows and about `size` bytes.
 
-    Raises TransactionError for the commit of a prepared transaction whose changes came before the reading began.
+    Raises TransactionError for the commit of a prepared transaction whose changes came before the first message.
     """
     return parts(_full_batches(events, builder, rows, size), rows)
 
@@ -110,7 +110,7 @@ class FeedBuilder:
     """Rows of the change feed."""
 
     def __init__(self, schema: Any, reads: Reads, *, relations: bool = False, encoding: str = "utf-8") -> None:
-        """For an Arrow schema that is the feed's; `relations` says whether schema changes become rows."""
+        """Make one for the feed's Arrow schema; `relations` says whether changed table descriptions become rows."""
         self._schema = schema
         self._reads = reads
         self._relations = relations
@@ -256,7 +256,7 @@ class FeedBuilder:
         self._plain.append((op, *described, None if lsn is None else signed(lsn), *commit))
 
 
-# In the order in which FeedBuilder._append puts them together.
+# The columns in the order of FeedBuilder._append.
 _PLAIN = (
     "op",
     "schema",
@@ -273,7 +273,7 @@ _PLAIN = (
 
 
 def message_columns(message: Message) -> tuple[tuple[str, ...], tuple[bytes, ...]]:
-    """What a logical message has in `after`: prefix, and content as text or, if it is none, as base64."""
+    """Return a logical message's entries in `after`: prefix, and content as text, or base64 if it is not text."""
     try:
         message.content.decode()
     except UnicodeDecodeError:
@@ -285,14 +285,14 @@ class Texts:
     """The text of values that came in binary format."""
 
     def __init__(self, encoding: str, text_columns: Container[str] = (), catalog: TypeCatalog | None = None) -> None:
-        """For a session's encoding; `text_columns` are strings, whatever their types."""
+        """Take the session's encoding; `text_columns` are strings, whatever their types."""
         self._encoding = encoding
         self._text_columns = text_columns
         self._catalog = catalog
         self._columns: dict[int, tuple[TableDescription, tuple[Column, ...]]] = {}
 
     def columns(self, relation: TableDescription) -> tuple[Column, ...]:
-        """The columns of a table with their types."""
+        """Return the columns of a table with their types."""
         known = self._columns.get(id(relation))
         if known is None or known[0] is not relation:
             types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
@@ -306,7 +306,7 @@ class Texts:
         return known[1]
 
     def of(self, relation: TableDescription, row: TupleData) -> list[bytes | None]:
-        """The values of a row as text in UTF-8; ColumnValueError where one cannot be read."""
+        """Return a row's values as UTF-8 text. Raises ColumnValueError for a value that cannot be read."""
         values = list(row.values)
         for at, (kind, column) in enumerate(zip(row.kinds, self.columns(relation), strict=True)):
             value = values[at]

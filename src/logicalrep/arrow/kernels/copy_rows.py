@@ -1,4 +1,4 @@
-"""The compiled loop that makes messages of the rows of COPY in text format."""
+"""The compiled loop that makes messages from rows of COPY in text format."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _HEADER = 5
 
 @compiled
 def insert_messages(source: Any, beginning: Any, columns: int, meanings: Any, offsets: Any, target: Any) -> int:
-    """Messages one after another: each begins with the same bytes, and then has the values of a row.
+    """Make messages of rows: each begins with the same bytes, followed by the values of its row.
 
-    The last byte is a newline. `meanings` has for each byte what it stands for behind a backslash. `offsets` gets where
-    each message begins and, last, where all end; `target` has room for as many as there are newlines. Returns how many
-    there are; -1 if a row has not so many columns.
+    The last byte of the source is a newline. `meanings` has for each byte its meaning after a backslash. `offsets` gets
+    the start of each message and, last, the end of all; `target` has room for a message for each newline. Returns the
+    number of messages; -1 if a row has another number of columns.
     """
     offsets[0] = 0
     count = place = start = 0
@@ -58,7 +58,7 @@ def insert_messages(source: Any, beginning: Any, columns: int, meanings: Any, of
 
 @compiled
 def _copy_unescaped(source: Any, start: int, end: int, meanings: Any, target: Any, place: int) -> int:
-    """Copy a value without its backslashes; returns how long it is."""
+    """Copy a value without its backslashes; return its length."""
     first = place
     while start < end:
         byte = uint8(source, start)

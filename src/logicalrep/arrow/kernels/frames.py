@@ -9,7 +9,7 @@ from logicalrep_runtime.columnar.memory import compiled, copy, int32, int64
 
 @compiled
 def split_compiled(source: Any, header: int, longest: int, lsns: Any, offsets: Any, tags: Any, target: Any) -> Any:
-    """How many whole frames there are, and their bytes; their LSNs and tags, and the messages one after another."""
+    """Copy the messages of whole frames together, with their LSNs and tags. Returns the number and bytes of frames."""
     offsets[0] = 0
     count = place = start = 0
     size = len(source)
@@ -29,7 +29,7 @@ def split_compiled(source: Any, header: int, longest: int, lsns: Any, offsets: A
 
 @compiled
 def cut_out(source: Any, places: Any, start: int, length: int, offsets: Any, target: Any) -> None:
-    """Messages one after another, each without the bytes that stand at a place in it."""
+    """Copy messages together, each without the `length` bytes at `start` within it."""
     offsets[0] = 0
     to = 0
     for index in range(len(places) - 1):

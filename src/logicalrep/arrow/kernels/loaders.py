@@ -1,10 +1,10 @@
-"""Compiled loaders of rows' values: what a server ordinarily writes, read where it lies in a batch, column by column.
+"""Compiled loaders of rows' values in the server's usual notation, read in place in a batch, column by column.
 
-Each knows for sure what it reads, exactly as the loaders in `values` do, and leaves all else to those. What to do with
-a column stands in its line of a table of int64: see the names of the entries below.
+Each loader reads exactly as those in `values` do, and leaves to them every value it is not sure of. The line of a
+column in a table of int64 tells how to load it: see the names of the entries below.
 
-Where a text can be as long as the next, it is read as two integers of eight characters that end where it ends, and what
-belongs to something else is masked out: a loop over so few characters costs more in branches foreseen wrongly.
+A text is read as two integers of eight characters that end at its end, with other bytes masked out: a loop over a few
+characters costs more in mispredicted branches.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _cgutils: Any = importlib.import_module("numba.core.cgutils")
     NUMBER,
     BYTES,
 ) = range(16)
-"""What is made of a column: OTHER leaves all of its values; UUID and NUMBER are strings of that form."""
+"""The results a column can have: OTHER leaves all of its values; UUID and NUMBER are strings of that form."""
 
 ENTRIES = 18
 (
@@ -87,19 +87,19 @@ ENTRIES = 18
     TEXTS,
     NEXT,
 ) = range(ENTRIES)
-"""A column's line in the table: one of the codes; the bytes of a value, or of a text's offset; a decimal's digits, in
-all and after the point; the addresses of which rows have the column and of the indices of their first values, and how
-many there are; how many rows there are with those that do not; the addresses of the kinds, starts and lengths of the
-first column's values, moved on to this one's; the addresses of what `load_rows` writes: the states, the validity in
-bits, the values or the offsets of texts; how many bytes all texts can have, and in the end have; how many values there
-are in the end; where in all texts those of this line begin, and where the next one goes."""
+"""A column's line in the table: the code; the bytes of a value, or of a text's offset; a decimal's precision and scale;
+the addresses of the rows that have the column and of the indices of their first values, and the number of these rows;
+the number of all rows; the addresses of the kinds, starts and lengths of the first column's values, moved on to this
+column's; the addresses of the output of `load_rows`: the states, the validity bits, the values or offsets of texts; the
+bytes of all texts, at most and in the end; the number of values in the end; the start of this line's texts among all
+texts, and the place of the next text."""
 
 BLOCK = 256
-"""So many rows of the longest line at a time, and as large a part of each other line, which is of the same messages as
-good as always: what is read and written is still in the cache for the next line."""
+"""The rows of the longest line that are loaded at a time, with an equal share of each other line: lines are mostly of
+the same messages, whose data are still in the cache for the next line."""
 
 AT_ONCE = 64
-"""Texts are copied in blocks of so many bytes."""
+"""The block size, in bytes, in which texts are copied."""
 
 _MINUS, _PLUS, _POINT, _ZERO = map(ord, "-+.0")
 _A, _F, _X, _BACKSLASH, _TRUE, _FALSE = map(ord, "afx\\tf")
@@ -108,16 +108,16 @@ _DAY = 86_400_000_000
 
 
 def _leap_days(year: int) -> int:
-    """How many leap days there are before a year, from the year 1 on."""
+    """Return the number of leap days before a year, from the year 1 on."""
     return (year - 1) // 4 - (year - 1) // 100 + (year - 1) // 400
 
 
-# Each byte of an integer: the character 0, the highest bit, and what takes a byte above 9 to that bit.
+# For each byte of an integer: the character 0, the highest bit, and the addend that sets this bit if a byte exceeds 9.
 _ZEROS = 0x3030303030303030
 _HIGH, _TO_HIGH = -0x7F7F7F7F7F7F7F80, 0x7676767676767676
-# Which bytes of an integer are those of its last 0 to 8 characters.
+# Masks of the last 0 to 7 characters of an integer, and of all 8.
 _LAST = np.array([(1 << 8 * size) - 1 for size in range(8)] + [-1])
-# Days from 1970-01-01 to each year, times 2, and 1 if it is a leap year.
+# Days from 1970-01-01 to each year, times 2, plus 1 for a leap year.
 _YEARS = np.array(
     [
         2 * (365 * (year - 1970) + _leap_days(year) - _leap_days(1970)) + _leap_days(year + 1) - _leap_days(year)
@@ -125,7 +125,7 @@ _YEARS = np.array(
     ]
 )
 _LENGTHS = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] + [0] * 19
-# The days before each month, times 32, and its length: first in an ordinary year, then in a leap year.
+# The days before each month, times 32, plus the month's length: first in an ordinary year, then in a leap year.
 _MONTHS = np.array(
     [
         32 * (sum(_LENGTHS[:month]) + (leap and month > 2)) + _LENGTHS[month] + (leap and month == 2)
@@ -139,7 +139,7 @@ _EXACT8 = 10.0 ** np.arange(23)
 """The powers of ten that are exact in each precision."""
 _UTC = int.from_bytes(b"+00", "big")
 _UUID_MARKS = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
-# In UTC: the beginning of the year 1, and of the year 10000.
+# The beginning of the year 1 and of the year 10000, in UTC.
 _FIRST_MOMENT, _END_MOMENT = -62_135_596_800_000_000, 253_402_300_800_000_000
 
 
@@ -156,9 +156,9 @@ def _write_float(typing_context: Any, address: Any, index: Any, value: Any) -> A
 
 
 def _form(least: str, most: str) -> Any:
-    """An intrinsic that says in bits which of 32 characters are within two others.
+    """Make an intrinsic that returns bits for which of 32 characters lie between two others.
 
-    Those are given for each place in order, the last ones for all places that follow.
+    These are given for each place in order; the last ones hold for all following places.
     """
     bounds = [list(bound.ljust(LANES, bound[-1]).encode()) for bound in (least, most)]
 
@@ -183,10 +183,10 @@ _are_of_timestamp = _form("0000-00-00 00:00:00.0", "9999-19-39 29:59:59.9")
 
 @intrinsic
 def _parts_of_moment(typing_context: Any, data: Any, offset: Any, size: Any) -> Any:
-    """What the first 10 to 26 of 32 characters stand for, which are such as `_are_of_timestamp` finds.
+    """Return the parts of a moment in the first 10 to 26 of 32 characters, which `_are_of_timestamp` accepts.
 
-    It is the year; the month times 64, and the day; the minute of the day; the hundredths of a second of that minute,
-    and the microseconds beyond those.
+    The parts are the year; the month times 64, plus the day; the minute of the day; the hundredths of a second of that
+    minute; and the remaining microseconds.
     """
     digits = [0, 1, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 21, 22, 23, 24, 25]
     weights = [100, 64, 60, 100, 100, 0, 0, 0]
@@ -200,7 +200,7 @@ def _parts_of_moment(typing_context: Any, data: Any, offset: Any, size: Any) -> 
         sizes = builder.shuffle_vector(sizes, zeros, places([0] * LANES))
         is_sent = builder.icmp_unsigned("<", bytes_(list(range(LANES))), sizes)
         numbers = builder.select(is_sent, builder.xor(lanes, bytes_([_ZERO] * LANES)), zeros)
-        # The digits together; then of two each a number, and of two such.
+        # The digits are moved together, then joined in pairs to numbers, and these again in pairs.
         numbers = builder.shuffle_vector(numbers, zeros, places(digits + [LANES] * (LANES - len(digits))))
         for type_, factors in ((words, [10] * 16), (longs, weights)):
             numbers, half = builder.bitcast(numbers, type_), type_.element.width // 2
@@ -224,35 +224,35 @@ def _count_bits(typing_context: Any, bits: Any) -> Any:
 
 @inlined
 def _fit(bits: int, size: int) -> bool:
-    """Whether so many characters fit, the first ones."""
+    """Return whether the first `size` characters fit."""
     wanted = (1 << size) - 1
     return bits & wanted == wanted
 
 
 @inlined
 def _pairs(digits: int) -> Any:
-    """In each byte the number that its digit and the one before it stand for: an integer in network byte order."""
+    """Return in each byte the number of its digit and the one before it, for an integer in network byte order."""
     return (digits >> 8) * 10 + digits
 
 
 @inlined
 def _eight(digits: int) -> Any:
-    """The number that eight digits stand for."""
+    """Return the number that eight digits stand for."""
     pairs = _pairs(digits)
-    # In the upper half of each product are two of the pairs, times what they count.
+    # The upper half of each product holds two of the pairs, times their weights.
     first, second = pairs & 0x000000FF000000FF, pairs >> 16 & 0x000000FF000000FF
     return (first * (1 << 32 | 10_000) + second * (100 << 32 | 1_000_000)) >> 32
 
 
 @inlined
 def _beyond_nine(digits: int) -> int:
-    """Not 0 where a byte is no digit."""
+    """Return nonzero if a byte is not a digit."""
     return (digits | (digits + _TO_HIGH)) & _HIGH
 
 
 @inlined
 def _last_digits(data: Any, end: int, size: int) -> Any:
-    """The number that the 0 to 8 digits before `end` stand for; -1 if one is none."""
+    """Return the number of the 0 to 8 digits before `end`; -1 if one is not a digit."""
     if end < 8:
         return _few_digits(data, end - size, end)
     digits = (int64(data, end - 8) ^ _ZEROS) & _LAST[size]
@@ -261,7 +261,7 @@ def _last_digits(data: Any, end: int, size: int) -> Any:
 
 @inlined
 def _digits(data: Any, start: int, end: int) -> Any:
-    """The number that 1 to 18 digits stand for; -1 if they are none, or more."""
+    """Return the number that 1 to 18 digits stand for; -1 if they are not digits, or more."""
     size = end - start
     if size <= 0 or size > 18:
         return -1
@@ -277,7 +277,7 @@ def _digits(data: Any, start: int, end: int) -> Any:
 
 @compiled
 def _few_digits(data: Any, start: int, end: int) -> int:
-    """The same one by one: of 17 or 18 digits, and at the beginning of the data."""
+    """Read digits one by one: 17 or 18 of them, or those at the beginning of the data."""
     number = 0
     for offset in range(start, end):
         digit = uint8(data, offset) - _ZERO
@@ -326,7 +326,7 @@ def _decimal(data: Any, start: int, length: int, kind: int, line: int) -> Any:
     start += negative
     point = end - scale - 1
     if 0 < scale <= 8 and point > start and end - start <= 16 <= end and uint8(data, point) == _POINT:
-        # As the server prints it: all digits that there may be after the point.
+        # The server prints all digits of the scale after the point.
         number = _without_point(data, end, end - start, scale)
         if number < 0:
             return 0, False
@@ -344,13 +344,13 @@ def _decimal(data: Any, start: int, length: int, kind: int, line: int) -> Any:
 
 @inlined
 def _without_point(data: Any, end: int, size: int, scale: int) -> Any:
-    """The number that 3 to 16 characters before `end` stand for, as a whole number: before the last 1 to 8 is a point.
+    """Return the number in the 3 to 16 characters before `end` as an integer. A point stands before the last 1 to 8.
 
-    It is -1 if one of the others is no digit.
+    Returns -1 if one of the others is not a digit.
     """
     last, former = int64(data, end - 8) ^ _ZEROS, int64(data, end - 16) ^ _ZEROS
     behind = _LAST[scale]
-    # What stands before the point takes its place.
+    # The characters before the point move into its place.
     last = (last & behind) | ((last >> 8 & _LAST[7] | former << 56) & ~behind)
     if size <= 9:
         last &= _LAST[size - 1]
@@ -363,9 +363,9 @@ def _without_point(data: Any, end: int, size: int, scale: int) -> Any:
 
 @inlined
 def _scaled(data: Any, start: int, end: int) -> Any:
-    """The digits of a decimal number as a whole number, how many there are, and how many after the point.
+    """Return a decimal number's digits as an integer, their number, and the number of them after the point.
 
-    There are no digits where it is no such number, or one of more than 18 digits.
+    Their number is 0 if the text is not such a number, or has more than 18 digits.
     """
     number = 0
     digits = 0
@@ -384,15 +384,15 @@ def _scaled(data: Any, start: int, end: int) -> Any:
 
 @inlined
 def _float(data: Any, start: int, length: int, kind: int, most: int, most_places: int) -> Any:
-    """A number of few digits as a whole number and how many of its digits stand after the point.
+    """Return a number of few digits as an integer, and the number of its digits after the point.
 
-    Divided by that power of ten it is rounded once, if both are exact: `most` is the largest whole number that is.
+    Dividing the integer by that power of ten rounds once, if both are exact: `most` is the largest exact integer.
     """
     if kind != TEXT:
         return 0, 0, False
     negative = length > 0 and uint8(data, start) == _MINUS
     number, digits, places = _scaled(data, start + negative, start + length)
-    # A zero below zero keeps its sign elsewhere.
+    # A negative zero is left, to keep its sign.
     if digits == 0 or number > most or places > most_places or (negative and number == 0):
         return 0, 0, False
     return -number if negative else number, places, True
@@ -400,18 +400,18 @@ def _float(data: Any, start: int, length: int, kind: int, most: int, most_places
 
 @inlined
 def _day(year: int, month_and_day: int) -> Any:
-    """Days from 1970-01-01 to that day, and whether there is one."""
-    # A division takes as long as all the rest.
+    """Return the days from 1970-01-01 to that day, and whether the day exists."""
+    # The table spares a division, which would take as long as all the rest.
     first = _YEARS[year]
     before = _MONTHS[32 * (first & 1) + (month_and_day >> 6)]
     day = month_and_day & 63
-    # There is no day in the months 0 and 13 to 19, and no year 0.
+    # Months 0 and 13 to 19 have no days, and there is no year 0.
     return (first >> 1) + (before >> 5) + day - 1, (day >= 1) & (day <= before & 31) & (year >= 1)
 
 
 @inlined
 def _date(data: Any, start: int, length: int, kind: int, line: int) -> Any:
-    # Those at the end of the data are left.
+    # Values at the end of the data are left.
     if kind != TEXT or length != 10 or start + LANES > len(data):
         return 0, False
     if not _fit(_are_of_timestamp(data, start), length):
@@ -423,9 +423,9 @@ def _date(data: Any, start: int, length: int, kind: int, line: int) -> Any:
 def _moment(zone: int) -> Any:
     @inlined
     def parse(data: Any, start: int, length: int, kind: int, line: int) -> Any:
-        """Microseconds since 1970-01-01, and whether it is a timestamp of the years 1 to 9999."""
+        """Return microseconds since 1970-01-01, and whether it is a timestamp of the years 1 to 9999."""
         size = length - 3 * zone
-        # Those at the end of the data are left.
+        # Values at the end of the data are left.
         if kind != TEXT or size < 19 or size == 20 or size > 26 or start + LANES > len(data):
             return 0, False
         if not _fit(_are_of_timestamp(data, start), size):
@@ -474,7 +474,7 @@ def _is_uuid(data: Any, start: int, length: int, kind: int) -> Any:
 
 @inlined
 def _is_number(data: Any, start: int, length: int, kind: int) -> Any:
-    """Whether it is a decimal number without zeros in front, which is what it is printed as."""
+    """Return whether the text is a decimal number without leading zeros, as the server prints it."""
     end = start + length
     if kind == BINARY:
         return False
@@ -493,7 +493,7 @@ def _is_number(data: Any, start: int, length: int, kind: int) -> Any:
 
 @compiled
 def _is_long_number(data: Any, start: int, end: int) -> bool:
-    """The same one by one, and at the end of the data."""
+    """Check a number one character at a time, also at the end of the data."""
     points = 0
     for offset in range(start, end):
         byte = uint8(data, offset)
@@ -505,13 +505,13 @@ def _is_long_number(data: Any, start: int, end: int) -> bool:
 
 @inlined
 def _is_text(data: Any, start: int, length: int, kind: int) -> bool:
-    """Whether it has been sent as text; its characters are looked at with all others."""
+    """Return whether the value was sent as text. Its characters are checked with all others."""
     return kind == TEXT
 
 
 @inlined
 def _hexadecimal(byte: int) -> int:
-    """What a small hexadecimal digit stands for; -1 if it is none."""
+    """Return the value of a lowercase hexadecimal digit; -1 if it is not one."""
     if _ZERO <= byte <= _ZERO + 9:
         return byte - _ZERO
     return byte - _A + 10 if _A <= byte <= _F else -1
@@ -519,7 +519,7 @@ def _hexadecimal(byte: int) -> int:
 
 @intrinsic
 def _clear(typing_context: Any, address: Any, size: Any) -> Any:
-    """Make so many bytes 0."""
+    """Set `size` bytes to 0."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
@@ -536,9 +536,9 @@ def _write16(address: int, index: int, number: int) -> None:
 
 
 def _loop(take: Callable[..., Any]) -> Any:
-    """The loop over a line's rows from `begin` to `end`; `take` says whether it has written a row's value.
+    """Make the loop over a line's rows from `begin` to `end`. `take` says whether it has written a row's value.
 
-    It returns how many values are left in all.
+    The loop returns the number of values left so far.
     """
 
     @inlined
@@ -561,7 +561,7 @@ def _loop(take: Callable[..., Any]) -> Any:
 
 
 def _numbers(parse: Callable[..., Any], write: Any) -> Any:
-    """For a type whose values become integers of one width."""
+    """Make the loop for a type whose values become integers of one width."""
 
     @inlined
     def take(data: Any, start: int, length: int, kind: int, line: int, values: int, row: int) -> Any:
@@ -574,7 +574,7 @@ def _numbers(parse: Callable[..., Any], write: Any) -> Any:
 
 
 def _floats(make: Any, powers: Any, most: int, most_places: int) -> Any:
-    """For floating point numbers."""
+    """Make the loop for floating point numbers."""
 
     @inlined
     def take(data: Any, start: int, length: int, kind: int, line: int, values: int, row: int) -> Any:
@@ -587,7 +587,7 @@ def _floats(make: Any, powers: Any, most: int, most_places: int) -> Any:
 
 
 def _texts(is_good: Callable[..., Any], *, hexadecimal: bool = False) -> Any:
-    """The loop for a type whose values are copied: behind where each is to begin it writes how long it is."""
+    """Make the loop for a type whose values are copied. It writes each length behind the place of the offset."""
 
     @inlined
     def load(data: Any, line: int, index: int, begin: int, end: int, left: int, count: int, texts: Any) -> int:
@@ -608,7 +608,8 @@ def _texts(is_good: Callable[..., Any], *, hexadecimal: bool = False) -> Any:
                 if hexadecimal and kind == TEXT:
                     size = _from_hexadecimal(data, start + 2, start + size, texts, target)
                 elif size <= AT_ONCE and start + AT_ONCE <= len(data) and target + AT_ONCE <= limit:
-                    # How long it is makes no difference, which could not be foreseen. The next writes over the rest.
+                    # Whole blocks are copied whatever the length, which spares an unpredictable branch; the next text
+                    # overwrites the rest.
                     for part in range(0, AT_ONCE, 32):
                         copy(texts, target + part, data, start + part, 32, limit)
                 else:
@@ -623,7 +624,7 @@ def _texts(is_good: Callable[..., Any], *, hexadecimal: bool = False) -> Any:
 
 @inlined
 def _from_hexadecimal(data: Any, start: int, end: int, texts: Any, target: int) -> Any:
-    """Write the bytes that hexadecimal digits stand for; how many there are."""
+    """Write the bytes that hexadecimal digits stand for; return their number."""
     size = (end - start) >> 1
     for number in range(size):
         high = _hexadecimal(uint8(data, start + 2 * number))
@@ -648,20 +649,20 @@ _load_other = _loop(_none)
 
 
 GROUPS = 1 << 12
-"""The places of the table that `group_rows` works with; half of them are used at most."""
+"""The places of the hash table in `group_rows`; at most half of them are used."""
 
 
 @compiled
 def group_rows(
     rows: int, count: int, oids: int, codes: int, places: int, found: int, counts: int, grouped: int
 ) -> int:  # fmt: skip
-    """Bring messages of the same table together, in their order otherwise.
+    """Bring messages of the same table together, otherwise in their order.
 
     `rows` is the address of the messages' indices in the batch, `oids` that of the OID of each message there. `codes`
-    takes the number of each one's table, counted from 0, and `places` is room for GROUPS of such, of 16 bits; `found`
-    takes the tables' OIDs and `counts` how many messages each has, of 32 bits; `grouped` takes the indices.
+    gets the number of each one's table, counted from 0; `places` is room for GROUPS numbers of 16 bits; `found` gets
+    the tables' OIDs and `counts` the number of each table's messages, of 32 bits; `grouped` gets the indices.
 
-    Returns how many tables there are; -1 if they are too many.
+    Returns the number of tables; -1 if there are too many.
     """
     for place in range(GROUPS):
         write2(places, place, 0)
@@ -685,7 +686,7 @@ def group_rows(
             place = (place + 1) & (GROUPS - 1)
         write2(codes, index, code - 1)
         write4(counts, code - 1, read4(counts, code - 1) + 1)
-    # From here on `places` is where the next index of each table goes, of 32 bits: there is room for half as many.
+    # From here on `places` holds the next index of each table, of 32 bits: there is room for half as many.
     start = 0
     for table in range(tables):
         write4(places, table, start)
@@ -703,16 +704,16 @@ def find_rows(
     rows: int, count: int, offsets: int, validity: int, kinds: int, columns: int, in_key: int, key_kinds: int,
     any_: int, whole: int,
 ) -> tuple[int, int, int, bool]:  # fmt: skip
-    """Find those of some messages that have a row, and the first value of each.
+    """Find the messages that have a row, and the first value of each row.
 
-    `rows` is the address of the messages' indices in the batch; `offsets` and `validity` say of each message there
-    where its values begin and whether it has that row, `kinds` of each value its kind. `in_key` has a byte for each
-    column, 0 for one outside of the key; `key_kinds` is 0 or the address of a byte for each message there, K for a row
-    that is a key. To the address `any_` go the indices among `rows` of those with a row, and
-    behind `count` of them their first values; to `whole` those of rows that are no key: the same place if none can be.
+    `rows` is the address of the messages' indices in the batch; `offsets` and `validity` give each message's first
+    value and whether it has the row, `kinds` the kind of each value. `in_key` has a byte for each column, 0 outside of
+    the key; `key_kinds` is 0 or the address of a byte for each message, K for a row that is a key. The address `any_`
+    gets the indices among `rows` of the messages with a row and, behind `count` of them, their first values; `whole`
+    gets those of rows that are no key (the same address if none can be).
 
-    Returns how many of both there are; which has another number of values than `columns`, -1 if none; and whether a
-    row that is a key has a value outside of it.
+    Returns the number of each; the message with another number of values than `columns`, -1 if none; and whether a row
+    that is a key has a value outside of the key.
     """
     found = 0
     found_whole = 0
@@ -739,7 +740,7 @@ def find_rows(
 
 @compiled
 def measure_rows(table: int, lines: int) -> None:
-    """Say how many bytes the texts of each line can have, which is what they have where none of them is left.
+    """Note the most bytes that the texts of each line can take, which they do take unless some are left.
 
     `table` is the address of the table, and `lines` the number of its lines.
     """
@@ -763,12 +764,12 @@ def measure_rows(table: int, lines: int) -> None:
 def load_rows(data: Any, table: int, lines: int, block: Any, address: int, texts: Any, left: int) -> int:
     """Load the values of rows, and note the kind of each as its state.
 
-    `data` is a batch's bytes; `table` the address of the table, and `lines` the number of its lines. What is written
-    lies in `block`, whose address is `address`, and is 0 where there is no value; for a line that no row has nothing is
-    written. Texts lie in `texts`, with PADDING bytes around all. `left` is the address of an array that gets the values
-    that are left, for each its line's index and its row; texts that are not UTF-8 are among them.
+    `data` is a batch's bytes; `table` the address of the table, and `lines` the number of its lines. The output lies in
+    `block`, at `address`, and is 0 where there is no value; nothing is written for a line without rows. Texts go to
+    `texts`, with PADDING bytes around them all. `left` is the address of an array that gets the line's index and the
+    row of each value that is left; texts that are not UTF-8 are among these.
 
-    Returns how many are left. Their values are 0 or empty here, but for those texts.
+    Returns the number of values left. They are 0 or empty in the output, except for these texts.
     """
     count = 0
     steps = -(-_most(table, lines) // BLOCK)
@@ -823,7 +824,7 @@ def load_rows(data: Any, table: int, lines: int, block: Any, address: int, texts
 
 @inlined
 def _most(table: int, lines: int) -> int:
-    """The most rows that a line has."""
+    """Return the most rows that a line has."""
     most = 0
     for index in range(lines):
         most = max(most, read8(table + 8 * ENTRIES * index, COUNT))
@@ -832,33 +833,33 @@ def _most(table: int, lines: int) -> int:
 
 @inlined
 def _part(line: int, step: int, steps: int) -> Any:
-    """Which of a line's rows are loaded in one step of some."""
+    """Return the range of a line's rows that are loaded in one step."""
     count = read8(line, COUNT)
     return count * step // steps, count * (step + 1) // steps
 
 
 @inlined
 def _make_ready(line: int, begin: int, end: int) -> None:
-    """Clear what is written to for some of the rows that have the column, and the rows up to the next that has it.
+    """Clear the output of some of the rows that have the column, and of the rows up to the next that has it.
 
-    That is done when the cache is about to get it in any case.
+    Clearing here costs little: the memory is about to enter the cache in any case.
     """
     rows, count, changes, width = read8(line, ROWS), read8(line, COUNT), read8(line, CHANGES), read8(line, WIDTH)
     first = 0 if begin == 0 else read8(rows, begin)
     last = changes if end == count else read8(rows, end)
     values = read8(line, VALUES)
     if read8(line, CODE) >= STRING:
-        # The first offset is that of the first text; the others are behind their texts.
+        # The first text's offset; each other offset is written behind its text.
         write4(values, 0, 0)
         values += width
     _clear(values + width * first, width * (last - first))
-    # The states are looked at by LANES at a time.
+    # The states are read LANES at a time.
     _clear(read8(line, STATES) + first, (-(-last // LANES) * LANES if end == count else last) - first)
 
 
 @inlined
 def _finish(line: int, block: Any, address: int) -> None:
-    """The validity from the states; from the lengths of texts, where each begins."""
+    """Make the validity from the states, and the offsets of texts from their lengths."""
     if read8(line, COUNT) == 0:
         return
     states, validity = read8(line, STATES) - address, read8(line, VALIDITY)
@@ -880,7 +881,7 @@ def _finish(line: int, block: Any, address: int) -> None:
 
 @inlined
 def _leave_bad(texts: Any, line: int, index: int, left: int, count: int) -> int:
-    """Leave those of a line's texts that are not UTF-8; how many are left then."""
+    """Leave a line's texts that are not UTF-8. Returns the number of values left so far."""
     rows, offsets, start, length = read8(line, CHANGES), read8(line, VALUES), read8(line, TEXTS), read8(line, TOTAL)
     if not are_utf8(texts, start, length, offsets, rows):
         for row in range(rows):

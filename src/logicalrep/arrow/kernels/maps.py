@@ -1,6 +1,6 @@
 """The compiled loops that make maps of rows, and copy names.
 
-Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep_runtime.columnar.memory.
+Arrays are given by their addresses, as in all compiled kernels: see logicalrep_runtime.columnar.memory.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from logicalrep_runtime.columnar.memory import compiled, copy_to, inlined, read1
 _KEY, _WHOLE = map(ord, "KO")
 
 _OFFSETS, _VALIDITY, _KINDS, _STARTS, _LENGTHS = range(5)
-"""A side: the addresses of what a walk found of the old or the new rows of a batch; `_OFFSETS` is 0 for none."""
+"""The entries of a side, a batch's old or new rows: the addresses of a walk's results; `_OFFSETS` is 0 for none."""
 
 _FIRST, _WIDTH, _IS_KEY, _NAME_ENDS = range(4)
-"""Of the tables: the addresses of the number of each one's first column among all, and of how many each has; and for
-each column of a byte that says whether it is of the key, and of where its name begins and, last, where all end."""
+"""The entries on tables: the addresses of each table's first column number among all columns, and of its number of
+columns; and for all columns the addresses of a byte that marks the key's, and of the starts of their names and, last,
+the end of all."""
 
 _NAMES, _ENDS_OF_NAMES, _VALUES, _ENDS_OF_VALUES, _VALUE_BITS, _BINARY_ENTRIES, _BINARY_COLUMNS = range(7)
 _ENDS, _ROW_BITS, _UNSENT, _UNSENT_ENDS = range(7, 11)
-"""What is filled. Of the entries: the addresses of their names and of where each ends, of their values and of where
-each ends, and of bits that say whether there is one; of the numbers of those in binary format, and of their columns'.
-Of the rows: of where each one's entries end, and of bits that say whether there is one; of the numbers of the columns
-whose values were not sent, and of where each row's such columns end."""
+"""The entries on the output, all addresses. For map entries: names and their ends, values and their ends, bits for
+entries with a value; the numbers of those in binary format, and their columns. For rows: the ends of their entries,
+bits for rows that exist; the columns whose values were not sent, and the ends of each row's."""
 
 
 @inlined
 def _first_cell(side: int, row: int) -> Any:
-    """The first value of a message's row; -1 if it has no such row."""
+    """Return the first value of a message's row; -1 if the message has no such row."""
     if read8(side, _OFFSETS) == 0 or not read1(read8(side, _VALIDITY), row >> 3) >> (row & 7) & 1:
         return -1
     return read8(read8(side, _OFFSETS), row)
@@ -53,16 +53,16 @@ def fill_maps(
 ) -> int:  # fmt: skip
     """Fill the maps of the old or new rows of messages.
 
-    `rows` are the messages' indices in the batch, `tables` the numbers of their tables, `of_tables` what is known of
-    those. `side` is the rows that are wanted and `other`, for new rows, the old ones, from which a value comes
-    that was not sent, if the old row is whole; 0 for old rows. `old_kinds` is each message's kind of old row in the
-    batch, or 0 where none has any. Where an old row is a key, it has the key's columns and those with a value. `data`
-    is the batch's, `all_names` the columns' names.
+    `rows` has the messages' indices in the batch, `tables` their table numbers, `of_tables` the entries on these
+    tables. `side` is the wanted rows. For new rows `other` is the old rows: a value that was not sent is taken from
+    there if the old row is whole. For old rows it is 0. `old_kinds` has each message's kind of old row in the batch, or
+    is 0 if no message has one. An old row that is a key gets the key's columns and those with a value. `data` is the
+    batch's bytes, `all_names` the columns' names.
 
-    What is filled, `to`, has room for all columns of all rows, and its bits are set. `found` becomes how many entries
-    there are, how many bytes their names have and how many their values; how many values are null, how many in binary
-    format; how many rows are missing, and how many columns were not sent. Returns which of the rows has another number
-    of values than its table has columns, -1 if none.
+    The output `to` has room for all columns of all rows, and its bits are set. `found` gets the number of entries, the
+    bytes of their names and of their values; the number of nulls and of values in binary format; the number of missing
+    rows, and of columns that were not sent. Returns the row with another number of values than its table has columns,
+    -1 if there is none.
     """
     firsts, widths = read8(of_tables, _FIRST), read8(of_tables, _WIDTH)
     key_columns, name_ends = read8(of_tables, _IS_KEY), read8(of_tables, _NAME_ENDS)
@@ -94,7 +94,7 @@ def fill_maps(
                 if whole >= 0 and not _has_width(other, row, width):
                     return index
             is_key = other == 0 and old_kind == _KEY
-            # Most rows have all their columns: names are copied together, and again one by one once one is left out.
+            # Most rows have all their columns: names are copied together, or one by one once a column is left out.
             name_start = read4(name_ends, first)
             copy_to(names, names_size, all_names, name_start, read4(name_ends, first + width) - name_start)
             is_whole = True
@@ -146,7 +146,7 @@ def fill_maps(
 
 @compiled
 def find_keys(tables: int, count: int, key_columns: int, key_ends: int, columns: int, ends: int) -> int:
-    """Note the columns of the keys of tables one after another, and where each table's end; returns how many."""
+    """Note the key columns of tables one after another, and the end of each table's. Returns their number."""
     found = 0
     write4(ends, 0, 0)
     for index in range(count):
@@ -160,7 +160,7 @@ def find_keys(tables: int, count: int, key_columns: int, key_ends: int, columns:
 
 @compiled
 def find_names(numbers: int, count: int, name_ends: int, ends: int) -> int:
-    """Note where the name of each number ends, one after another; returns how many bytes they have."""
+    """Note the end of each number's name, one after another. Returns the names' total bytes."""
     size = 0
     write4(ends, 0, 0)
     for index in range(count):
@@ -172,7 +172,7 @@ def find_names(numbers: int, count: int, name_ends: int, ends: int) -> int:
 
 @compiled
 def copy_names(numbers: int, count: int, names: Any, name_ends: int, to: int, ends: int) -> None:
-    """Copy names to where they are to end; those that lie one after another, as of a whole row, together."""
+    """Copy names up to their ends; adjacent names, as of a whole row, are copied together."""
     index = 0
     while index < count:
         start, number = index, read4(numbers, index)

@@ -1,6 +1,6 @@
-"""The compiled loop that gives rows of the feed what they have of their message, their table and their transaction.
+"""The compiled loop that fills the feed's rows from their messages, tables and transactions.
 
-Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep_runtime.columnar.memory.
+Arrays are given by their addresses, as in all compiled kernels: see logicalrep_runtime.columnar.memory.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from logicalrep_runtime.columnar.memory import compiled, read1, read4, read8, wr
 _INSERT, _UPDATE = map(ord, "IU")
 
 _TAGS, _LSNS, _TABLES, _TRANSACTIONS, _ORDINALS = range(5)
-"""Of the messages of a chunk."""
+"""The entries on a chunk's messages."""
 
 _OIDS, _WIDTHS, _NAME_SIZES = range(3)
-"""Of the tables, by their number."""
+"""The entries on tables, by their number."""
 
 _FINAL_LSNS, _COMMIT_TIMESTAMPS, _XIDS = range(3)
-"""Of the transactions, by their number."""
+"""The entries on transactions, by their number."""
 
 _OPS, _TABLE_NUMBERS, _RELATION_IDS, _LSN, _COMMIT_LSN, _COMMIT_TIMESTAMP, _XID, _ORDINAL = range(8)
-"""Of the rows: the first two have 4 bytes, the others 8."""
+"""The entries on rows: the first two have 4 bytes, the others 8."""
 
 
 @compiled
 def fill_rows(rows: int, count: int, of_messages: int, of_tables: int, of_transactions: int, of_rows: int) -> Any:
-    """Note for each of the rows, which are messages of a chunk, what it has.
+    """Fill the columns of the rows of a chunk's messages.
 
-    Its `op` is 0 for insert, 1 for update, 2 for delete. Returns how many values the tables of
-    all rows have, and how many bytes their columns' names.
+    `op` is 0 for insert, 1 for update, 2 for delete. Returns the number of values that the tables of all rows have, and
+    the bytes of their columns' names.
     """
     tags, lsns, tables = read8(of_messages, _TAGS), read8(of_messages, _LSNS), read8(of_messages, _TABLES)
     transactions, ordinals = read8(of_messages, _TRANSACTIONS), read8(of_messages, _ORDINALS)

@@ -1,6 +1,6 @@
-"""The compiled loops over a chunk's messages: which transaction each belongs to, and which table.
+"""The compiled loops over a chunk's messages that find each one's transaction and table.
 
-Arrays are given by their addresses, as everywhere in compiled kernels: see logicalrep_runtime.columnar.memory.
+Arrays are given by their addresses, as in all compiled kernels: see logicalrep_runtime.columnar.memory.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _INSERT, _UPDATE, _DELETE = map(ord, "IUD")
 def follow(
     tags: int, count: int, is_open: bool, changes: int, truncated: int, transaction_of: int, ordinals: int
 ) -> tuple[int, bool, int]:
-    """Note of each message its transaction's number and how many changes that had before it.
+    """Note each message's transaction number, and the number of changes before it in the transaction.
 
-    `is_open` says whether the first message lies within a transaction, which has had so many `changes`: number 0.
-    `truncated` are the numbers of tables of each Truncate, one after another.
+    `is_open` says whether the first message lies within a transaction, number 0, after `changes` changes. `truncated`
+    has the number of tables of each Truncate, in order.
 
-    Begins and Commits must take turns, and all but messages must lie between: returns the first that does not, -1 if
-    all do; whether a transaction is open after the last message, and how many changes the last one has had.
+    Begins and Commits must alternate, and all messages but logical ones must lie between them. Returns the first
+    message that does not (-1 if all do), whether a transaction is open at the end, and its number of changes.
     """
     number = 0
     truncates = 0
@@ -50,10 +50,10 @@ def follow(
 
 @compiled
 def number_tables(tags: int, oids: int, first: int, last: int, places: int, mask: int, tables: int) -> int:
-    """Note of each row change from `first` to before `last` the number of its table.
+    """Note the table number of each row change from `first` to before `last`.
 
-    `oids` has each message's OID of a table, `places` what `TableNumbers` has. Returns the first change whose table has
-    no number, -1 if all have.
+    `oids` has each message's table OID, `places` the places of TableNumbers. Returns the first change whose table has
+    no number, -1 if all have one.
     """
     for row in range(first, last):
         if read1(tags, row) in (_INSERT, _UPDATE, _DELETE):

@@ -1,4 +1,4 @@
-"""A typed table a chunk of messages at a time, in columns: what `typed` makes row by row, many times faster."""
+"""A typed table in columns, a chunk of messages at a time: many times faster than row by row."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ColumnarTyped:
     def __init__(
         self, schema: Any, check: ColumnCheck, session: Session, *, start: int | None, end: int | None
     ) -> None:
-        """For the Arrow schema of the table that is checked; what commits at or after `start` and before `end`."""
+        """Take the Arrow schema of the checked table, and read what commits at or after `start` and before `end`."""
         self._schema = schema
         self._check = check
         self._decoder = TableDecoder(
@@ -43,11 +43,11 @@ class ColumnarTyped:
         self._runs = TransactionIndex(start, end)
 
     def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
-        """An empty transaction that describes all tables, for who reads on row by row."""
+        """Yield an empty transaction that describes all tables, for a reader that goes on row by row."""
         return preamble(self._decoder.relations.values())
 
     def batches(self, messages: MessageBatch) -> Iterator[Any]:
-        """The rows of these messages; raises UnsupportedError after those that come before the message in question."""
+        """Yield the rows of these messages. Raises UnsupportedError after those before the unsupported message."""
         stop = self._runs.supported(messages.tags)
         if stop:
             yield from self._chunk(messages[:stop])
@@ -57,7 +57,7 @@ class ColumnarTyped:
     def _chunk(self, messages: MessageBatch) -> Iterator[Any]:
         run = self._runs.next(messages)
         tables = self._decoder.decode(messages.array)
-        # A Truncate is a row of nulls, between those of the changes before and after it.
+        # A Truncate is a row of nulls, between the rows of the changes before and after it.
         position = 0
         for at in [*self._truncates(messages, run), len(messages)]:
             for table in tables:
@@ -77,7 +77,7 @@ class ColumnarTyped:
                     yield at
 
     def _rows(self, table: DecodedTable, run: IndexedBatch, first: int, last: int) -> Iterator[Any]:
-        """The rows of the messages from `first` to before `last`."""
+        """Yield the rows of the messages from `first` to before `last`."""
         rows = table.rows.to_numpy(zero_copy_only=False)
         chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])
         if not len(chosen):
@@ -89,7 +89,7 @@ class ColumnarTyped:
         old_kinds = table.old_kinds.take(pa.array(chosen))
         has_old = old_kinds.is_valid().to_numpy(zero_copy_only=False)
         new, old = chosen[tag != tags.DELETE], chosen[has_old]
-        # Old and new rows in one: an update's old row comes before its new one.
+        # Old and new rows are merged: an update's old row comes before its new one.
         order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
         change_type = np.concatenate(
             (
@@ -110,7 +110,7 @@ class ColumnarTyped:
             states = table.new.states.column(place).to_numpy(zero_copy_only=False)[new]
             missing = states == UNCHANGED
             if missing.any():
-                # With the whole old row at hand, what was not sent is taken from there.
+                # A value that was not sent is taken from the old row if that is whole.
                 source = np.where(missing & whole[new], new, source)
                 left = np.concatenate((np.zeros(len(old), bool), missing & ~whole[new]))[order]
                 if left.any():

@@ -1,8 +1,7 @@
-"""What becomes of the columns of one relation's rows, by compiled loaders where there are any for their types.
+"""The columns of one relation's rows, made by compiled loaders where their types have any.
 
-Which loader that is follows from what `values` says of the type, by the function that loads its text, so a domain over
-a type is read as the type is. What a compiled loader leaves, and every value of other types, goes through the type's
-own loaders.
+The compiled loader follows from the function with which `values` loads the type's text, so a domain is read like its
+base type. Values that a compiled loader leaves, and all values of other types, go through the type's own loaders.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Ints = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class ValuePlaces:
-    """The values of a batch's rows, as a walk found them."""
+    """The places of the values of a batch's rows."""
 
     data: Ints
     kinds: Ints
@@ -38,53 +37,53 @@ class ValuePlaces:
     lengths: Ints
 
     def value(self, cell: int) -> bytes:
-        """The bytes of one."""
+        """Return the bytes of one value."""
         start = int(self.starts[cell])
         return self.data[start : start + int(self.lengths[cell])].tobytes()
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedRows:
-    """The old or new rows of all messages of a batch, as a walk found them."""
+    """The places of the old or new rows of all messages of a batch."""
 
     cells: ValuePlaces
     offsets: Ints
-    """For each message the index of its first value; one more than there are messages."""
+    """The index of each message's first value, and last the number of values."""
     validity: Ints
-    """Which messages have such a row, in bits."""
+    """The messages that have such a row, in bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Which of some messages have a row, in order, and where its values are."""
+    """The messages among some that have a row, in order, and the places of its values."""
 
     cells: ValuePlaces
     count: int
-    """How many messages there are."""
+    """The number of messages."""
     rows: Ints
     """The indices among them of those with a row."""
     first: Ints
     """The index of each row's first value."""
     whole_rows: Ints
-    """The same without the rows that are a key, which have the key's columns and what else was sent of them."""
+    """`rows` without those that are a key, which have the key's columns and any others that were sent."""
     whole_first: Ints
     more: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
-    """By the index of a column outside of the key that such a row has a value in: the same of the rows that have it."""
+    """The rows with a value, and its first value, by column outside of the key, if key rows have one there."""
 
     def having(self, index: int, *, in_key: bool) -> tuple[Ints, Ints]:
-        """The rows that have a column, and the index of each one's first value."""
+        """Return the rows that have a column, and the index of each one's first value."""
         return (self.rows, self.first) if in_key else self.more.get(index, (self.whole_rows, self.whole_first))
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The columns of rows, of which some values may be left to their types' own loaders."""
+    """The columns of rows; some values may be left to their types' own loaders."""
 
     arrays: Sequence[pa.Array]
     states: Callable[[int], pa.Buffer]
-    """Of each column, by its index."""
+    """The states of each column, by its index."""
     left: dict[int, Ints]
-    """By the column's index, the rows whose values are left."""
+    """The rows whose values are left, by the column's index."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Rows:
     values: pa.RecordBatch
     """Each column of its Arrow type; null where there is no value, and where the type cannot hold it."""
     kept: dict[str, dict[int, str]]
-    """By column and row, the text of the values that the Arrow type cannot hold."""
+    """The text of the values that the Arrow type cannot hold, by column and row."""
     _states: Callable[[int], pa.Buffer] = field(repr=False)
 
     @cached_property
@@ -120,7 +119,7 @@ class RowReader:
         names = [column.name for column in columns]
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
-        # Not before it is needed: importing the compiled loops takes a while.
+        # Imported late: importing the compiled loops takes a while.
         from logicalrep.arrow.kernels import loaders
 
         self.kernels: Any = loaders
@@ -131,13 +130,13 @@ class RowReader:
             line[: loaders.ROWS] = code, width, precision, scale
 
     def find(self, rows: Ints, walk: LocatedRows, kinds: Ints | None) -> tuple[Found, int | None]:
-        """Where the values of some messages' rows are; `kinds` are None, or each message's kind of row.
+        """Find the places of the values of some messages' rows; `kinds` has each message's kind of row, or is None.
 
-        A message whose row has another number of values than there are columns is the second result.
+        The second result is a message whose row has another number of values than there are columns, if any.
         """
         count, width = len(rows), len(self.columns)
         any_ = room(2 * count, np.int64).reshape(2, count)
-        # Where no row is a key they are the same.
+        # If no row is a key, both are the same.
         whole = any_ if kinds is None else room(2 * count, np.int64).reshape(2, count)
         found, found_whole, wrong, has_more = self.kernels.find_rows(
             address(rows), count, address(walk.offsets), address(walk.validity), address(walk.cells.kinds), width,
@@ -149,7 +148,7 @@ class RowReader:
         return Found(walk.cells, count, there, first, whole, whole_first, more), row
 
     def _more(self, cells: ValuePlaces, rows: Ints, first: Ints, whole: Ints) -> dict[int, tuple[Ints, Ints]]:
-        """`Found.more` of rows, of which some are whole."""
+        """Return `Found.more` of rows, some of which are whole."""
         is_whole = np.isin(rows, whole)
         more = {}
         for index in np.flatnonzero(~self.in_key).tolist():
@@ -159,12 +158,12 @@ class RowReader:
         return more
 
     def find_none(self, count: int) -> Found:
-        """So many messages without such a row."""
+        """Return the result for `count` messages without such a row."""
         none = np.empty(0, np.int64)
         return Found(ValuePlaces(*(np.empty(0, np.uint8),) * 2, none, none), count, *(none,) * 4)
 
     def rows(self, found: Found, loaded: Loaded) -> Rows:
-        """Rows as columns, with the values that were left."""
+        """Return rows as columns, including the values that were left."""
         kept: dict[str, dict[int, str]] = {}
         arrays = list(loaded.arrays)
         for index, some in loaded.left.items():
@@ -180,7 +179,7 @@ class RowReader:
     def _with_left(
         self, array: pa.Array, rows: Ints, cells: ValuePlaces, places: Ints, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
-        """The array with the values of those rows, each through the loaders of its type."""
+        """Return the array with these rows' values, read by their type's loaders, and the texts that it cannot hold."""
         column = self.columns[index]
         values, kept = [], {}
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
@@ -198,7 +197,7 @@ class RowReader:
 
 
 def has(validity: Ints, rows: Ints) -> NDArray[np.bool_]:
-    """Whether messages have a column, from its bits of all messages."""
+    """Return whether messages have a column, given the bits of all messages."""
     return (validity[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
 
 
@@ -215,7 +214,7 @@ _WIDTHS = {
     "NUMBER": 4,
     "BYTES": 4,
 }
-"""The bytes of a value, or of an offset, in its array; of all others 8."""
+"""The bytes of a value, or of an offset, in its array; 8 for all other types."""
 
 
 def _name_of(kernels: Any, code: int) -> str:
@@ -245,7 +244,7 @@ _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)").fullmatch
 
 
 def _code(kernels: Any, column: Column, arrow_type: pa.DataType) -> tuple[int, int, int]:
-    """What the kernels are to make of a column; a decimal's precision and scale."""
+    """Return the kernels' code for a column, and a decimal's precision and scale."""
     name, made = _BY_LOADER.get(column.type.from_text, ("OTHER", None))
     numeric = _NUMERIC(column.type.name)
     if numeric is not None and pa.types.is_decimal128(arrow_type) and int(numeric[2]) <= int(numeric[1]):

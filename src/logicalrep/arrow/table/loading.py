@@ -1,4 +1,4 @@
-"""Loads the rows of all relations of a batch at once: what is done for each by itself costs as much as its values."""
+"""The loading of all relations' rows of a batch at once; one by one, the calls would cost as much as the values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALIGNED = 64
 
 
 def load(data: Ints, parts: Sequence[Part]) -> list[Rows]:
-    """The rows of each part as columns, from a batch's data.
+    """Return the rows of each part as columns, from a batch's data.
 
     Raises:
         ValueError: a column has more than 2 GiB of text.
@@ -33,7 +33,7 @@ def load(data: Ints, parts: Sequence[Part]) -> list[Rows]:
 
 
 def _left(part: Part) -> Loaded:
-    """Leave all values to the loaders of their types; tests hold the compiled loaders against it."""
+    """Leave all values to the loaders of their types; tests compare the compiled loaders with this."""
     reader, found = part
     states = np.zeros((len(reader.columns), found.count), np.int8)
     for index, in_key in enumerate(reader.in_key.tolist()):
@@ -47,13 +47,13 @@ def _left(part: Part) -> Loaded:
 
 
 def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]:
-    """What the compiled loaders read of all parts, each column of which is a line of their table."""
+    """Read all parts with the compiled loaders; each column is a line of their table."""
     table = _table(kernels, parts)
     counts, is_absent = table[:, kernels.CHANGES], table[:, kernels.COUNT] == 0
-    # All lie in one block: the states, the validity, then values or offsets, each at a multiple of 64 bytes.
+    # One block holds the states, the validity, then values or offsets, each at a multiple of 64 bytes.
     strides = -(-counts // (8 * _ALIGNED)) * 8 * _ALIGNED
     sizes = np.stack([strides, strides // 8, -(-table[:, kernels.WIDTH] * (counts + 1) // _ALIGNED) * _ALIGNED])
-    # Columns that no row has are all in the same zeros in front.
+    # Columns without rows share the zeros at the front.
     nothing = int(sizes[:, is_absent].max(initial=0))
     sizes[:, is_absent] = 0
     places = nothing + (np.cumsum(sizes) - sizes.ravel()).reshape(3, -1)
@@ -65,7 +65,7 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
     kernels.measure_rows(address(table), len(table))
     totals = table[:, kernels.TOTAL]
     if totals.max(initial=0) > 2**31 - 1:
-        raise TooLargeError("a column of more than 2 GiB takes smaller batches")
+        raise TooLargeError("a column of more than 2 GiB needs smaller batches")
     characters = padded_room(int(totals.sum()))
     texts = pa.py_buffer(characters)
     table[:, kernels.TEXTS] = table[:, kernels.NEXT] = PADDING + np.cumsum(totals) - totals
@@ -104,12 +104,12 @@ def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]
 
 
 def _states(block: pa.Buffer, places: Ints, count: int) -> Callable[[int], pa.Buffer]:
-    """The states of each column of a part, which few ask for."""
+    """Return the states of each column of a part. They are made late, as few callers need them."""
     return lambda index: block.slice(int(places[index]), count)
 
 
 def _table(kernels: Any, parts: Sequence[Part]) -> Ints:
-    """The lines of all parts' columns."""
+    """Return the lines of all parts' columns."""
     widths = [len(reader.columns) for reader, _ in parts]
     table = np.concatenate([reader.table for reader, _ in parts])
     in_key = np.concatenate([reader.in_key for reader, _ in parts])[:, None]
@@ -137,7 +137,7 @@ def _table(kernels: Any, parts: Sequence[Part]) -> Ints:
 
 
 def _by_line(left: Ints) -> dict[int, Ints]:
-    """The rows that are left of each line, in order."""
+    """Return the rows that are left of each line, in order."""
     result: dict[int, Ints] = {}
     for line in np.unique(left[:, 0]).tolist():
         result[line] = np.sort(left[left[:, 0] == line, 1])

@@ -21,17 +21,17 @@ from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import UNIX_EPOCH
 
 CHANGE_COLUMNS = tuple(field.name for field in CHANGE_FIELDS)
-"""What stands behind the columns of a typed table."""
+"""The columns behind a typed table's own."""
 
 
 class SchemaMismatchError(LogicalRepError, ValueError):
-    """A row of a table whose columns are not those that the stream began with; says which and what to do."""
+    """A row of a table whose columns differ from those that the stream began with; the text tells the remedy."""
 
     code = "SCHEMA_CHANGED"
 
 
 def with_way_out(error: ColumnValueError) -> ColumnValueError:
-    """The same error, with what helps a stream over it."""
+    """Return the same error with a remedy for the stream added."""
     way = f"the option text_columns = {error.column} reads the column as text"
     if error.kind == "b":
         way = "leave out the option binary"
@@ -46,7 +46,7 @@ def with_way_out(error: ColumnValueError) -> ColumnValueError:
 
 
 class ColumnCheck:
-    """Holds a table's descriptions against the schema that the stream began with."""
+    """Compares a table's descriptions with the schema that the stream began with."""
 
     def __init__(self, form: TableForm) -> None:
         self.form = form
@@ -56,11 +56,11 @@ class ColumnCheck:
         self._checked: TableDescription | None = None
 
     def is_ours(self, relation: TableDescription) -> bool:
-        """Whether a description is the table's; TableChangedError where it is another one's of its name."""
+        """Return whether a description is the table's. Raises TableChangedError for another table of its name."""
         return is_of_table(relation, self.form.table, self.form.relation_id)
 
     def bind(self, relation: TableDescription, at: int) -> tuple[Column, ...]:
-        """The columns of a description that fits, which holds at an LSN; SchemaMismatchError for one that does not."""
+        """Return the columns of a description valid at an LSN. Raises SchemaMismatchError if it does not fit."""
         columns = self._texts.columns(relation)
         if relation is self._checked:
             return columns
@@ -68,20 +68,20 @@ class ColumnCheck:
             if column.name not in self.form.column_types:
                 raise SchemaMismatchError(
                     f"{relation} has the column {column.name} ({column.type.name}) at {at}, which the stream's schema "
-                    "has not: restart the query with the option new_columns = null to read it, NULL in older rows "
-                    f"({OLDER_ROWS}); if it was dropped since, give the stream's columns and it by .schema(...) as well"
+                    "does not have: restart the query with the option new_columns = null to read it, NULL in older "
+                    f"rows ({OLDER_ROWS}); if it has been dropped since, pass .schema(...) with this column as well"
                 )
             expected = self.form.column_types[column.name]
             if column.type.spark_type != expected:
                 raise SchemaMismatchError(
-                    f"{relation}.{column.name} is {column.type.name} at {at}, which is {column.type.spark_type} and "
-                    f"not {expected} as in the stream's schema: restart the query; to read what was "
-                    f"committed before the type was changed as well, set the option text_columns = {column.name}"
+                    f"{relation}.{column.name} is {column.type.name} at {at}, in Spark {column.type.spark_type}, "
+                    f"not {expected} as in the stream's schema: restart the query; to read the changes committed "
+                    f"before the type was changed as well, set the option text_columns = {column.name}"
                 )
         missing = [name for name in self.names if name not in relation.names]
         if missing and self.form.new_columns == "error":
             raise SchemaMismatchError(
-                f"{relation} has no column {', '.join(missing)} at {at}, as the stream's schema has: set the option "
+                f"{relation} has no column {', '.join(missing)} at {at}, unlike the stream's schema: set the option "
                 "new_columns = null to read NULL there"
             )
         if self._checked is not None:
@@ -97,12 +97,12 @@ class TypedBuilder:
     """Rows of a typed table; the changes of other tables are left out."""
 
     def __init__(self, schema: Any, check: ColumnCheck, encoding: str) -> None:
-        """For the Arrow schema of the table that is checked, and a session's encoding."""
+        """Take the Arrow schema of the checked table, and the session's encoding."""
         self._schema = schema
         self._check = check
         self._names = check.names
         self._texts = Texts(encoding, check.form.text_columns, check.form.catalog)
-        # The last description, the place in it of each name, and its columns.
+        # The last description, the place of each name in it, and its columns.
         self._described: _Described = None, [None] * len(self._names), ()
         self._clear()
 
@@ -111,7 +111,7 @@ class TypedBuilder:
         self.size = 0
         self._values: list[list[Any]] = [[] for _ in self._names]
         self._meta: list[tuple[Any, ...]] = []
-        # Of each name the values under earlier descriptions: types that are one in Spark are loaded differently.
+        # Each name's values under earlier descriptions: types that are one in Spark may be loaded differently.
         self._earlier: list[list[Any]] = []
 
     def add(self, change: Change, transaction: Transaction | PreparedTransaction) -> None:
@@ -120,13 +120,13 @@ class TypedBuilder:
             return
         message = change.message
         if isinstance(message, Truncate):
-            # It has no values, so any description will do.
+            # A truncate has no values, so any description will do.
             self._append("truncate", None, [], change, transaction)
             return
         if self._described[0] is not relation:
             self._bind(relation, transaction)
         if isinstance(message, Update | Delete) and message.old is not None:
-            # What a key's tuple has as NULL outside of the key is absent; both are null here.
+            # NULL in a key's tuple outside of the key means absent; both are null here.
             kept = set(old_columns(relation, message))
             kinds = bytes(kind if at in kept else NULL for at, kind in enumerate(message.old.kinds))
             old = TupleData(kinds=kinds, values=message.old.values)
@@ -141,10 +141,10 @@ class TypedBuilder:
             self._append(kind, new, unchanged, change, transaction)
 
     def add_schema_change(self, change: SchemaChange, transaction: Transaction | PreparedTransaction) -> None:
-        """Rows are bound to their table's description one by one."""
+        """Do nothing: each row is bound to its table's description by itself."""
 
     def add_message(self, event: NonTransactionalMessage) -> None:
-        """A table has no messages."""
+        """Do nothing: a table has no messages."""
 
     def finish(self) -> Any:
         self._keep()
@@ -156,7 +156,7 @@ class TypedBuilder:
         return batch
 
     def _keep(self) -> None:
-        """Make arrays of the values, which are of the last description."""
+        """Make arrays of the values under the last description."""
         _, places, columns = self._described
         arrays = []
         for name, values, place in zip(self._names, self._values, places, strict=True):
@@ -198,7 +198,7 @@ class TypedBuilder:
         self.rows += 1
 
     def _bind(self, relation: TableDescription, transaction: Transaction | PreparedTransaction) -> None:
-        """Find the columns in a table's description, which has to be what the stream's schema says."""
+        """Find the columns in a table's description, which must fit the stream's schema."""
         at = transaction.commit_lsn if isinstance(transaction, Transaction) else transaction.prepare_lsn
         self._check.bind(relation, at)
         if self.rows:

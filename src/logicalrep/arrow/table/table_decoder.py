@@ -1,4 +1,4 @@
-"""Tables of a batch: the rows of each relation of a batch as typed Arrow columns by name. Needs `logicalrep[arrow]`.
+"""The tables of a batch: each relation's rows as typed Arrow columns by name. Needs `logicalrep[arrow]`.
 
     tables = TableDecoder(Session(version=1))
     for messages in batches:                      # pyarrow arrays of whole messages
@@ -7,7 +7,7 @@
             table.new.states["price"]             # why: ord("n") is NULL, ord("u") unchanged, 0 absent
 
 A row is bound to the Relation that is current where it arrives, so a change of the schema within a batch gives a table
-before it and one after it; a Relation that says the same again does not. What a type becomes is what `values` says.
+before it and one after it; a repeated Relation does not. `values` decides the Arrow type of each column.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ Ints = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class DecodedTable:
-    """The changes of one table in a batch, while its Relation says the same."""
+    """The changes of one table in a batch, under one description."""
 
     relation: TableDescription
-    """What its Relation says."""
+    """The table's description by its Relation."""
     rows: pa.Array
     """int64: the index of each change's message in the batch, in ascending order."""
     tags: pa.Array
@@ -49,15 +49,15 @@ class DecodedTable:
     xids: pa.Array
     """int64: the id of the streamed transaction or subtransaction; null outside of stream segments."""
     old_kinds: pa.Array
-    """string: K or O, what the old row is; null where there is none."""
+    """string: K or O, the kind of the old row; null where there is none."""
     old: Rows
-    """The old rows, one for each change: of an Insert absent; of a key the key's columns and what else was sent of it,
-    the others absent (see `changes.old_columns`)."""
+    """The old rows, one for each change: absent for an Insert. A key has the key's columns and any others that were
+    sent; the rest are absent (see `changes.old_columns`)."""
     new: Rows
-    """The new rows, one for each change; of a Delete absent."""
+    """The new rows, one for each change; absent for a Delete."""
 
     def batch(self) -> pa.RecordBatch:
-        """All of it as one batch: row, tag, xid, old_kind; then old, new, old_states and new_states as structs."""
+        """Return one batch: row, tag, xid, old_kind; then old, new, old_states and new_states as structs."""
         columns: dict[str, pa.Array] = {
             "row": self.rows,
             "tag": self.tags,
@@ -72,7 +72,7 @@ class DecodedTable:
 
 @dataclass
 class _Version:
-    """A relation while its Relation says the same."""
+    """A relation under one description."""
 
     relation: TableDescription
     reader: RowReader
@@ -81,7 +81,7 @@ class _Version:
 
 
 class TableDecoder:
-    """Decodes the batches of one session, in the order in which they come, and keeps what its Relations say."""
+    """Decodes the batches of one session in order, and keeps its table descriptions."""
 
     def __init__(
         self,
@@ -94,16 +94,16 @@ class TableDecoder:
         catalog: TypeCatalog | None = None,
         wanted: Callable[[TableDescription], bool] = lambda table: True,
     ) -> None:
-        """A decoder from a session's start on.
+        """Make a decoder for a session from its start on.
 
         Args:
             session: the session's state where the first batch begins.
-            typed: False makes every column a string, with PostgreSQL's text of values in binary format.
-            text_columns: the columns of which that is made in any case, in whichever table.
-            for_spark: make the Arrow types that are Spark's (see `values.ColumnType.arrow_type`).
-            lc_monetary, catalog: the server's setting, and what its catalog says of types, if they are known (see
+            typed: False makes every column a string, with PostgreSQL's text for values in binary format.
+            text_columns: the columns that are strings in any case, in every table.
+            for_spark: use Spark's Arrow types (see `values.ColumnType.arrow_type`).
+            lc_monetary, catalog: the server's setting and its catalog's facts on types, if known (see
                 `values.column_type`).
-            wanted: of which tables to make columns; the rows of others are checked and left out.
+            wanted: whether to make columns of a table; the rows of other tables are checked and left out.
         """
         self.session = session
         """The session's state after the last batch."""
@@ -114,19 +114,19 @@ class TableDecoder:
         self.catalog = catalog
         self.wanted = wanted
         self.truncated: dict[int, list[TableDescription]] = {}
-        """Of the last batch: what described the tables of each Truncate where it came, by its index."""
+        """The descriptions of the tables of each Truncate in the last batch, at that point, by its index."""
         self._types: dict[int, Any] = {}
         self._current: dict[int, _Version] = {}
-        # The last Relation of each table as it came, to know the same again; none of those in stream segments.
+        # The bytes of each table's last Relation, to recognize a repetition; not of those in stream segments.
         self._last: dict[int, bytes] = {}
 
     def decode(self, messages: pa.Array | pa.ChunkedArray) -> list[DecodedTable]:
-        """The tables of the next batch, in the order of their first changes.
+        """Return the tables of the next batch, in the order of their first changes.
 
         Raises:
-            DecodeError: a message is refused by `parse`, no Relation has described its table, or it has another number
-                of values than the table has columns; `row` is its index. What was read of the batch is forgotten.
-            TypeError, ValueError: as logicalrep_protocol.columnar.decode_batch.
+            DecodeError: `parse` refuses a message, no Relation has described its table, or it has another number of
+                values than the table has columns; `row` is its index. What was read of the batch is forgotten.
+            TypeError, ValueError: as in logicalrep_protocol.columnar.decode_batch.
         """
         types, current = dict(self._types), dict(self._current)
         with locate_batch(messages, self.session) as walked:
@@ -142,7 +142,7 @@ class TableDecoder:
         return sorted(tables, key=lambda table: table.rows[0].as_py())
 
     def _versions(self, batch: LocatedBatch) -> list[_Version]:
-        """The relations with changes in the batch, each with the rows of its changes."""
+        """Return the relations with changes in the batch, each with the rows of its changes."""
         number = batch.numbers
         tags = batch.located.tags
         described = np.flatnonzero((tags == RELATION) | (tags == TYPE) | (tags == TRUNCATE))
@@ -183,7 +183,7 @@ class TableDecoder:
             relation = self._described(message)
             known = self._current.get(message.relation_id)
             if known is None or known.relation != relation:
-                # Changes up to here belong to what the Relations said before.
+                # The changes up to here belong to the previous descriptions.
                 first, last = np.searchsorted(changes, [start, row])
                 self._assign(batch, changes[first:last], oids, touched)
                 start = row
@@ -191,7 +191,7 @@ class TableDecoder:
         return list(touched.values())
 
     def _streaming(self, tags: Ints) -> NDArray[np.bool_]:
-        """Whether each message lies in a segment of a streamed transaction."""
+        """Return whether each message lies in a segment of a streamed transaction."""
         result = np.empty(len(tags), bool)
         streaming, start = self.session.streaming, 0
         for row in np.flatnonzero((tags == STREAM_START) | (tags == STREAM_STOP)).tolist():
@@ -204,7 +204,7 @@ class TableDecoder:
         return batch.data[batch.offsets[row] : batch.offsets[row + 1]].tobytes()
 
     def _assign(self, batch: LocatedBatch, changes: Ints, oids: Ints, touched: dict[int, _Version]) -> None:
-        """Give changes to the versions of their relations that are current."""
+        """Assign changes to the current versions of their relations."""
         for oid, rows in _by_table(oids, changes):
             version = self._known(batch, oid, int(rows[0]), "relation_id")
             if id(version) not in touched:
@@ -276,7 +276,7 @@ class TableDecoder:
         return tables
 
     def _find(self, batch: LocatedBatch, version: _Version, number: int, rows: Ints, kinds: Ints | None) -> Found:
-        """The old or new rows of messages; of each message of the batch its kind, where rows can be a key."""
+        """Find the old or new rows of messages. `kinds` has each message's kind of row if rows can be a key."""
         cells = batch.located.cells.get(number)
         if cells is None:
             return version.reader.find_none(len(rows))
@@ -310,12 +310,12 @@ class TableDecoder:
 
     @property
     def relations(self) -> dict[Oid, TableDescription]:
-        """What the last Relation of each table says, by its OID."""
+        """Each table's last description by its OID."""
         return {Oid(oid): version.relation for oid, version in self._current.items()}
 
 
 def _by_table(oids: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
-    """The OID of each table that has some of the rows, and its rows in order; `oids` are those of all messages."""
+    """Yield each table's OID and its rows in order, for the tables that have some. `oids` has those of all messages."""
     from logicalrep.arrow.kernels.loaders import GROUPS, group_rows
 
     count = len(rows)
@@ -325,7 +325,7 @@ def _by_table(oids: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
     tables = group_rows(address(rows), count, *(address(array) for array in arrays))
     if tables >= 0:
         return _parts(found[:tables].tolist(), counts[:tables].tolist(), grouped)
-    # More tables than the loop counts.
+    # There are more tables than the loop counts.
     values = oids[rows]
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -342,7 +342,7 @@ def _parts(values: list[int], sizes: list[int], rows: Ints) -> Iterator[tuple[in
 
 
 def _characters(values: Ints) -> pa.Array:
-    """Characters as strings, 0 as null."""
+    """Return characters as strings, 0 as null."""
     offsets = pa.py_buffer(np.arange(len(values) + 1, dtype=np.int32))
     validity = None if values.all() else pa.py_buffer(np.packbits(values != 0, bitorder="little"))
     return pa.Array.from_buffers(pa.string(), len(values), [validity, offsets, pa.py_buffer(values.copy())])

@@ -1,4 +1,4 @@
-"""The rows of a typed table from its columns: what each row is, and the columns that stand behind the table's own."""
+"""The rows of a typed table from its columns, with the columns behind the table's own."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def typed_batch(
     ordinal: Any,
     unchanged: list[tuple[str, Any]],
 ) -> Any:
-    """A record batch of the table's own columns, in the schema's order, and of what each row is.
+    """Return a record batch of the table's own columns, in the schema's order, and the columns of the change.
 
-    `unchanged` has the names of columns, each with which rows' values were not sent.
+    `unchanged` has column names, each with the rows whose value was not sent.
     """
     field = schema.field
     count = len(change_type)
@@ -51,13 +51,13 @@ def typed_batch(
 
 
 def refuse_kept(rows: Rows, column: Column, place: int, chosen: Any) -> None:
-    """A value that was not read, or that Spark's type cannot hold, is an error; one that was not chosen is none."""
+    """Raise an error for a chosen value that was not read, or that Spark's type cannot hold."""
     kept = rows.kept.get(column.name)
     if kept:
         for row in chosen.tolist():
             if row in kept:
                 kind, text = chr(rows.states.column(place)[row].as_py()), kept[row]
-                # Only of what could not be read in binary format are the bytes kept.
+                # Bytes are kept only of a value in binary format that could not be read.
                 unread = kind == "b" and text.startswith("\\x")
                 reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"
                 error = ColumnValueError(reason, type_name=column.type.name, text=text, kind=kind if unread else "")
