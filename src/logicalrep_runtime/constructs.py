@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from construct import (
     AdaptationError,
     Adapter,
+    Array,
     CheckError,
     Construct,
     ConstructError,
@@ -66,18 +67,21 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
         # A row is renamed by `/` and again by `*`, and so would stand twice in the paths of errors.
         super().__init__(*(Renamed(row.subcon.subcon, row.name, row.docs) if row.docs else row for row in rows))
         self._cells = cells
+        self._lists = [row.name for row in self.subcons if isinstance(row.subcon, Array) and row.name != cells]
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._class: type[Any] = owner
 
     @cached_property
-    def _attributes(self) -> tuple[str, ...]:
-        return tuple(field.name for field in dataclasses.fields(self._class))
+    def _attributes(self) -> list[str]:
+        """The attributes that are rows."""
+        return [field.name for field in dataclasses.fields(self._class) if field.name in self._subcons]
 
     def _parse(self, stream: Any, context: Container, path: str) -> Any:
         values = super()._parse(stream, context, path)
-        given = {name: values[name] for name in self._attributes if name in values}
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+        given = {name: values[name] for name in self._attributes}
+        for name in self._lists:
+            given[name] = tuple(given[name])
         if self._cells:
             return self._class.of(*values[self._cells], **given)
         return self._class(**given)
@@ -87,7 +91,7 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
             raise ValidationError(f"expected {self._class.__name__}, found {type(obj).__name__}", path=path)
         try:
             names = [*self._attributes, self._cells] if self._cells else self._attributes
-            super()._build(Container((name, getattr(obj, name)) for name in names), stream, context, path)
+            super()._build({name: getattr(obj, name) for name in names}, stream, context, path)
         except ConstructError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
