@@ -64,8 +64,11 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
     """
 
     def __init__(self, *rows: Construct, cells: str = "") -> None:
-        # A row is renamed by `/` and again by `*`, and so would stand twice in the paths of errors.
-        super().__init__(*(Renamed(row.subcon.subcon, row.name, row.docs) if row.docs else row for row in rows))
+        super().__init__(*rows)
+        for row in rows:
+            # It is renamed by `/` and again by `*`, and so would stand twice in the paths of errors.
+            if type(row.subcon) is Renamed and row.subcon.name == row.name:
+                row.subcon = row.subcon.subcon
         self._cells = cells
         self._lists = [row.name for row in self.subcons if isinstance(row.subcon, Array) and row.name != cells]
 

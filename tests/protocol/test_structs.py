@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import pytest
 from construct import (
@@ -220,6 +221,24 @@ def test_a_struct_is_extended_as_any_other() -> None:
     parsed = frame.parse(data)
     assert (parsed.start_lsn, parsed.message) == (Lsn(1), INSERT)
     assert frame.build(parsed) == data
+
+
+def test_a_dataclass_is_extended_by_another() -> None:
+    @dataclass(frozen=True)
+    class Frame:
+        start_lsn: Lsn
+        end_lsn: Lsn
+        send_timestamp: TimestampTz
+        message: Any
+
+        struct: ClassVar[DataclassStruct[Any]] = DataclassStruct(
+            *walsender.XLogData.struct.subcons[1:-1], "message" / NEWEST.message
+        )
+
+    frame = Frame(Lsn(1), Lsn(2), TimestampTz(3), INSERT)
+    data = Frame.struct.build(frame)
+    assert repr(Frame.struct.parse(data)) == repr(frame)
+    assert walsender.XLogData.struct.parse(b"w" + data).payload == INSERT.build()
 
 
 def test_what_construct_compiles_gives_dataclasses_too() -> None:
