@@ -103,7 +103,7 @@ class _Kernel:
         found = []
         for message in self.protocol.messages:
             since = max(message.since, self.version)
-            if message.since <= self.version or message.also_when:
+            if message.comes_in(self.version):
                 now = view(self.protocol, since)
                 found.append((next(other for other in now.messages if other.name == message.name), since))
         return found

@@ -15,6 +15,7 @@ from codegen.emit import python_source
 from codegen.emit.columns import emit_columnar
 from codegen.emit.python_source import NOTICE, Block, Source, fact_docstring, joined, whether
 from codegen.emit.steps import Conditional, Run, Single, Step, Tagged
+from codegen.spec import taken
 from codegen.spec.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
 from codegen.spec.names import class_name
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
@@ -43,8 +44,9 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
         environment, "versions.py.j2", notice=NOTICE, protocol=messages, definitions=_definitions(messages)
     )
     documents = {"init_doc": _decoder_docstring(messages), "docstring_of": fact_docstring}
+    described = _described(messages)
     texts[f"{PACKAGE}/decoder.py"] = _render(
-        environment, "decoder.py.j2", notice=NOTICE, protocol=messages, **documents
+        environment, "decoder.py.j2", notice=NOTICE, protocol=messages, described=described, **documents
     )
     texts[f"{PACKAGE}/__init__.py"] = _render(
         environment, "__init__.py.j2", notice=NOTICE, protocols=protocols, exported=_package_exports(protocols)
@@ -61,6 +63,16 @@ def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
     names = ", ".join(protocol.name for protocol in with_blocks) or "none"
     text = f"one protocol has 'blocks', that of the messages, but here it is {names}"
     raise SpecError([Finding((with_blocks or protocols)[0].place, text)])
+
+
+def _described(protocol: Protocol) -> list[tuple[Message, str, str]]:
+    """The messages that describe something; where a decoder keeps each, and the type of the number that tells it."""
+    return [
+        (message, taken.described(message.name), protocol.types[row.named_type].python)
+        for message in protocol.messages
+        for row in message.fields
+        if row.name == message.describes and row.named_type is not None
+    ]
 
 
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:

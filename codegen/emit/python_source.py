@@ -188,9 +188,9 @@ class Source:
         )
 
     def _message_docstring(self, message: Message) -> str:
-        reference = self.protocol.page + "#" + self.protocol.anchor + message.ref
         callbacks = f"\nSent by {', '.join(message.callbacks)}." if message.callbacks else ""
-        return docstring(message.doc, message.note) + f"\n\n{reference}{callbacks}"
+        release = "" if message.release is None else f"\nSince PostgreSQL {message.release}."
+        return docstring(message.doc, message.note) + f"\n\n{self.protocol.official(message)}{release}{callbacks}"
 
     def _enumeration(self, row: Field) -> Enumeration:
         members = tuple((character, name.upper()) for character, name in row.values.items())
@@ -211,20 +211,20 @@ class Source:
                     name=row.name,
                     annotation=self.annotation_of(row) + (" | None" if optional else ""),
                     value=row.name if optional else self.value_of(row),
-                    docstring=docstring(row.doc, self._presence(row) + row.note),
+                    docstring=docstring(row.doc, self._notation(row) + row.note),
                     optional=optional,
                     bits=tuple(row.bits.items()),
                 )
             )
         return tuple(attributes)
 
-    def _presence(self, row: Field) -> str:
+    def _notation(self, row: Field) -> str:
+        """What the modifiers of a field say of its attribute."""
+        text = "Never zero. " if row.nonzero else ""
         if row.when in self.facts:
             fact = next(fact for fact in self.protocol.session if fact.name == row.when)
-            return f"There {whether(fact).replace('whether', 'when', 1)}. "
-        if row.when is not None:
-            return f"There when `{row.when}` is. "
-        return ""
+            return f"{text}There {whether(fact).replace('whether', 'when', 1)}. "
+        return text if row.when is None else f"{text}There when `{row.when}` is. "
 
     def _columns(self, row: Field, part: Part) -> list[Attribute]:
         """The two attributes that hold repeated alternatives: their tags, and the values of those that have one."""

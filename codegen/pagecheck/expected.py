@@ -1,21 +1,17 @@
 """The tables that a page ought to print, drawn up from the spec at one version.
 
 A field is a row, but not always one: a field with several constants is a row for each, and a part without an anchor of
-its own is a table within the message. What the page does not print where it belongs is known from the field's note.
+its own is a table within the message.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from codegen.pagecheck.remarks import BlockKind, ConditionKind
 from codegen.spec.model import Field, Message, Part, Place, Protocol
 from codegen.spec.notation import Byte1, Int, PartName
 from codegen.spec.versions import View
-
-_PRINTED_UNDER = re.compile(r"\bprints? .*?\bunder '(.)' only\b")
-"""The sentence in a note by which a field is printed in another alternative, the one with this tag."""
 
 _CONDITION_OF_FACT: dict[str, ConditionKind] = {"streaming": "streamed", "parallel": "parallel"}
 """The remark by which pages name a session fact."""
@@ -83,6 +79,7 @@ class Layout:
     name: str
     anchor: str
     since: int
+    release: int | None
     direction: str | None
     """The letter in parentheses; None where all messages come from the server and the page prints none."""
     is_part: bool
@@ -105,14 +102,15 @@ def layouts(view: View) -> tuple[Layout, ...]:
 
 def _layout(view: View, source: Message | Part, two_way: bool) -> Layout:
     protocol = view.protocol
-    since = source.since if isinstance(source, Message) else 1
-    direction = None
-    if two_way and isinstance(source, Message):
-        direction = "F" if source.sender == "client" else "B"
+    since, release, direction = 1, None, None
+    if isinstance(source, Message):
+        since, release = source.since, source.release
+        direction = {"client": "F", "server": "B"}[source.sender] if two_way else None
     return Layout(
         name=source.name,
         anchor=f"{protocol.anchor}{source.ref}",
         since=since,
+        release=release,
         direction=direction,
         is_part=isinstance(source, Part),
         elements=_elements(view, source.name, source.fields, since),
@@ -166,7 +164,6 @@ def _boundary(
 def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...], since: int) -> list[ExpectedRow]:
     constants = row.type.constants if isinstance(row.type, Byte1) else ()
     condition, named = _condition(protocol, row, fields)
-    under = _PRINTED_UNDER.search(row.note)
     types = [f"Byte1('{constant}')" for constant in constants] or [str(row.type)]
     return [
         ExpectedRow(
@@ -177,7 +174,7 @@ def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...],
             condition=condition,
             constants=named,
             each=row.repeat,
-            printed_under=under[1] if under else None,
+            printed_under=row.printed_under,
         )
         for printed in types
     ]

@@ -111,8 +111,12 @@ def _before(layouts: tuple[Layout, ...], layout: Layout | None) -> Layout | None
 def _missing(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
 ) -> tuple[tuple[Layout, Literal["after", "before"], Message], ...]:
-    """The layouts without a message, as far as the page can be expected to have them."""
+    """The layouts without a message, as far as the page can be expected to have them.
+
+    What a release brought is expected of a page that has something else of that release.
+    """
     where = {layout.name: messages[index] for index, layout in chosen.items()}
+    releases = {layout.release for layout in chosen.values()}
     there = [index for index, layout in enumerate(layouts) if layout.name in where]
     if not there:
         return tuple((layout, "before", messages[0]) for layout in layouts)
@@ -120,7 +124,7 @@ def _missing(
     last = there[-1] if messages[-1].group.section_tail_missing else len(layouts) - 1
     missing: list[tuple[Layout, Literal["after", "before"], Message]] = []
     for index in range(first, last + 1):
-        if index not in there:
+        if index not in there and layouts[index].release in releases:
             earlier = [other for other in there if other < index]
             neighbour = where[layouts[earlier[-1] if earlier else there[0]].name]
             missing.append((layouts[index], "after" if earlier else "before", neighbour))

@@ -118,11 +118,6 @@ def href_of(protocol: Protocol, layout: Message | Part) -> str:
     return f"{protocol.name}.html#{anchor_of(layout)}"
 
 
-def official(protocol: Protocol, layout: Message | Part) -> str:
-    """The entry's address in PostgreSQL's documentation."""
-    return protocol.page if layout.ref is None else f"{protocol.page}#{protocol.anchor}{layout.ref}"
-
-
 def message_entries(protocol: Protocol) -> tuple[Entry, ...]:
     """Every message as the newest version has it."""
     newest = view(protocol, len(protocol.versions))
@@ -136,12 +131,12 @@ def part_entries(protocol: Protocol) -> tuple[Entry, ...]:
 
 
 def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
-    """For each version: new, changed, same, absent, or the session fact with which it comes all the same."""
+    """For each version: new, changed, same, absent; if it comes all the same, `with` or the session fact."""
     result = []
     for version in protocol.versions:
         now = view(protocol, version.number)
         if version.number < message.since:
-            result.append(message.also_when or "absent")
+            result.append((message.also_when or "with") if message.comes_in(version.number) else "absent")
         elif version.number == message.since:
             result.append("new")
         else:
@@ -204,7 +199,7 @@ def samples() -> tuple[Sample, ...]:
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
     # The samples lean on a protocol only for the names of its session facts.
-    known = Protocol("", "", "", "", "", (), (streaming,), {}, (), {}, (), (), place)
+    known = Protocol("", "", "", "", "", "", (), (), (streaming,), {}, (), {}, (), (), place)
     tag, number = Field("tag", Byte1(("X",)), place), Field("number", Int("Int32"), place)
 
     def sample(term: str, text: str, *fields: Field) -> Sample:

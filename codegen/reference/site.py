@@ -120,7 +120,6 @@ def _environment(protocols: tuple[Protocol, ...]) -> Environment:
         widths=INT_WIDTHS,
         anchor_of=pages.anchor_of,
         href_of=pages.href_of,
-        official=pages.official,
         package=PACKAGE,
         effect=pages.effect,
         effects=pages.effects,

@@ -2,38 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
-import keyword
 import re
 
+from codegen.spec import server_checks, taken
 from codegen.spec.model import OUTSIDE, REST, Field, Message, Part, Place, Protocol, parts_used
 from codegen.spec.names import class_name
-from codegen.spec.nodes import Findings
-from codegen.spec.notation import Byte1, Byten, Int, PartName, Unknown
+from codegen.spec.nodes import Findings, allowed
+from codegen.spec.notation import NAMES, Byte1, Byten, Int, PartName, Unknown
 
-_CLASSES_TAKEN = {
-    "AnyMessage", "Array", "Boolean", "Buffer", "Bytes", "Callable", "Char", "ClassVar", "Const", "DataclassStruct",
-    "DecodeError", "Decoder", "EncodeError", "Flags", "Format", "FormatError", "GreedyBytes", "IfPresent", "IfSession",
-    "Literal", "MalformedError", "NoneOf", "OptionalChar", "Rebuild", "StrEnum", "String", "Tagged", "Typed", "Whole",
-}  # fmt: skip
-"""The names that the generated modules import or define besides the classes of layouts."""
-_ATTRIBUTES_TAKEN = {"build", "struct", "tag", "kinds", "values", "of"}
-_BITS_TAKEN = _ATTRIBUTES_TAKEN | {"self", "flags_of", "subcon"}
-"""The names that bits cannot have, which are parameters of constructors and of construct's FlagsEnum."""
-_VARIABLES_TAKEN = {
-    "data", "offset", "encoding", "start", "end", "item", "read_length", "self", "out", "error", "encode_error",
-    "flags_of", "lsn_of",
-}  # fmt: skip
-"""The names that the straight-line codecs and constructors have for their own variables and functions."""
-_FACTS_TAKEN = {
-    "block", "decode", "facts", "given", "layouts", "message", "messages", "parsers", "plan", "plans", "relations",
-    "sender", "types", "version",
-}  # fmt: skip
-"""The names that decoders and their sessions have for something else than a session fact."""
 _MOST_FACTS = 7
 """The session facts that fit beside one bit in a byte, as the columnar decoder keeps them of a refused message."""
-_MODULES_TAKEN = {"columnar", "decoder", "layouts", "versions"}
-"""The modules that are generated besides those of versions."""
 _IDENTIFIER = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 _FACT = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 _ADDRESS = re.compile(r"https://[A-Za-z0-9./_-]+", re.ASCII)
@@ -52,6 +30,7 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
         _check_blocks(protocol, findings)
         if not damaged:
             _check_parts(protocol, findings)
+            server_checks.check(protocol, findings)
     layouts = [(message.name, message.fields, message.since) for message in protocol.messages]
     layouts += [(part.name, part.fields, 1) for part in protocol.parts]
     layouts += [(other.name, other.fields, 1) for part in protocol.parts for other in part.alternatives]
@@ -84,13 +63,13 @@ def _check_protocol(protocol: Protocol, findings: Findings) -> None:
     for fact in protocol.session:
         if not _FACT.fullmatch(fact.name):
             findings.add(fact.place, f"{fact.name!r} is no name of a session fact; lower-case words joined by _")
-        elif _is_pythons(fact.name) or fact.name in _FACTS_TAKEN | _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN:
-            findings.add(fact.place, f"the session fact's name {fact.name!r} is taken")
+        elif (owner := taken.fact(fact.name, protocol)) is not None:
+            findings.add(fact.place, f"the session fact's name {fact.name!r} is taken by {owner}")
     for fact in protocol.session[_MOST_FACTS:]:
         findings.add(fact.place, f"{fact.name} is one session fact too many; there may be {_MOST_FACTS}")
     for version in protocol.versions:
-        if version.module in _MODULES_TAKEN or keyword.iskeyword(version.module):
-            findings.add(version.place, f"the module's name {version.module!r} is taken")
+        if (owner := taken.module(version.module)) is not None:
+            findings.add(version.place, f"the module's name {version.module!r} is taken by {owner}")
 
 
 def _check_names(protocol: Protocol, findings: Findings) -> None:
@@ -103,8 +82,8 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
     named += [(row.name.replace("_", " ").title(), row.place) for row in rows]
     for name, place in named:
         python = class_name(name)
-        if python in _CLASSES_TAKEN or keyword.iskeyword(python) or python in _python_types(protocol):
-            findings.add(place, f"{name!r} would become the class {python}, a name that is taken")
+        if (owner := taken.python_class(python, protocol)) is not None:
+            findings.add(place, f"{name!r} would become the class {python}, a name that is taken by {owner}")
         elif python in first:
             findings.add(place, f"{name!r} is there twice, first in {first[python]}")
         else:
@@ -126,10 +105,6 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
             findings.add(layout.place, f"ref {layout.ref!r} of {layout.name} is also that of {refs[layout.ref].name}")
 
 
-def _python_types(protocol: Protocol) -> set[str]:
-    return {*protocol.types, *(named.python for named in protocol.types.values())}
-
-
 def _check_versions(protocol: Protocol, findings: Findings) -> None:
     newest = len(protocol.versions)
     for fact in protocol.session:
@@ -138,8 +113,6 @@ def _check_versions(protocol: Protocol, findings: Findings) -> None:
     for message in protocol.messages:
         if message.since > newest:
             findings.add(message.place, f"{message.name} is since version {message.since}, but the newest is {newest}")
-        if message.also_when is not None and message.since == 1:
-            findings.add(message.place, f"{message.name} has 'also when', but it is there since version 1 anyway")
 
 
 def _check_blocks(protocol: Protocol, findings: Findings) -> None:
@@ -165,8 +138,10 @@ def _check_message(protocol: Protocol, message: Message, damaged: set[str], find
         findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
     if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
-    if message.closes is not None and message.places not in ((), (message.closes,)):
-        findings.add(message.place, f"{message.name} closes a block, so its place must be {message.closes!r} alone")
+    own = {message.closes}
+    if message.closes is not None and message.places and not own <= set(message.places) <= own | {OUTSIDE}:
+        places = f"{message.closes!r}, with or without {OUTSIDE!r}"
+        findings.add(message.place, f"{message.name} closes a block, so its place must be {places}")
 
 
 def _is_tag(fields: tuple[Field, ...]) -> bool:
@@ -189,10 +164,9 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
         for row in fields:
             if isinstance(row.type, PartName):
                 if row.type.name not in parts:
-                    allowed = ", ".join(parts) or "none"
-                    findings.add(
-                        row.place, f"{owner}.{row.name}: there is no part {row.type.name!r}; allowed: {allowed}"
-                    )
+                    text = f"{owner}.{row.name}: there is no part or type {row.type.name!r}"
+                    near = allowed([*parts, *NAMES], row.type.name)
+                    findings.add(row.place, f"{text}; {near}")
                 elif parts[row.type.name].alternatives and row.repeat is None:
                     findings.add(row.place, f"{owner}.{row.name}: a part with 'one of' must be repeated")
                 elif owner not in users[row.type.name]:
@@ -261,18 +235,17 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
     seen: dict[str, Field] = {}
     names = [row.name for row in fields]
     sizes_used: set[str] = set()
-    names_taken = _ATTRIBUTES_TAKEN | _VARIABLES_TAKEN | {fact.name for fact in protocol.session}
     for index, row in enumerate(fields):
         where = f"{owner}.{row.name}"
         if row.name in seen:
             findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
-        taken = _is_pythons(row.name) or row.name in names_taken
-        if taken and not (row.name == "tag" and index == 0):
-            findings.add(row.place, f"{where}: the name {row.name!r} is taken")
+        if (what := taken.field(row.name, protocol)) is not None and not (row.name == "tag" and index == 0):
+            findings.add(row.place, f"{where}: the name {row.name!r} is taken by {what}")
         for bit in row.bits.values():
             others = [name for other in seen.values() for name in other.bits.values()]
-            if bit in [*names, *others, *_BITS_TAKEN] or _is_pythons(bit):
-                findings.add(row.place, f"{where}: the bit's name {bit!r} is taken")
+            what = "another field or bit" if bit in (*names, *others) else taken.bit(bit)
+            if what is not None:
+                findings.add(row.place, f"{where}: the bit's name {bit!r} is taken by {what}")
         _check_since(protocol, where, row, since, findings)
         _check_when(protocol, where, row, seen, names, findings)
         _check_extent(where, row, seen, names, fields, sizes_used, findings)
@@ -280,11 +253,6 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
         if row.optional:
             _check_optional(where, index, fields, findings)
         seen.setdefault(row.name, row)
-
-
-def _is_pythons(name: str) -> bool:
-    """Whether Python has the name for itself, so that a variable of it would hide something."""
-    return keyword.iskeyword(name) or hasattr(builtins, name)
 
 
 def _check_since(protocol: Protocol, where: str, row: Field, since: int, findings: Findings) -> None:
@@ -312,13 +280,16 @@ def _check_when(
             )
         return
     earlier = [name for name, other in seen.items() if other.optional]
-    allowed = ", ".join([*facts, *earlier]) or "none"
     if row.when in seen and not seen[row.when].optional:
-        findings.add(row.place, f"{where}: 'when' names {row.when}, which is always there; allowed: {allowed}")
+        problem = "is always there"
     elif row.when not in seen and row.when in names:
-        findings.add(row.place, f"{where}: 'when' names {row.when}, which comes later; allowed: {allowed}")
+        problem = "comes later"
     elif row.when not in seen:
-        findings.add(row.place, f"{where}: 'when' names {row.when!r}, which is nothing; allowed: {allowed}")
+        problem = "is nothing"
+    else:
+        return
+    near = allowed([*facts, *earlier], row.when)
+    findings.add(row.place, f"{where}: 'when' names {row.when!r}, which {problem}; {near}")
 
 
 def _check_extent(
@@ -347,12 +318,12 @@ def _check_extent(
     for key, target in (("size", row.size), ("repeat", row.repeat)):
         if target is None:
             continue
-        allowed = ", ".join(name for name, other in seen.items() if _is_plain_integer(other)) or "none"
-        if target not in seen:
+        integers = [name for name, other in seen.items() if _is_plain_integer(other)]
+        if target not in integers:
             problem = "comes later" if target in names else "is nothing"
-            findings.add(row.place, f"{where}: {key!r} names {target!r}, which {problem}; allowed: {allowed}")
-        elif not _is_plain_integer(seen[target]):
-            findings.add(row.place, f"{where}: {key!r} names {target}, which is no plain integer; allowed: {allowed}")
+            problem = "is no plain integer" if target in seen else problem
+            near = allowed(integers, target)
+            findings.add(row.place, f"{where}: {key!r} names {target!r}, which {problem}; {near}")
         elif target in sizes_used:
             findings.add(row.place, f"{where}: {key!r} names {target}, which is used already")
         elif row.when is not None:
@@ -383,8 +354,7 @@ def _check_value(protocol: Protocol, where: str, row: Field, findings: Findings)
         if row.is_named is not None and (row.type.name is not None or row.constants):
             findings.add(row.place, f"{where}: 'is' belongs to an integer without name and constant only")
         elif named not in protocol.types:
-            allowed = ", ".join(protocol.types)
-            findings.add(row.place, f"{where}: {named!r} is no named type; allowed: {allowed}")
+            findings.add(row.place, f"{where}: {named!r} is no named type; {allowed(protocol.types, named)}")
         elif protocol.types[named].base != row.type.base:
             findings.add(row.place, f"{where}: {named} is {protocol.types[named].base}, not {row.type.base}")
     elif row.is_named is not None:

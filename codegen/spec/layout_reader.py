@@ -7,16 +7,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place
-from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries
-from codegen.spec.notation import NotationError, Unknown, parse_type
+from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries, nearest
+from codegen.spec.notation import NAMES, NotationError, Unknown, parse_type
 
+_TEXTS = ["doc", "note", "page note"]
 _MESSAGE_KEYS = [
-    "ref", "since", "also when", "from", "doc", "note", "callback", "place", "opens", "closes", "sets", "clears",
-    "transaction", "fields",
+    "ref", "since", "also since", "also when", "release", "from", *_TEXTS, "callback", "place", "opens", "closes",
+    "sets", "clears", "describes", "transaction", "fields",
 ]  # fmt: skip
-_PART_KEYS = ["part of", "ref", "doc", "note", "fields", "one of"]
+_PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
 _MODIFIERS = [
-    "since", "when", "optional", "size", "repeat", "is", "nonzero", "boolean", "bits", "values", "doc", "note",
+    "since", "when", "optional", "size", "repeat", "is", "looks up", "printed under", "nonzero", "boolean", "bits",
+    "values", *_TEXTS,
 ]  # fmt: skip
 _TRANSACTION_EFFECTS = [
     "begins", "streams", "commits", "prepares", "aborts", "commits prepared", "rolls back prepared",
@@ -85,10 +87,13 @@ class LayoutReader:
         return Message(
             name=title,
             ref=keys.text("ref", required=True),
-            doc=keys.text("doc", required=True),
-            note=keys.text("note"),
+            doc=keys.prose("doc", required=True),
+            note=keys.prose("note"),
+            page_note=keys.prose("page note"),
             since=since,
+            also_since=keys.number("also since") or (1 if also_when else None),
             also_when=also_when,
+            release=keys.number("release"),
             sender=sender,
             callbacks=callbacks,
             places=places,
@@ -96,6 +101,7 @@ class LayoutReader:
             closes=closes,
             sets=sets,
             clears=clears,
+            describes=keys.text("describes") or None,
             transaction=transaction,
             fields=self._fields(keys, title, since=since, tagged=True),
             place=place,
@@ -103,10 +109,15 @@ class LayoutReader:
 
     def _part(self, title: str, place: Place, node: Entries) -> Part:
         keys = Keys(node, title, _PART_KEYS, self._findings)
-        entries = named_entries(keys, "one of", "alternative", ["doc", "note", "fields"], self._findings)
+        entries = named_entries(keys, "one of", "alternative", [*_TEXTS, "fields"], self._findings)
         alternatives = tuple(
             Alternative(
-                name, entry.text("doc", required=True), entry.text("note"), self._fields(entry, name), entry.place
+                name,
+                entry.prose("doc", required=True),
+                entry.prose("note"),
+                entry.prose("page note"),
+                self._fields(entry, name),
+                entry.place,
             )
             for name, entry in entries
         )
@@ -123,8 +134,9 @@ class LayoutReader:
             name=title,
             part_of=keys.names("part of", required=True),
             ref=keys.text("ref") or None,
-            doc=keys.text("doc", required=True),
-            note=keys.text("note"),
+            doc=keys.prose("doc", required=True),
+            note=keys.prose("note"),
+            page_note=keys.prose("page note"),
             fields=self._fields(keys, title) if "fields" in keys else (),
             alternatives=alternatives,
             place=place,
@@ -164,7 +176,7 @@ class LayoutReader:
         try:
             kind = parse_type(type_node.value)
         except NotationError as error:
-            self._findings.add(place, f"{owner}.{name}: {error}")
+            self._findings.add(place, f"{owner}.{name}: {error}{nearest(NAMES, type_node.value)}")
             kind = Unknown(type_node.value)
         rest = Entries({key: value for key, value in item.entries.items() if key != name}, item.place)
         keys = Keys(rest, f"{owner}.{name}", _MODIFIERS, self._findings)
@@ -172,14 +184,17 @@ class LayoutReader:
             name=name,
             type=kind,
             place=place,
-            doc=keys.text("doc"),
-            note=keys.text("note"),
+            doc=keys.prose("doc"),
+            note=keys.prose("note"),
+            page_note=keys.prose("page note"),
             since=keys.number("since") or since,
             when=keys.text("when") or None,
             optional=keys.flag("optional"),
             size=keys.text("size") or None,
             repeat=keys.text("repeat") or None,
             is_named=keys.name("is", self._types),
+            looks_up=keys.text("looks up") or None,
+            printed_under=keys.text("printed under") or None,
             nonzero=keys.flag("nonzero"),
             boolean=keys.flag("boolean"),
             bits=_bits(keys, self._findings),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +18,14 @@ REST = "rest"
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where in the YAML something stands; lines count from 1."""
+    """Where something stands; lines and columns count from 1, a column of 0 is not known."""
 
     path: Path
     line: int
+    column: int = 0
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
+        return f"{self.path}:{self.line}:{self.column}" if self.column else f"{self.path}:{self.line}"
 
 
 @dataclass(frozen=True, order=True)
@@ -66,12 +68,15 @@ class Field:
     place: Place = field(compare=False)
     doc: str = ""
     note: str = ""
+    page_note: str = ""
     since: int = 1
     when: str | None = None
     optional: bool = False
     size: str | None = None
     repeat: str | None = None
     is_named: str | None = None
+    looks_up: str | None = None
+    printed_under: str | None = None
     nonzero: bool = False
     boolean: bool = False
     bits: Mapping[int, str] = field(default_factory=dict)
@@ -101,6 +106,7 @@ class Alternative:
     name: str
     doc: str
     note: str
+    page_note: str
     fields: tuple[Field, ...]
     place: Place = field(compare=False)
 
@@ -114,6 +120,7 @@ class Part:
     ref: str | None
     doc: str
     note: str
+    page_note: str
     fields: tuple[Field, ...]
     alternatives: tuple[Alternative, ...]
     place: Place = field(compare=False)
@@ -127,8 +134,12 @@ class Message:
     ref: str
     doc: str
     note: str
+    page_note: str
     since: int
+    also_since: int | None
+    """The lowest version before `since` that servers send it to all the same; None for none."""
     also_when: str | None
+    release: int | None
     sender: str
     callbacks: tuple[str, ...]
     places: tuple[str, ...]
@@ -136,6 +147,7 @@ class Message:
     closes: str | None
     sets: str | None
     clears: str | None
+    describes: str | None
     transaction: str | None
     fields: tuple[Field, ...]
     place: Place = field(compare=False)
@@ -146,6 +158,10 @@ class Message:
         kind = self.fields[0].type
         assert isinstance(kind, Byte1)
         return kind.constants[0]
+
+    def comes_in(self, version: int) -> bool:
+        """Whether servers send it to clients of the version, be it only while `also_when` holds."""
+        return version >= (self.also_since or self.since)
 
 
 @dataclass(frozen=True)
@@ -178,6 +194,8 @@ class Protocol:
     page: str
     anchor: str
     doc: str
+    note: str
+    checked_against: tuple[str, ...]
     versions: tuple[Version, ...]
     session: tuple[SessionFact, ...]
     blocks: Mapping[str, str]
@@ -222,6 +240,12 @@ class Protocol:
             if part.name == name:
                 return part
         raise KeyError(name)
+
+    def official(self, layout: Message | Part) -> str:
+        """Where PostgreSQL's documentation has it: on the page of the release that brought it, if not on the spec's."""
+        release = layout.release if isinstance(layout, Message) else None
+        page = self.page if release is None else re.sub(r"/docs/\d+/", f"/docs/{release}/", self.page)
+        return page if layout.ref is None else f"{page}#{self.anchor}{layout.ref}"
 
     def signed(self, row: Field) -> bool:
         """Whether an integer is signed: its name says so; without a name all but Int8 are."""

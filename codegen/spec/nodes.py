@@ -1,4 +1,4 @@
-"""YAML with line numbers: mappings, lists and texts as they stand in the file, each with its place.
+"""YAML with its places: mappings, lists and texts as they stand in the file, each with its line and column.
 
 `yaml.safe_load` is no help here: it has no lines, lets the last of two equal keys win, and turns `On` and `Null`
 into values. Everything here is a text until somebody who knows better asks for a number or a truth value.
@@ -6,6 +6,8 @@ into values. Everything here is a text until somebody who knows better asks for 
 
 from __future__ import annotations
 
+import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,8 @@ class Text:
     value: str
     place: Place
     quoted: bool = False
+    comment: tuple[str, Place] | None = None
+    """What follows on its last line, and was meant to be part of it perhaps."""
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,26 @@ class Entries:
 
 Node = Text | Items | Entries
 
+_COMMENT = re.compile(r"[ \t]*(#[^\r\n\0]*)")
+_COLON_IN_TEXT = "mapping values are not allowed here"
+_QUOTE = "a text with ': ' or ' #' in it must be in quotes"
+
+
+def allowed(names: Iterable[str], found: str) -> str:
+    """The end of a finding: what may stand there and, if one of them is nearly what does, that one."""
+    names = tuple(names)
+    return f"allowed: {', '.join(names) or 'none'}{nearest(names, found)}"
+
+
+def nearest(names: Iterable[str], found: str) -> str:
+    """A question for one that is written nearly like what was found; empty if there is none."""
+    near = difflib.get_close_matches(found, list(names), 1, cutoff=0.75)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
 
 def read(path: Path, findings: Findings) -> Entries | None:
     """The mapping that a file holds; None, with findings, where it holds none."""
-    top = Place(path, 1)
+    top = Place(path, 1, 1)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -63,7 +83,8 @@ def read(path: Path, findings: Findings) -> Entries | None:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        findings.add(Place(path, mark.line + 1 if mark else 1), f"is no YAML: {error.problem or error.context}")
+        hint = f"; {_QUOTE}" if error.problem == _COLON_IN_TEXT else ""
+        findings.add(_place(path, mark) if mark else top, f"is no YAML: {error.problem or error.context}{hint}")
         return None
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         findings.add(top, f"is no YAML: {' '.join(str(error).split())}")
@@ -82,8 +103,20 @@ def read(path: Path, findings: Findings) -> Entries | None:
     return None
 
 
+def _place(path: Path, mark: yaml.Mark) -> Place:
+    return Place(path, mark.line + 1, mark.column + 1)
+
+
+def _comment(node: yaml.ScalarNode, path: Path) -> tuple[str, Place] | None:
+    mark = node.end_mark
+    found = _COMMENT.match(mark.buffer or "", mark.pointer) if node.style is None else None
+    if found is None:
+        return None
+    return found[1], Place(path, mark.line + 1, mark.column + 1 + found.start(1) - mark.pointer)
+
+
 def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], depth: int) -> Node | None:
-    place = Place(path, node.start_mark.line + 1)
+    place = _place(path, node.start_mark)
     if id(node) in seen:
         findings.add(place, "is used a second time through an alias; write it out")
         return None
@@ -92,13 +125,13 @@ def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], de
         findings.add(place, "is nested too deeply")
         return None
     if isinstance(node, yaml.ScalarNode):
-        return Text(node.value, place, quoted=node.style is not None)
+        return Text(node.value, place, node.style is not None, _comment(node, path))
     if isinstance(node, yaml.SequenceNode):
         converted = [_convert(item, path, findings, seen, depth + 1) for item in node.value]
         return Items(tuple(item for item in converted if item is not None), place)
     entries: dict[str, tuple[Place, Node]] = {}
     for key, value in node.value:
-        key_place = Place(path, key.start_mark.line + 1)
+        key_place = _place(path, key.start_mark)
         if not isinstance(key, yaml.ScalarNode):
             findings.add(key_place, "a key must be a text")
             continue
@@ -114,15 +147,15 @@ def _convert(node: yaml.Node, path: Path, findings: Findings, seen: set[int], de
 class Keys:
     """The keys of one mapping, taken one by one; what is missing, unknown or of the wrong kind becomes a finding."""
 
-    def __init__(self, mapping: Entries, what: str, allowed: Iterable[str], findings: Findings) -> None:
+    def __init__(self, mapping: Entries, what: str, known: Iterable[str], findings: Findings) -> None:
         self.place = mapping.place
         self._entries = mapping.entries
         self._what = what
         self._findings = findings
-        allowed = tuple(allowed)
+        known = tuple(known)
         for key, (place, _) in mapping.entries.items():
-            if key not in allowed:
-                findings.add(place, f"unknown key {key!r} of {what}; allowed: {', '.join(allowed)}")
+            if key not in known:
+                findings.add(place, f"unknown key {key!r} of {what}; {allowed(known, key)}")
 
     def __contains__(self, key: str) -> bool:
         return key in self._entries
@@ -153,28 +186,40 @@ class Keys:
             return ""
         return text
 
-    def name(self, key: str, allowed: Iterable[str]) -> str | None:
-        """One of the names allowed; None if absent or another."""
+    def prose(self, key: str, *, required: bool = False) -> str:
+        """A text for people, of which YAML has swallowed nothing."""
+        node = self.node(key)
+        if isinstance(node, Text) and node.comment is not None:
+            comment, place = node.comment
+            self._findings.add(place, f"YAML takes {comment!r} for a comment, not for part of {key!r}; {_QUOTE}")
+            return node.value or comment
+        if isinstance(node, Entries):
+            self._findings.add(self.place_of(key), f"{key!r} must be a text, not a mapping; {_QUOTE}")
+            return ""
+        return self.text(key, required=required)
+
+    def name(self, key: str, known: Iterable[str]) -> str | None:
+        """One of the names known; None if absent or another."""
         value = self.text(key)
-        allowed = tuple(allowed)
-        if value and value not in allowed:
-            self._findings.add(self.place_of(key), f"{key!r} is {value!r}; allowed: {', '.join(allowed) or 'none'}")
+        known = tuple(known)
+        if value and value not in known:
+            self._findings.add(self.place_of(key), f"{key!r} is {value!r}; {allowed(known, value)}")
             return None
         return value or None
 
-    def names(self, key: str, allowed: Iterable[str] | None = None, *, required: bool = False) -> tuple[str, ...]:
+    def names(self, key: str, known: Iterable[str] | None = None, *, required: bool = False) -> tuple[str, ...]:
         """A list of names, or one name alone."""
         node = self.node(key, required=required)
         if node is None:
             return ()
-        choice = None if allowed is None else tuple(allowed)
+        choice = None if known is None else tuple(known)
         items = node.items if isinstance(node, Items) else (node,)
         names: list[str] = []
         for item in items:
             if not isinstance(item, Text) or not item.value:
                 self._findings.add(item.place, f"{key!r} must be a name or a list of names")
             elif choice is not None and item.value not in choice:
-                self._findings.add(item.place, f"{key!r} has {item.value!r}; allowed: {', '.join(choice) or 'none'}")
+                self._findings.add(item.place, f"{key!r} has {item.value!r}; {allowed(choice, item.value)}")
             elif item.value in names:
                 self._findings.add(item.place, f"{key!r} has {item.value!r} twice")
             else:
@@ -224,13 +269,13 @@ class Keys:
 
 
 def named_entries(
-    keys: Keys, key: str, what: str, allowed: list[str], findings: Findings, *, required: bool = False
+    keys: Keys, key: str, what: str, known: list[str], findings: Findings, *, required: bool = False
 ) -> list[tuple[str, Keys]]:
-    """The entries of a key that is a mapping of mappings, each with its own allowed keys."""
+    """The entries of a key that is a mapping of mappings, each with these keys."""
     entries = []
     for name, (place, node) in keys.mapping(key, required=required).items():
         if isinstance(node, Entries):
-            entries.append((name, Keys(node, f"{what} {name!r}", allowed, findings)))
+            entries.append((name, Keys(node, f"{what} {name!r}", known, findings)))
         else:
             findings.add(place, f"{what} {name!r} must be a mapping")
     return entries

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 INT_WIDTHS = {"Int8": 1, "Int16": 2, "Int32": 4, "Int64": 8}
 """The integers and their widths in bytes, in network byte order."""
 
+NAMES = [*INT_WIDTHS, "Byte1", "Byten", "String"]
+"""The types that are no parts."""
+
 ALLOWED = (
     "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
     "Byte1('X') | Byte1('Y'); Byten; String; or the name of a part"

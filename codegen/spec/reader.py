@@ -20,7 +20,10 @@ from codegen.spec.notation import INT_WIDTHS
 PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"
 
-_PROTOCOL_KEYS = ["protocol", "title", "page", "anchor", "doc", "versions", "session", "blocks", "callbacks", "files"]
+_PROTOCOL_KEYS = [
+    "protocol", "title", "page", "anchor", "doc", "note", "checked against", "versions", "session", "blocks",
+    "callbacks", "files",
+]  # fmt: skip
 _PYTHON_TYPES = ["Lsn", "TimestampTz", "TransactionId", "Oid", "int"]
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
@@ -32,7 +35,7 @@ def load(spec: Path) -> tuple[Protocol, ...]:
     types = _load_types(spec / TYPES_FILE, findings)
     folders = sorted(path.parent for path in spec.glob(f"*/{PROTOCOL_FILE}"))
     if not folders:
-        findings.add(Place(spec / f"*/{PROTOCOL_FILE}", 1), "no such file; a spec has at least one protocol")
+        findings.add(Place(spec / f"*/{PROTOCOL_FILE}", 1, 1), "no such file; a spec has at least one protocol")
     protocols = tuple(
         protocol for folder in folders if (protocol := _load_protocol(folder, types, findings)) is not None
     )
@@ -57,7 +60,7 @@ def _load_types(path: Path, findings: Findings) -> Mapping[str, NamedType]:
             if value is None and key not in keys:
                 findings.add(place, f"type {name!r} has no {key!r}")
         types[name] = NamedType(
-            name, base or "Int32", bool(signed), python or "int", keys.text("doc", required=True), place
+            name, base or "Int32", bool(signed), python or "int", keys.prose("doc", required=True), place
         )
     return MappingProxyType(types)
 
@@ -69,7 +72,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
     keys = Keys(root, "the protocol", _PROTOCOL_KEYS, findings)
     versions = _versions(keys, findings)
     session = tuple(
-        SessionFact(name, entry.number("since") or 1, entry.text("doc", required=True), entry.place)
+        SessionFact(name, entry.number("since") or 1, entry.prose("doc", required=True), entry.place)
         for name, entry in named_entries(keys, "session", "session fact", ["since", "doc"], findings)
     )
     blocks: dict[str, str] = {}
@@ -97,13 +100,15 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
             reader.read(title, place, node)
     for path in sorted(folder.glob("*.yaml")):
         if path.name != PROTOCOL_FILE and path.stem not in files:
-            findings.add(Place(path, 1), f"is not listed under 'files' in {folder / PROTOCOL_FILE}")
+            findings.add(Place(path, 1, 1), f"is not listed under 'files' in {folder / PROTOCOL_FILE}")
     protocol = Protocol(
         name=keys.text("protocol", required=True),
-        title=keys.text("title", required=True),
+        title=keys.prose("title", required=True),
         page=keys.text("page", required=True),
         anchor=keys.text("anchor"),
-        doc=keys.text("doc", required=True),
+        doc=keys.prose("doc", required=True),
+        note=keys.prose("note"),
+        checked_against=keys.names("checked against"),
         versions=versions,
         session=session,
         blocks=MappingProxyType(blocks),
@@ -131,7 +136,7 @@ def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:
                 expected,
                 module,
                 entry.number("server", required=True) or 1,
-                entry.text("doc", required=True),
+                entry.prose("doc", required=True),
                 entry.place,
             )
         )

@@ -11,9 +11,10 @@ from typing import Never
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import PARSE, AnyMessage, Relation, Type
 from logicalrep_runtime.decoder import SessionDecoder
+from logicalrep_runtime.scalars import Oid
 
 
-class Decoder(SessionDecoder[AnyMessage, Relation, Type]):
+class Decoder(SessionDecoder[AnyMessage]):
     """Decodes the messages of one session in the order in which they arrive.
 
     A new connection, and a new call of pg_logical_slot_get_binary_changes, is a new session: take a new decoder.
@@ -53,3 +54,13 @@ class Decoder(SessionDecoder[AnyMessage, Relation, Type]):
 
     def _read(self, parse: Callable[..., AnyMessage], data: bytes) -> AnyMessage:
         return parse(data, streaming=self.streaming, parallel=self.parallel, encoding=self.encoding)
+
+    @property
+    def relations(self) -> dict[Oid, Relation]:
+        """The last Relation of each `relation_id`."""
+        return self.described["Relation"]
+
+    @property
+    def types(self) -> dict[Oid, Type]:
+        """The last Type of each `type_id`."""
+        return self.described["Type"]

@@ -111,7 +111,7 @@ class Begin:
     final_lsn: Lsn
     """Where the transaction's commit record starts, the same as its Commit's commit_lsn.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     commit_timestamp: TimestampTz
     """When the transaction committed.
@@ -321,8 +321,7 @@ _commit__commit_lsn, _commit__end_lsn, _commit__commit_timestamp = setters(Commi
 class Origin:
     """Says which replication origin the transaction was replayed from.
 
-    Has no xid, not even in a stream block, and comes there in the first segment only. The documentation allows
-    several in one transaction.
+    Has no xid, not even in a stream block, and comes there in the first segment only.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-ORIGIN
     Sent by begin_cb, begin_prepare_cb, stream_start_cb.
@@ -477,10 +476,7 @@ class Relation:
     name: str
     """The table's name."""
     replica_identity: ReplicaIdentity
-    """What identifies a row in an Update or Delete, as in pg_class.relreplident.
-
-    Printed as a number, but it is a character.
-    """
+    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
     columns: tuple[Column, ...]
     """The published columns, in the order of the tuples' values."""
 
@@ -678,10 +674,7 @@ class Text:
     kind: ClassVar[Literal["t"]] = "t"
 
     value: bytes
-    """The value.
-
-    The page prints length and value under 'b' only.
-    """
+    """The value."""
 
     struct: ClassVar[DataclassStruct[Text]] = DataclassStruct(
         "kind" / Const(b"t") * "In text format.",

@@ -250,10 +250,7 @@ class Relation:
     name: str
     """The table's name."""
     replica_identity: ReplicaIdentity
-    """What identifies a row in an Update or Delete, as in pg_class.relreplident.
-
-    Printed as a number, but it is a character.
-    """
+    """What identifies a row in an Update or Delete, as in pg_class.relreplident."""
     columns: tuple[Column, ...]
     """The published columns, in the order of the tuples' values."""
 
@@ -915,7 +912,7 @@ class StreamStop:
 class StreamCommit:
     """Commits a streamed transaction.
 
-    Comes after the last Stream Stop, never inside a segment as the documentation has it.
+    Comes after the last Stream Stop, never inside a segment.
 
     https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-STREAM-COMMIT
     Sent by stream_commit_cb.

@@ -122,12 +122,12 @@ class BeginPrepare:
     prepare_lsn: Lsn
     """Where the prepare record starts.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     end_lsn: Lsn
     """Where the prepare record ends.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     prepare_timestamp: TimestampTz
     """When the transaction was prepared.
@@ -217,12 +217,12 @@ class Prepare:
     prepare_lsn: Lsn
     """Where the prepare record starts.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     end_lsn: Lsn
     """Where the prepare record ends.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     prepare_timestamp: TimestampTz
     """When the transaction was prepared.
@@ -304,12 +304,12 @@ class CommitPrepared:
     commit_lsn: Lsn
     """Where the record of COMMIT PREPARED starts.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     end_lsn: Lsn
     """Where the record of COMMIT PREPARED ends, the position to acknowledge once the transaction is safe.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     commit_timestamp: TimestampTz
     """When the transaction committed.
@@ -399,12 +399,12 @@ class RollbackPrepared:
     prepare_end_lsn: Lsn
     """Where the prepare record ended.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     rollback_end_lsn: Lsn
     """Where the record of ROLLBACK PREPARED ends, the position to acknowledge.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     prepare_timestamp: TimestampTz
     """When the transaction was prepared."""
@@ -521,12 +521,12 @@ class StreamPrepare:
     prepare_lsn: Lsn
     """Where the prepare record starts.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     end_lsn: Lsn
     """Where the prepare record ends.
 
-    The server's own reader refuses zero here.
+    Never zero.
     """
     prepare_timestamp: TimestampTz
     """When the transaction was prepared.

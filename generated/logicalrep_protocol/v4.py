@@ -128,8 +128,8 @@ class StreamAbort:
     abort_lsn: Lsn | None
     """Where the abort record lies.
 
-    There when the session was started with the option streaming = parallel. Sent for streaming = parallel only,
-    not for version 4 as such. Zero when a crash ended the transaction.
+    There when the session was started with the option streaming = parallel. Zero when a crash ended the
+    transaction.
     """
     abort_timestamp: TimestampTz | None
     """When the transaction was rolled back.

@@ -38,6 +38,8 @@ __all__ = [
     "AnyMessage",
     "HotStandbyFeedbackMessage",
     "PrimaryKeepaliveMessage",
+    "PrimaryStatusUpdate",
+    "RequestPrimaryStatusUpdate",
     "StandbyStatusUpdate",
     "XLogData",
     "client_message",
@@ -45,13 +47,17 @@ __all__ = [
     "server_message",
 ]
 
+_BQQQq = Format(">BQQQq")
 _BQQQqB = Format(">BQQQqB")
 _BQQq = Format(">BQQq")
 _BQqB = Format(">BQqB")
+_Bq = Format(">Bq")
 _BqIIII = Format(">BqIIII")
+_QQQq = Format(">QQQq")
 _QQQqB = Format(">QQQqB")
 _QQq = Format(">QQq")
 _QqB = Format(">QqB")
+_q = Format(">q")
 _qIIII = Format(">qIIII")
 
 _new = object.__new__
@@ -187,6 +193,70 @@ class PrimaryKeepaliveMessage:
     _primary_keepalive_message__send_timestamp,
     _primary_keepalive_message__reply_requested,
 ) = setters(PrimaryKeepaliveMessage)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class PrimaryStatusUpdate:
+    """Answers a Request primary status update with how far the server is, and which transactions are about to
+    commit.
+
+    https://www.postgresql.org/docs/19/protocol-replication.html#PROTOCOL-REPLICATION-PRIMARY-STATUS-UPDATE
+    Since PostgreSQL 19.
+    """
+
+    tag: ClassVar[Literal["s"]] = "s"
+
+    end_lsn: Lsn
+    """The end of the log on the server."""
+    oldest_committing_xid: int
+    """The oldest transaction that is committing on the server; the next one to be assigned where none is active."""
+    next_xid: int
+    """The next transaction id that the server assigns."""
+    send_timestamp: TimestampTz
+    """The server's clock when it sent this."""
+
+    struct: ClassVar[DataclassStruct[PrimaryStatusUpdate]] = DataclassStruct(
+        "tag" / Const(b"s"),
+        "end_lsn" / Typed(Int64ub, Lsn) * "The end of the log on the server.",
+        "oldest_committing_xid"
+        / Int64ub
+        * "The oldest transaction that is committing on the server; the next one to be assigned where none is active.",
+        "next_xid" / Int64ub * "The next transaction id that the server assigns.",
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The server's clock when it sent this.",
+    )
+
+    def __init__(self, *, end_lsn: Lsn, oldest_committing_xid: int, next_xid: int, send_timestamp: TimestampTz) -> None:
+        _primary_status_update__end_lsn(self, end_lsn)
+        _primary_status_update__oldest_committing_xid(self, oldest_committing_xid)
+        _primary_status_update__next_xid(self, next_xid)
+        _primary_status_update__send_timestamp(self, send_timestamp)
+
+    @staticmethod
+    def _parse(data: bytes) -> tuple[PrimaryStatusUpdate, int]:
+        offset = 1
+        end_lsn, oldest_committing_xid, next_xid, send_timestamp = _QQQq.unpack_from(data, offset)
+        offset += 32
+        self = _new(PrimaryStatusUpdate)
+        _primary_status_update__end_lsn(self, lsn_of(end_lsn))
+        _primary_status_update__oldest_committing_xid(self, oldest_committing_xid)
+        _primary_status_update__next_xid(self, next_xid)
+        _primary_status_update__send_timestamp(self, TimestampTz(send_timestamp))
+        return self, offset
+
+    def build(self) -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            return _BQQQq.pack(0x73, self.end_lsn, self.oldest_committing_xid, self.next_xid, self.send_timestamp)
+        except _UNFIT as error:
+            raise encode_error(WALSENDER, self, error) from None
+
+
+(
+    _primary_status_update__end_lsn,
+    _primary_status_update__oldest_committing_xid,
+    _primary_status_update__next_xid,
+    _primary_status_update__send_timestamp,
+) = setters(PrimaryStatusUpdate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -348,7 +418,55 @@ class HotStandbyFeedbackMessage:
 ) = setters(HotStandbyFeedbackMessage)
 
 
-AnyMessage = XLogData | PrimaryKeepaliveMessage | StandbyStatusUpdate | HotStandbyFeedbackMessage
+@dataclass(frozen=True, slots=True, kw_only=True, init=False)
+class RequestPrimaryStatusUpdate:
+    """Asks the server for a Primary status update.
+
+    https://www.postgresql.org/docs/19/protocol-replication.html#PROTOCOL-REPLICATION-STANDBY-WAL-STATUS-REQUEST
+    Since PostgreSQL 19.
+    """
+
+    tag: ClassVar[Literal["p"]] = "p"
+
+    send_timestamp: TimestampTz
+    """The client's clock when it sent this."""
+
+    struct: ClassVar[DataclassStruct[RequestPrimaryStatusUpdate]] = DataclassStruct(
+        "tag" / Const(b"p"),
+        "send_timestamp" / Typed(Int64sb, TimestampTz) * "The client's clock when it sent this.",
+    )
+
+    def __init__(self, *, send_timestamp: TimestampTz) -> None:
+        _request_primary_status_update__send_timestamp(self, send_timestamp)
+
+    @staticmethod
+    def _parse(data: bytes) -> tuple[RequestPrimaryStatusUpdate, int]:
+        offset = 1
+        (send_timestamp,) = _q.unpack_from(data, offset)
+        offset += 8
+        self = _new(RequestPrimaryStatusUpdate)
+        _request_primary_status_update__send_timestamp(self, TimestampTz(send_timestamp))
+        return self, offset
+
+    def build(self) -> bytes:
+        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        try:
+            return _Bq.pack(0x70, self.send_timestamp)
+        except _UNFIT as error:
+            raise encode_error(WALSENDER, self, error, sender="client") from None
+
+
+(_request_primary_status_update__send_timestamp,) = setters(RequestPrimaryStatusUpdate)
+
+
+AnyMessage = (
+    XLogData
+    | PrimaryKeepaliveMessage
+    | PrimaryStatusUpdate
+    | StandbyStatusUpdate
+    | HotStandbyFeedbackMessage
+    | RequestPrimaryStatusUpdate
+)
 """Any message of the replication connection."""
 
 server_message: Whole[AnyMessage] = Whole(
@@ -356,6 +474,7 @@ server_message: Whole[AnyMessage] = Whole(
         {
             b"w": XLogData.struct,
             b"k": PrimaryKeepaliveMessage.struct,
+            b"s": PrimaryStatusUpdate.struct,
         }
     )
 )
@@ -366,6 +485,7 @@ client_message: Whole[AnyMessage] = Whole(
         {
             b"r": StandbyStatusUpdate.struct,
             b"h": HotStandbyFeedbackMessage.struct,
+            b"p": RequestPrimaryStatusUpdate.struct,
         }
     )
 )
@@ -378,11 +498,13 @@ _Parser = Callable[[bytes], tuple[AnyMessage, int]]
 _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("w"): XLogData._parse,
     ord("k"): PrimaryKeepaliveMessage._parse,
+    ord("s"): PrimaryStatusUpdate._parse,
 }
 
 _CLIENT_MESSAGES: dict[int, _Parser] = {
     ord("r"): StandbyStatusUpdate._parse,
     ord("h"): HotStandbyFeedbackMessage._parse,
+    ord("p"): RequestPrimaryStatusUpdate._parse,
 }
 
 

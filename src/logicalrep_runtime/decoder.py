@@ -12,22 +12,19 @@ from typing import Any, ClassVar, Generic, TypeVar
 from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
 from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
 from logicalrep_runtime.layout_walk import walk
-from logicalrep_runtime.scalars import Buffer, Oid
+from logicalrep_runtime.scalars import Buffer
 
 _AnyMessage = TypeVar("_AnyMessage")
-_Relation = TypeVar("_Relation")
-_Type = TypeVar("_Type")
 
 OUTSIDE = "outside"
 """The place of messages that stand between transactions and stream segments."""
 
-_SENT_TO_ALL = "Stream Abort"
-"""What PostgreSQL 18 sends to sessions of version 1 as well, of transactions that it sends nothing else of."""
-_SENT_ALONE = "Prepare"
-"""What PostgreSQL 18 sends with nothing before it of a transaction that has no changes."""
+_Known = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Mapping[int, Any]], ...], bool]
+"""What a tag stands for in a session: its `parse`, its layout, and the layout's places; the fields that it looks up,
+each with what has been described; whether it changes the session's state."""
 
 
-class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
+class SessionDecoder(Generic[_AnyMessage]):
     """The decoder of a protocol, for a subclass that brings its tables."""
 
     layouts: ClassVar[ProtocolLayout]
@@ -47,43 +44,38 @@ class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
         self.encoding = encoding
         for fact in self.layouts.session:
             setattr(self, fact, given.get(fact, False))
-        self.relations: dict[Oid, _Relation] = {}
-        """The last Relation of each table, by its OID."""
-        self.types: dict[Oid, _Type] = {}
-        """The last Type of each data type, by its OID."""
+        self.described: dict[str, dict[Any, Any]] = {
+            layout.name: {} for layout in self.layouts.messages if layout.describes
+        }
+        """By its name, of each message that describes something, the last one for each number."""
         self.block = OUTSIDE
         """Where the session is: `outside`, or in a `transaction`, a `prepared transaction` or a `stream`."""
         # Bytes without a known tag: `parse` refuses them.
-        self._unknown = self.parsers[version], self.layouts.messages[0]
-        self._known: dict[int, tuple[Callable[..., _AnyMessage], MessageLayout]] = {}
-        for layout in self.layouts.messages:
-            if layout.since <= version:
-                self._known[ord(layout.tag)] = self.parsers[version], layout
-            elif given.get(layout.also_when) or layout.name == _SENT_TO_ALL:
-                self._known[ord(layout.tag)] = self.parsers[layout.since], layout
+        self._unknown = self._entry(self.layouts.messages[0])
+        self._known: dict[int, _Known] = {
+            ord(layout.tag): self._entry(layout) for layout in self.layouts.messages if layout.comes_in(version, given)
+        }
+
+    def _entry(self, layout: MessageLayout) -> _Known:
+        looks_up = tuple((field.name, self.described[field.looks_up]) for field in layout.fields if field.looks_up)
+        is_followed = bool(layout.opens or layout.closes or layout.sets or layout.clears or layout.describes)
+        parse = self.parsers[max(layout.since, self.version)]
+        return parse, layout, layout.places, looks_up, is_followed
 
     def decode(self, data: Buffer) -> _AnyMessage:
         """The next message; DecodeError if the bytes are none, or one that cannot come here."""
         if type(data) is not bytes:
             data = bytes(memoryview(data))
-        parse, layout = self._known.get(data[0] if data else 0, self._unknown)
+        parse, layout, places, looks_up, is_followed = self._known.get(data[0] if data else 0, self._unknown)
         message: Any = self._read(parse, data)
-        if self.block not in layout.places and not (self.block == OUTSIDE and layout.name == _SENT_ALONE):
+        if self.block not in places:
             raise self._out_of_place(layout)
-        tag = layout.tag
-        if tag in "IUD":
-            if message.relation_id not in self.relations:
-                raise self._unknown_relation(data, layout, "relation_id", message.relation_id)
-        elif tag == "R":
-            self.relations[message.relation_id] = message
-        elif tag == "Y":
-            self.types[message.type_id] = message
-        elif tag == "T":
-            for index, oid in enumerate(message.relation_ids):
-                if oid not in self.relations:
-                    raise self._unknown_relation(data, layout, f"relation_ids[{index}]", oid)
-        else:
-            self._follow(layout)
+        for name, described in looks_up:
+            number = getattr(message, name)
+            if number not in described:
+                self._look_up(data, layout, name, number, described)
+        if is_followed:
+            self._follow(layout, message)
         return message  # type: ignore[no-any-return]
 
     def _read(self, parse: Callable[..., _AnyMessage], data: bytes) -> _AnyMessage:
@@ -95,8 +87,10 @@ class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
         """All session facts by name: whether each holds for the message that comes next."""
         return {fact: getattr(self, fact) for fact in self.layouts.session}
 
-    def _follow(self, layout: MessageLayout) -> None:
+    def _follow(self, layout: MessageLayout, message: Any) -> None:
         """Change the state as the message does."""
+        if layout.describes:
+            self.described[layout.name][getattr(message, layout.describes)] = message
         if layout.opens:
             self.block = layout.opens
         elif layout.closes:
@@ -113,8 +107,16 @@ class SessionDecoder(Generic[_AnyMessage, _Relation, _Type]):
             allowed.insert(0, "outside of transactions and streams")
         return DecodeError(layout.name, "tag", 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
 
-    def _unknown_relation(self, data: bytes, layout: MessageLayout, path: str, oid: Oid) -> DecodeError:
-        """A row of a table that no Relation has described could not be read."""
-        steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding)
-        offset = next(step.offset for step in steps if step.path == path)
-        return DecodeError(layout.name, path, offset, "a table that a Relation has described", f"OID {oid}")
+    def _look_up(
+        self, data: bytes, layout: MessageLayout, name: str, number: int | tuple[int, ...], described: Mapping[int, Any]
+    ) -> None:
+        """Raise DecodeError for a number, or one of several, that nothing has described: no row of it can be read."""
+        field = next(field for field in layout.fields if field.name == name)
+        numbers = number if isinstance(number, tuple) else (number,)
+        for index, each in enumerate(numbers):
+            if each not in described:
+                path = f"{name}[{index}]" if field.repeat else name
+                steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding)
+                offset = next(step.offset for step in steps if step.path == path)
+                expected = f"a table that a {field.looks_up} has described"
+                raise DecodeError(layout.name, path, offset, expected, f"{field.scalar.upper()} {each}")

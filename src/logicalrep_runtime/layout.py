@@ -41,6 +41,8 @@ class Field:
     """The earlier field that holds its length in bytes; `rest` for all that is left."""
     repeat: str = ""
     """The earlier field that says how often it is repeated; empty if it is there once."""
+    looks_up: str = ""
+    """The message that has described what this is the number of."""
     part: str = ""
     """The part that it is."""
     doc: str = ""
@@ -64,8 +66,10 @@ class MessageLayout:
     tag: str
     since: int
     """The protocol version that brought it."""
+    also_since: int = 0
+    """The version before `since` from which on servers send it all the same; 0 if they do not."""
     also_when: str = ""
-    """The session fact that makes servers send it to clients of older versions as well."""
+    """The session fact without which they do not."""
     sender: Literal["server", "client"]
     reference: str
     """Where the documentation specifies it."""
@@ -81,10 +85,17 @@ class MessageLayout:
     """The session fact that is true from here on."""
     clears: str = ""
     """The session fact that is false from here on."""
+    describes: str = ""
+    """The field with the number of what it describes, by which later messages refer to it."""
     transaction: str = ""
     """What it does to its transaction: begins, streams, commits, prepares, aborts it; empty for nothing."""
     fields: tuple[Field, ...]
     doc: str = ""
+
+    def comes_in(self, version: int, facts: Mapping[str, bool]) -> bool:
+        """Whether servers send it to clients of the version in a session where these facts hold."""
+        is_also = 0 < self.also_since <= version and (not self.also_when or facts.get(self.also_when, False))
+        return self.since <= version or is_also
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

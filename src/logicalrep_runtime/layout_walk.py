@@ -39,12 +39,16 @@ def walk(
     facts: Mapping[str, bool],
     encoding: str = "utf-8",
     sender: str = "server",
+    strict: bool = False,
 ) -> Iterator[Step]:
     """Each field of a whole message in turn; DecodeError at the first fault, after the fields before it.
 
-    `facts` are the session facts that hold, by name; one that is not named is false.
+    `facts` are the session facts that hold, by name; one that is not named is false. `strict` refuses, as `parse` does,
+    messages of later versions that servers send all the same.
     """
-    message = _message(protocol, version, data, facts, sender)
+    message = _message(protocol, version, data, sender)
+    if message.since > version and (strict or not message.comes_in(version, facts)):
+        raise _of_later_version(protocol, version, message)
     walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name)
     yield from walker.fields(message.fields, "")
     if walker.offset < len(data):
@@ -65,16 +69,14 @@ def decode_error(
 ) -> DecodeError:
     """The error for bytes that a straight-line decoder refused."""
     try:
-        for _ in walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender):
+        for _ in walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender, strict=True):
             pass
     except DecodeError as error:
         return error
     return DecodeError("message", "tag", 0, "both decoders to agree", f"bytes that one of them takes: {_hex(data)}")
 
 
-def _message(
-    protocol: ProtocolLayout, version: int, data: bytes, facts: Mapping[str, bool], sender: str
-) -> MessageLayout:
+def _message(protocol: ProtocolLayout, version: int, data: bytes, sender: str) -> MessageLayout:
     if not data:
         raise DecodeError("message", "tag", 0, "a message", "no bytes")
     message = protocol.message(data[0], sender)
@@ -85,13 +87,17 @@ def _message(
             if other.tag == chr(data[0]):
                 found += f', {other.name} with sender="{other.sender}"'
         raise DecodeError("message", "tag", 0, f"one of the tags {known}", found)
-    if message.since > version and not facts.get(message.also_when, False):
-        found = f"{_byte(data[0])}, {message.name} of version {message.since}"
-        if message.also_when:
-            found += f", which is sent to older versions too where {message.also_when}: "
-            found += _lowered(protocol.session[message.also_when])
-        raise DecodeError(message.name, "tag", 0, f"a message of protocol version {version}", found)
     return message
+
+
+def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLayout) -> DecodeError:
+    found = f"'{message.tag}', {message.name} of version {message.since}"
+    if message.also_since:
+        older = "older versions" if message.also_since == 1 else f"versions from {message.also_since} on"
+        found += f", which is sent to {older} too"
+    if message.also_when:
+        found += f" where {message.also_when}: {_lowered(protocol.session[message.also_when])}"
+    return DecodeError(message.name, "tag", 0, f"a message of protocol version {version}", found)
 
 
 class _Walker:

@@ -41,7 +41,9 @@ def parsed(messages: Iterable[bytes], session: Session) -> Iterator[Any]:
     for data in messages:
         layout = _SINCE.get(data[:1].decode("latin-1"))
         version = session.version
-        if layout is not None and layout.also_when and getattr(session, layout.also_when):
+        if layout is not None and layout.comes_in(
+            version, {fact: getattr(session, fact) for fact in session.layouts.session}
+        ):
             version = max(version, layout.since)
         try:
             message = PARSE[version](data, streaming=streaming, parallel=session.parallel, encoding=session.encoding)

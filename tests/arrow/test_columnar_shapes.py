@@ -183,6 +183,7 @@ def test_the_types_of_the_columns() -> None:
         "old": "list<item: struct<kind: int8 not null, value: binary> not null>",
         "options": "uint8",
         "relation_ids": "list<item: uint32 not null>",
+        "subxid": "uint32",
         "prepare_lsn": "uint64",
         "prepare_timestamp": "timestamp[us, tz=UTC]",
         "gid": "string",

@@ -89,6 +89,12 @@ def test_a_session_that_had_two_phase_reads_its_messages_in_any_version(capsys: 
     assert inspected(capsys, prepare, "--protocol-version", "1", "--two-phase")[0] == 0
 
 
+def test_what_servers_send_to_all_versions_is_read_in_all(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = inspected(capsys, "41 000002e4 000002e5", "--protocol-version", "1")
+    assert code == 0
+    assert out.splitlines()[-1] == "     5  00 00 02 e5  subxid  Int32 (TransactionId)  741"
+
+
 def test_the_envelope_can_be_inspected(capsys: pytest.CaptureFixture[str]) -> None:
     keepalive = "6b 0000000000001000 0003034062c50000 01"
     code, out, _ = inspected(capsys, keepalive, "--walsender", "server")

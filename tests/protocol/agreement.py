@@ -60,7 +60,7 @@ def walked(data: bytes, version: int, facts: dict[str, bool], encoding: str) -> 
     """The walker's steps, and the error that ended them."""
     steps: list[Step] = []
     try:
-        for step in walk(LOGICALREP, version, data, facts=facts, encoding=encoding):
+        for step in walk(LOGICALREP, version, data, facts=facts, encoding=encoding, strict=True):
             steps.append(step)
     except DecodeError as error:
         return steps, error

@@ -198,6 +198,13 @@ PrimaryKeepaliveMessage
     Int64                   send_timestamp
     Byte1                   reply_requested         0 or 1
 
+PrimaryStatusUpdate
+    Byte1('s')              tag
+    Int64                   end_lsn                 unsigned
+    Int64                   oldest_committing_xid   unsigned
+    Int64                   next_xid                unsigned
+    Int64                   send_timestamp
+
 StandbyStatusUpdate
     Byte1('r')              tag
     Int64                   written_lsn             unsigned
@@ -213,6 +220,10 @@ HotStandbyFeedbackMessage
     Int32                   xmin_epoch              unsigned
     Int32                   catalog_xmin            unsigned
     Int32                   catalog_xmin_epoch      unsigned
+
+RequestPrimaryStatusUpdate
+    Byte1('p')              tag
+    Int64                   send_timestamp
 """
 
 # Flags, bit sets and characters are unsigned bytes, the rest of the integers without a name signed.

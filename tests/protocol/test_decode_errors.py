@@ -221,14 +221,14 @@ def test_an_error_says_where_and_what(data: str, version: int, state: dict[str, 
         (
             "72",
             "server",
-            "message: tag at offset 0: expected one of the tags wk, found 'r', Standby status update with sender=\"client\"",
+            "message: tag at offset 0: expected one of the tags wks, found 'r', Standby status update with sender=\"client\"",
         ),
         (
             "77",
             "client",
-            "message: tag at offset 0: expected one of the tags rh, found 'w', XLogData with sender=\"server\"",
+            "message: tag at offset 0: expected one of the tags rhp, found 'w', XLogData with sender=\"server\"",
         ),
-        ("58", "client", "message: tag at offset 0: expected one of the tags rh, found 'X'"),
+        ("58", "client", "message: tag at offset 0: expected one of the tags rhp, found 'X'"),
         (
             "77" + "00" * 23,
             "server",
@@ -321,11 +321,15 @@ def test_bytes_after_a_message_are_refused(name: str, data: str, state: dict[str
     ("p", "Stream Prepare", 3),
 ])  # fmt: skip
 def test_a_tag_of_a_later_version_is_refused_with_its_version(tag: str, name: str, since: int) -> None:
-    two_phase = ", which is sent to older versions too where two_phase: the slot was created with two_phase"
+    also = ", which is sent to older versions too" if tag == "A" or since == 3 else ""
+    if tag == "p":
+        also = ", which is sent to versions from 2 on too"
+    if since == 3:
+        also += " where two_phase: the slot was created with two_phase"
     for version in range(1, since):
         error = agree(tag.encode(), version)
         assert type(error) is DecodeError
-        found = f"'{tag}', {name} of version {since}" + (two_phase if since == 3 else "")
+        found = f"'{tag}', {name} of version {since}{also}"
         assert error.args == (name, "tag", 0, f"a message of protocol version {version}", found)
 
 
@@ -380,7 +384,8 @@ OUT_OF_PLACE = {
     ),
     "Prepare without Begin Prepare": (
         [BEGIN], PREPARE,
-        "Prepare: tag at offset 0: expected Prepare inside a prepared transaction, found it inside a transaction",
+        "Prepare: tag at offset 0: expected Prepare outside of transactions and streams or inside a prepared transaction, "
+        "found it inside a transaction",
     ),
     "Stream Commit in a stream": (
         [START], STREAM_COMMIT,

@@ -327,6 +327,21 @@ ENVELOPES = {
             catalog_xmin_epoch=4294967295,
         ),
     ),
+    "Primary status update": (
+        "73 0000000001a2b3c8 00000001000002e5 ffffffffffffffff 000303c3841b0000",
+        "server",
+        walsender.PrimaryStatusUpdate(
+            end_lsn=Lsn("0/1A2B3C8"),
+            oldest_committing_xid=(1 << 32) + 741,
+            next_xid=(1 << 64) - 1,
+            send_timestamp=MOMENT,
+        ),
+    ),
+    "Request primary status update": (
+        "70 000303c3841b0000",
+        "client",
+        walsender.RequestPrimaryStatusUpdate(send_timestamp=MOMENT),
+    ),
 }
 
 

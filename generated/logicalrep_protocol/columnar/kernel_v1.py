@@ -72,15 +72,16 @@ OLD_KIND = 17 * COLUMN_ENTRIES
 OLD = 18 * COLUMN_ENTRIES
 OPTIONS = 19 * COLUMN_ENTRIES
 RELATION_IDS = 20 * COLUMN_ENTRIES
-PREPARE_LSN = 21 * COLUMN_ENTRIES
-PREPARE_TIMESTAMP = 22 * COLUMN_ENTRIES
-GID = 23 * COLUMN_ENTRIES
-PREPARE_END_LSN = 24 * COLUMN_ENTRIES
-ROLLBACK_END_LSN = 25 * COLUMN_ENTRIES
-ROLLBACK_TIMESTAMP = 26 * COLUMN_ENTRIES
+SUBXID = 21 * COLUMN_ENTRIES
+PREPARE_LSN = 22 * COLUMN_ENTRIES
+PREPARE_TIMESTAMP = 23 * COLUMN_ENTRIES
+GID = 24 * COLUMN_ENTRIES
+PREPARE_END_LSN = 25 * COLUMN_ENTRIES
+ROLLBACK_END_LSN = 26 * COLUMN_ENTRIES
+ROLLBACK_TIMESTAMP = 27 * COLUMN_ENTRIES
 
-NEW_CELLS = 27 * COLUMN_ENTRIES + 0 * CELLS_ENTRIES
-OLD_CELLS = 27 * COLUMN_ENTRIES + 1 * CELLS_ENTRIES
+NEW_CELLS = 28 * COLUMN_ENTRIES + 0 * CELLS_ENTRIES
+OLD_CELLS = 28 * COLUMN_ENTRIES + 1 * CELLS_ENTRIES
 
 
 @inlined
@@ -444,6 +445,21 @@ def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
 
 
 @inlined
+def _stream_abort(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+    """Rolls back a streamed transaction, or one of its subtransactions."""
+    if end - offset < 8:
+        return REFUSED
+    xid = uint32(data, offset)
+    subxid = uint32(data, offset + 4)
+    offset += 8
+    if offset != end:
+        return REFUSED
+    put4(out, XID, row, xid)
+    put4(out, SUBXID, row, subxid)
+    return TAKEN
+
+
+@inlined
 def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
     """Opens a transaction that was prepared; its changes follow, then Prepare."""
     if not facts & TWO_PHASE_FACT:
@@ -576,39 +592,6 @@ def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, o
     return TAKEN
 
 
-@inlined
-def _stream_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
-    """Prepares a streamed transaction; it is decided later."""
-    if not facts & TWO_PHASE_FACT:
-        return REFUSED
-    if end - offset < 29:
-        return REFUSED
-    flags = uint8(data, offset)
-    prepare_lsn = uint64(data, offset + 1)
-    end_lsn = uint64(data, offset + 9)
-    prepare_timestamp = int64(data, offset + 17)
-    xid = uint32(data, offset + 25)
-    offset += 29
-    if flags != 0 or prepare_lsn == 0 or end_lsn == 0:
-        return REFUSED
-    gid = offset
-    offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid, offset)):
-        return REFUSED
-    gid_size = offset - gid
-    offset += 1
-    if offset != end:
-        return REFUSED
-    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
-        return FULL
-    put8(out, PREPARE_LSN, row, prepare_lsn)
-    put8(out, END_LSN, row, end_lsn)
-    put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
-    put4(out, XID, row, xid)
-    put_span(out, GID, row, gid, gid_size)
-    return TAKEN
-
-
 @compiled
 def walk(
     data: Any, offsets: int, count: int, tags: int, status: int, known: int, row: int, facts: int, stops: bool, out: int
@@ -659,6 +642,8 @@ def walk(
                 result = _type(data, offset, end, row, facts, out)
             elif tag == 0x54:
                 result = _truncate(data, offset, end, row, facts, out)
+            elif tag == 0x41:
+                result = _stream_abort(data, offset, end, row, facts, out)
             elif tag == 0x62:
                 result = _begin_prepare(data, offset, end, row, facts, out)
             elif tag == 0x50:
@@ -667,8 +652,6 @@ def walk(
                 result = _commit_prepared(data, offset, end, row, facts, out)
             elif tag == 0x72:
                 result = _rollback_prepared(data, offset, end, row, facts, out)
-            elif tag == 0x70:
-                result = _stream_prepare(data, offset, end, row, facts, out)
         if result == TAKEN:
             write1(tags, row, tag)
             facts = after

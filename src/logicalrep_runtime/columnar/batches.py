@@ -387,8 +387,8 @@ class _Batch(Generic[_Session]):
         data = self.messages[row].as_py()
         message = self.plan.messages.get(data[0]) if data else None
         there = self._facts(facts)
-        is_let_in = message is not None and message.when and there[message.when]
-        parse = self.session.parsers[message.version if message is not None and is_let_in else self.session.version]
+        comes = message is not None and (not message.when or there[message.when])
+        parse = self.session.parsers[message.version if message is not None and comes else self.session.version]
         given = {**there, "encoding": self.session.encoding}
         try:
             parse(data, **{name: given[name] for name in self.session.layouts.parse_arguments})

@@ -170,7 +170,7 @@ def test_files_that_mistakes_name_are_those_of_the_spec(repository: Repository, 
     repository.git("commit", "--quiet", "--message", "More")
     outcome = diff("HEAD", BEFORE, "--repository", repository.folder)
     assert outcome.code == 2
-    assert outcome.err == "old spec/demo/more.yaml:1: is not listed under 'files' in spec/demo/protocol.yaml\n"
+    assert outcome.err == "old spec/demo/more.yaml:1:1: is not listed under 'files' in spec/demo/protocol.yaml\n"
 
 
 def test_what_a_client_of_version_3_has_to_learn_for_version_4(diff: Diff) -> None:

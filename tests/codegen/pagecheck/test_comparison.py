@@ -28,6 +28,7 @@ from tests.codegen.pagecheck.pages import (
     PAGE_18,
     REPLICATION_PAGE_15,
     SGML,
+    STATUS_19,
     STYLES,
     WALSENDER,
     Style,
@@ -270,6 +271,48 @@ def test_the_fragments_agree(path: Path) -> None:
         assert compare(page, LOGICALREP, 4) == []
 
 
+def _of_release_19(*, tag: str = "s") -> str:
+    """The two entries that PostgreSQL 19 added to the page of the envelope."""
+
+    def entries(*terms: str) -> str:
+        rows = (
+            f"<varlistentry><term>{term}</term><listitem><para>A row.</para></listitem></varlistentry>"
+            for term in terms
+        )
+        return f"<variablelist>{''.join(rows)}</variablelist>"
+
+    update, request = entries(f"Byte1('{tag}')", *["Int64"] * 4), entries("Byte1('p')", "Int64")
+    return (
+        '<varlistentry id="protocol-replication-primary-status-update"><term>Primary status update (B)</term>'
+        f"<listitem>{update}</listitem></varlistentry>"
+        '<varlistentry id="protocol-replication-standby-wal-status-request">'
+        f"<term>Request primary status update (F)</term><listitem>{request}</listitem></varlistentry>"
+    )
+
+
+def test_what_a_release_brought_is_compared_alone() -> None:
+    assert differences(_of_release_19(), WALSENDER, 1) == []
+    assert [one.split(" has ")[0] for one in differences(_of_release_19(tag="t"), WALSENDER, 1)] == [
+        "page:1: Primary status update.tag: the page"
+    ]
+
+
+@needs_pages
+def test_the_fragment_of_release_19_agrees() -> None:
+    assert compare(read_page(STATUS_19), WALSENDER, 1) == []
+
+
+def test_a_page_of_an_older_release_has_nothing_of_a_later_one() -> None:
+    def without(names: list[str]) -> Protocol:
+        return replace(WALSENDER, messages=tuple(one for one in WALSENDER.messages if one.name not in names))
+
+    brought = ["Primary status update", "Request primary status update"]
+    assert differences(draw(without(brought), 1, HTML), WALSENDER, 1) == []
+    for name in brought:
+        (found,) = compare(parse_page(draw(without([name]), 1, HTML)), WALSENDER, 1)
+        assert found.what == name
+
+
 def test_a_fragment_within_one_message_is_known_by_its_rows() -> None:
     text = draw(LOGICALREP, 4, DOCBOOK)
     start = text.index("<term>Int64", text.index("<term>Rollback Prepared"))
@@ -312,21 +355,22 @@ def test_without_binary_values_the_page_prints_the_length_under_t() -> None:
     ]
 
 
-def test_the_note_in_the_spec_tells_what_is_printed_under_another_tag() -> None:
-    without_notes = replace(
+def test_the_spec_tells_what_is_printed_under_another_tag() -> None:
+    without = replace(
         LOGICALREP,
         parts=tuple(
             replace(
                 part,
                 alternatives=tuple(
-                    replace(one, fields=tuple(replace(row, note="") for row in one.fields)) for one in part.alternatives
+                    replace(one, fields=tuple(replace(row, printed_under=None) for row in one.fields))
+                    for one in part.alternatives
                 ),
             )
             for part in LOGICALREP.parts
         ),
     )
     page = parse_page(draw(LOGICALREP, 4, HTML))
-    assert [one.what for one in compare(page, without_notes, 4)] == ["Text.length", "Text.value"]
+    assert [one.what for one in compare(page, without, 4)] == ["Text.length", "Text.value"]
     text = draw(LOGICALREP, 4, HTML)
     binary = text.index("<dt>", text.rindex("Byte1('b')"))
     rows = text[binary : text.index("</dl>", binary)]

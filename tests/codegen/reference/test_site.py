@@ -86,6 +86,7 @@ def test_elements_are_closed_and_ids_unique(pages: dict[str, Page]) -> None:
 
 def test_links_resolve(pages: dict[str, Page], protocols: tuple[Protocol, ...]) -> None:
     official = [protocol.page for protocol in protocols]
+    official.append("https://www.postgresql.org/docs/19/protocol-replication.html")
     for name, page in pages.items():
         for link in page.links:
             target, _, fragment = link.partition("#")
@@ -119,18 +120,20 @@ def test_every_message_has_anchor_picture_table_and_official_link(
             assert anchor in pages[name].ids
             assert f'<title id="{anchor}-' in files[name]
             assert f'aria-label="Fields of {message.name}"' in files[name]
-            assert f"{protocol.page}#{protocol.anchor}{message.ref}" in pages[name].links
+            assert protocol.official(message) in pages[name].links
             for row in message.fields:
                 assert f"{anchor}.{row.name}" in pages[name].ids
                 assert row.doc == "" or str(reference._prose(row.doc)) in files[name]
-                assert row.note == "" or str(reference._prose(row.note)) in files[name]
+                for text in (row.note, row.page_note):
+                    assert str(reference._prose(text)) in files[name]
 
 
 def test_the_matrix_knows_new_changed_and_conditional_messages(messages: Protocol) -> None:
     by_name = {message.name: reference_pages.states(messages, message) for message in messages.messages}
     assert by_name["Begin"] == ("new", "same", "same", "same")
     assert by_name["Insert"] == ("new", "changed", "same", "same")
-    assert by_name["Stream Abort"] == ("absent", "new", "same", "changed")
+    assert by_name["Stream Abort"] == ("with", "new", "same", "changed")
+    assert by_name["Stream Prepare"] == ("absent", "two_phase", "new", "same")
     assert by_name["Prepare"] == ("two_phase", "two_phase", "new", "same")
 
 

@@ -25,7 +25,7 @@ TRUNCATE = "logicalrep/truncate.yaml"
 TUPLE = "logicalrep/tuple_data.yaml"
 UPDATE = "logicalrep/update.yaml"
 KEEPALIVE = "walsender/primary_keepalive.yaml"
-FIRST_LENGTH = "        - length: Int32\n          doc: How many bytes the value has.\n          note"
+FIRST_LENGTH = "        - length: Int32\n          printed under: b\n"
 
 # A file, what is replaced in it and by what: right or wrong, but not so that the generator or its output fails.
 CHANGES: dict[str, list[tuple[str, str, str]]] = {

@@ -24,11 +24,13 @@ TYPES = (
     "Int8, Int16, Int32, Int64, each also as IntN (Name) or IntN(constant); Byte1, Byte1('X'), "
     "Byte1('X') | Byte1('Y'); Byten; String; or the name of a part"
 )
+PLAIN_TYPES = "Int8, Int16, Int32, Int64, Byte1, Byten, String"
 MESSAGE_KEYS = (
-    "ref, since, also when, from, doc, note, callback, place, opens, closes, sets, clears, transaction, fields"
+    "ref, since, also since, also when, release, from, doc, note, page note, callback, place, opens, closes, sets, "
+    "clears, describes, transaction, fields"
 )
-FIELD_KEYS = "since, when, optional, size, repeat, is, nonzero, boolean, bits, values, doc, note"
-PROTOCOL_KEYS = "protocol, title, page, anchor, doc, versions, session, blocks, callbacks, files"
+FIELD_KEYS = "since, when, optional, size, repeat, is, looks up, printed under, nonzero, boolean, bits, values, doc, note, page note"
+PROTOCOL_KEYS = "protocol, title, page, anchor, doc, note, checked against, versions, session, blocks, callbacks, files"
 
 # The file, what is replaced in it and by what, and the findings.
 MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
@@ -36,97 +38,101 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "  sets: streaming\n",
         "  sets: streaming\n  colour: red\n",
-        [f"spec/shop/stream.yaml:9: unknown key 'colour' of Open; allowed: {MESSAGE_KEYS}"],
+        [f"spec/shop/stream.yaml:9:3: unknown key 'colour' of Open; allowed: {MESSAGE_KEYS}"],
     ),
     "an unknown key of a field": (
         ROW,
         "      repeat: cell_count\n",
         "      repeat: cell_count\n      times: 2\n",
-        [f"spec/shop/row.yaml:31: unknown key 'times' of Cells.cells; allowed: {FIELD_KEYS}"],
+        [f"spec/shop/row.yaml:31:7: unknown key 'times' of Cells.cells; allowed: {FIELD_KEYS}"],
     ),
     "an unknown key of a part": (
         ROW,
         "  part of: Row\n",
         "  part of: Row\n  since: 2\n",
-        [("spec/shop/row.yaml:25: unknown key 'since' of Cells; allowed: part of, ref, doc, note, fields, one of")],
+        [
+            (
+                "spec/shop/row.yaml:25:3: unknown key 'since' of Cells; allowed: part of, ref, doc, note, page note, fields, one of"
+            )
+        ],
     ),
     "an unknown key of an alternative": (
         ROW,
         "      doc: No value.\n      fields",
         "      doc: No value.\n      ref: N\n      fields",
-        ["spec/shop/row.yaml:39: unknown key 'ref' of alternative 'Nothing'; allowed: doc, note, fields"],
+        ["spec/shop/row.yaml:39:7: unknown key 'ref' of alternative 'Nothing'; allowed: doc, note, page note, fields"],
     ),
     "an unknown key of the protocol": (
         PROTOCOL,
         "anchor: SHOP-\n",
         "anchor: SHOP-\nlicence: none\n",
-        [f"spec/shop/protocol.yaml:5: unknown key 'licence' of the protocol; allowed: {PROTOCOL_KEYS}"],
+        [f"spec/shop/protocol.yaml:5:1: unknown key 'licence' of the protocol; allowed: {PROTOCOL_KEYS}"],
     ),
     "an unknown key of a version": (
         PROTOCOL,
         "    server: 10\n",
         "    server: 10\n    year: 2017\n",
-        ["spec/shop/protocol.yaml:10: unknown key 'year' of version '1'; allowed: module, server, doc"],
+        ["spec/shop/protocol.yaml:10:5: unknown key 'year' of version '1'; allowed: module, server, doc"],
     ),
     "an unknown key of a session fact": (
         PROTOCOL,
         "    doc: Several at once.\n",
         "    doc: Several at once.\n    when: now\n",
-        ["spec/shop/protocol.yaml:22: unknown key 'when' of session fact 'parallel'; allowed: since, doc"],
+        ["spec/shop/protocol.yaml:22:5: unknown key 'when' of session fact 'parallel'; allowed: since, doc"],
     ),
     "an unknown key of a type": (
         TYPES_FILE,
         "  python: Oid\n",
         "  python: Oid\n  width: 4\n",
-        ["spec/types.yaml:10: unknown key 'width' of type 'Oid'; allowed: base, signed, python, doc"],
+        ["spec/types.yaml:10:3: unknown key 'width' of type 'Oid'; allowed: base, signed, python, doc"],
     ),
     "an unknown type": (
         ROW,
         "xid: Int32",
         "xid: Int24",
-        [f"spec/shop/row.yaml:8: Row.xid: 'Int24' is no type; allowed: {TYPES}"],
+        [f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?"],
     ),
     "a type of other case": (
         ROW,
         "xid: Int32",
         "xid: int32",
-        [f"spec/shop/row.yaml:8: Row.xid: 'int32' is no type; allowed: {TYPES}"],
+        [f"spec/shop/row.yaml:8:7: Row.xid: 'int32' is no type; allowed: {TYPES}; did you mean 'Int32'?"],
     ),
     "a part that is nowhere": (
         ROW,
         "    - new: Cells",
         "    - new: Tuples",
-        ["spec/shop/row.yaml:20: Row.new: there is no part 'Tuples'; allowed: Cells, Cell"],
+        [f"spec/shop/row.yaml:20:7: Row.new: there is no part or type 'Tuples'; allowed: Cells, Cell, {PLAIN_TYPES}"],
     ),
     "a named type that is nowhere": (
         STREAM,
         "Int64 (XLogRecPtr)",
         "Int64 (Position)",
-        ["spec/shop/stream.yaml:11: Open.position: 'Position' is no named type; allowed: XLogRecPtr, Oid"],
+        ["spec/shop/stream.yaml:11:7: Open.position: 'Position' is no named type; allowed: XLogRecPtr, Oid"],
     ),
     "a named type of another width": (
         STREAM,
         "Int64 (XLogRecPtr)",
         "Int32 (XLogRecPtr)",
-        ["spec/shop/stream.yaml:11: Open.position: XLogRecPtr is Int64, not Int32"],
+        ["spec/shop/stream.yaml:11:7: Open.position: XLogRecPtr is Int64, not Int32"],
     ),
     "a type with too many spaces": (
         STREAM,
         "Int64 (XLogRecPtr)",
         "Int64  (XLogRecPtr)",
-        [f"spec/shop/stream.yaml:11: Open.position: 'Int64  (XLogRecPtr)' is no type; allowed: {TYPES}"],
+        [f"spec/shop/stream.yaml:11:7: Open.position: 'Int64  (XLogRecPtr)' is no type; allowed: {TYPES}"],
     ),
     "a type that is a list": (
         ROW,
         "xid: Int32",
         "xid: [Int32]",
-        ["spec/shop/row.yaml:8: Row.xid: the type must be a text"],
+        ["spec/shop/row.yaml:8:7: Row.xid: the type must be a text"],
     ),
     "a type that is nothing": (
         ROW,
         "xid: Int32",
         "xid:",
-        [f"spec/shop/row.yaml:8: Row.xid: '' is no type; allowed: {TYPES}"],
+        [f"spec/shop/row.yaml:8:7: Row.xid: '' is no type; allowed: {TYPES}"],
     ),
     "a constant of two characters": (
         ROW,
@@ -134,7 +140,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('NO')",
         [
             (
-                "spec/shop/row.yaml:18: Row.new_kind: \"Byte1('NO')\" is no constant of one byte; allowed: "
+                "spec/shop/row.yaml:18:7: Row.new_kind: \"Byte1('NO')\" is no constant of one byte; allowed: "
                 "Byte1('X') with a letter or a digit, alternatives joined by ' | '"
             )
         ],
@@ -145,7 +151,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('ä')",
         [
             (
-                "spec/shop/row.yaml:18: Row.new_kind: \"Byte1('ä')\" is no constant of one byte; allowed: "
+                "spec/shop/row.yaml:18:7: Row.new_kind: \"Byte1('ä')\" is no constant of one byte; allowed: "
                 "Byte1('X') with a letter or a digit, alternatives joined by ' | '"
             )
         ],
@@ -154,77 +160,79 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "Byte1('K') | Byte1('O')",
         "Byte1('K') | Byte1('K')",
-        ["spec/shop/row.yaml:12: Row.old_kind: constant 'K' is named twice"],
+        ["spec/shop/row.yaml:12:7: Row.old_kind: constant 'K' is named twice"],
     ),
     "a constant that does not fit": (
         STREAM,
         "    - first: Int8\n      boolean: true\n",
         "    - first: Int8(256)\n",
-        ["spec/shop/stream.yaml:14: Open.first: constant 256 does not fit Int8"],
+        ["spec/shop/stream.yaml:14:7: Open.first: constant 256 does not fit Int8"],
     ),
     "a constant that does not fit by far": (
         STREAM,
         "    - first: Int8\n      boolean: true\n",
         "    - first: Int8(99999999999999999999)\n",
-        ["spec/shop/stream.yaml:14: Open.first: constant 99999999999999999999 does not fit Int8"],
+        ["spec/shop/stream.yaml:14:7: Open.first: constant 99999999999999999999 does not fit Int8"],
     ),
     "a constant of too many digits": (
         STREAM,
         "    - first: Int8\n      boolean: true\n",
         "    - first: Int8(999999999999999999999)\n",
-        [f"spec/shop/stream.yaml:14: Open.first: 'Int8(999999999999999999999)' is no type; allowed: {TYPES}"],
+        [f"spec/shop/stream.yaml:14:7: Open.first: 'Int8(999999999999999999999)' is no type; allowed: {TYPES}"],
     ),
     "a negative constant": (
         STREAM,
         "    - first: Int8\n      boolean: true\n",
         "    - first: Int8(-1)\n",
-        [f"spec/shop/stream.yaml:14: Open.first: 'Int8(-1)' is no type; allowed: {TYPES}"],
+        [f"spec/shop/stream.yaml:14:7: Open.first: 'Int8(-1)' is no type; allowed: {TYPES}"],
     ),
     "a field twice": (
         ROW,
         "    - new: Cells",
         "    - old: Cells",
-        ["spec/shop/row.yaml:20: Row.old is there twice, first in line 15"],
+        ["spec/shop/row.yaml:20:7: Row.old is there twice, first in line 15"],
     ),
     "a key twice": (
         ROW,
         "  doc: A row.\n",
         "  doc: A row.\n  doc: Another row.\n",
-        ["spec/shop/row.yaml:4: key 'doc' is there twice, first in line 3"],
+        ["spec/shop/row.yaml:4:3: key 'doc' is there twice, first in line 3"],
     ),
     "a message twice": (
         STREAM,
         "Close:\n",
         "Open:\n",
         [
-            "spec/shop/protocol.yaml:1: one message closes the block 'stream', but here it is none",
-            "spec/shop/protocol.yaml:17: streaming is set or cleared by a message, but not both",
-            "spec/shop/stream.yaml:18: key 'Open' is there twice, first in line 1",
+            "spec/shop/protocol.yaml:1:1: one message closes the block 'stream', but here it is none",
+            "spec/shop/protocol.yaml:17:5: streaming is set or cleared by a message, but not both",
+            "spec/shop/stream.yaml:18:1: key 'Open' is there twice, first in line 1",
         ],
     ),
     "a name in two files": (
         STREAM,
         "Close:\n",
         "Row:\n",
-        ["spec/shop/stream.yaml:18: 'Row' is there twice, first in spec/shop/row.yaml:1"],
+        ["spec/shop/stream.yaml:18:1: 'Row' is there twice, first in spec/shop/row.yaml:1:1"],
     ),
     "a part and an alternative of one name": (
         ROW,
         "    Something:\n",
         "    Cells:\n",
-        ["spec/shop/row.yaml:43: 'Cells' is there twice, first in spec/shop/row.yaml:23"],
+        ["spec/shop/row.yaml:43:7: 'Cells' is there twice, first in spec/shop/row.yaml:23:1"],
     ),
     "a name that is taken": (
         STREAM,
         "Close:\n",
         "Decoder:\n",
-        ["spec/shop/stream.yaml:18: 'Decoder' would become the class Decoder, a name that is taken"],
+        [
+            "spec/shop/stream.yaml:18:1: 'Decoder' would become the class Decoder, a name that is taken by what every generated module imports or defines"
+        ],
     ),
     "a name that is a type's": (
         STREAM,
         "Close:\n",
         "Oid:\n",
-        ["spec/shop/stream.yaml:18: 'Oid' would become the class Oid, a name that is taken"],
+        ["spec/shop/stream.yaml:18:1: 'Oid' would become the class Oid, a name that is taken by a named type"],
     ),
     "a name that is none": (
         STREAM,
@@ -232,7 +240,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "close:\n",
         [
             (
-                "spec/shop/stream.yaml:18: 'close' is no name of a message; words of letters are expected, "
+                "spec/shop/stream.yaml:18:1: 'close' is no name of a message; words of letters are expected, "
                 "the first capitalised"
             )
         ],
@@ -242,58 +250,60 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Cell:\n",
         "Cell Data:\n",
         [
-            "spec/shop/row.yaml:29: Cells.cells: there is no part 'Cell'; allowed: Cells, Cell Data",
-            "spec/shop/row.yaml:33: 'Cell Data' is no name of a part; one capitalised word is expected",
-            "spec/shop/row.yaml:33: Cell Data says that it is part of Cells, but it is part of nothing",
+            f"spec/shop/row.yaml:29:7: Cells.cells: there is no part or type 'Cell'; allowed: Cells, Cell Data, {PLAIN_TYPES}; did you mean 'Cells'?",
+            "spec/shop/row.yaml:33:1: 'Cell Data' is no name of a part; one capitalised word is expected",
+            "spec/shop/row.yaml:33:1: Cell Data says that it is part of Cells, but it is part of nothing",
         ],
     ),
     "a name of an alternative that is none": (
         ROW,
         "    Nothing:\n",
         "    nothing at all:\n",
-        [("spec/shop/row.yaml:38: 'nothing at all' is no name of an alternative; one capitalised word is expected")],
+        [("spec/shop/row.yaml:38:7: 'nothing at all' is no name of an alternative; one capitalised word is expected")],
     ),
     "a field's name that is none": (
         ROW,
         "    - xid: Int32",
         "    - Xid: Int32",
-        [("spec/shop/row.yaml:8: Row.Xid: 'Xid' is no name of a field; lower-case words joined by _ are expected")],
+        [("spec/shop/row.yaml:8:7: Row.Xid: 'Xid' is no name of a field; lower-case words joined by _ are expected")],
     ),
     "a field's name that is a modifier": (
         ROW,
         "    - xid: Int32",
         "    - size: Int32",
-        [("spec/shop/row.yaml:8: Row.size: 'size' is no name of a field; lower-case words joined by _ are expected")],
+        [("spec/shop/row.yaml:8:7: Row.size: 'size' is no name of a field; lower-case words joined by _ are expected")],
     ),
     "a field's name that is taken": (
         ROW,
         "    - xid: Int32",
         "    - build: Int32",
-        ["spec/shop/row.yaml:8: Row.build: the name 'build' is taken"],
+        ["spec/shop/row.yaml:8:7: Row.build: the name 'build' is taken by the method that writes a message"],
     ),
     "a field's name that is Python's": (
         ROW,
         "    - xid: Int32",
         "    - class: Int32",
-        ["spec/shop/row.yaml:8: Row.class: the name 'class' is taken"],
+        ["spec/shop/row.yaml:8:7: Row.class: the name 'class' is taken by Python's syntax"],
     ),
     "a bit's name that is a field's": (
         STREAM,
         "        1: last\n",
         "        1: rest\n",
-        ["spec/shop/stream.yaml:28: Close.flags: the bit's name 'rest' is taken"],
+        ["spec/shop/stream.yaml:28:7: Close.flags: the bit's name 'rest' is taken by another field or bit"],
     ),
     "a bit's name that is a bit's of another field": (
         STREAM,
         "    - state: Int8\n",
         "    - more: Int8\n      bits: {2: last}\n      doc: More.\n    - state: Int8\n",
-        ["spec/shop/stream.yaml:32: Close.more: the bit's name 'last' is taken"],
+        ["spec/shop/stream.yaml:32:7: Close.more: the bit's name 'last' is taken by another field or bit"],
     ),
     "a bit's name that constructors have": (
         STREAM,
         "        1: last\n",
         "        1: self\n",
-        ["spec/shop/stream.yaml:28: Close.flags: the bit's name 'self' is taken"],
+        [
+            "spec/shop/stream.yaml:28:7: Close.flags: the bit's name 'self' is taken by a name that constructors have for themselves"
+        ],
     ),
     "a tag twice": (
         STREAM,
@@ -301,7 +311,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('S')",
         [
             (
-                "spec/shop/stream.yaml:27: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1),"
+                "spec/shop/stream.yaml:27:7: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1:1),"
                 " which the server sends too"
             )
         ],
@@ -312,7 +322,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Byte1('R')",
         [
             (
-                "spec/shop/stream.yaml:27: tag 'R' of Close is also that of Row (spec/shop/row.yaml:1), "
+                "spec/shop/stream.yaml:27:7: tag 'R' of Close is also that of Row (spec/shop/row.yaml:1:1), "
                 "which the server sends too"
             )
         ],
@@ -321,40 +331,44 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "Byte1('t')",
         "Byte1('n')",
-        ["spec/shop/row.yaml:45: 'n' of Something is also that of Nothing"],
+        ["spec/shop/row.yaml:45:11: 'n' of Something is also that of Nothing"],
     ),
     "no tag": (
         STREAM,
         "    - tag: Byte1('E')\n",
         "",
         [
-            "spec/shop/stream.yaml:27: Close must begin with its tag: '- tag: Byte1('X')'",
-            "spec/shop/stream.yaml:36: Close.rest: only the last field of a message can take the rest",
+            "spec/shop/stream.yaml:27:7: Close must begin with its tag: '- tag: Byte1('X')'",
+            "spec/shop/stream.yaml:36:7: Close.rest: only the last field of a message can take the rest",
         ],
     ),
     "a tag of two characters": (
         STREAM,
         "Byte1('E')",
         "Byte1('E') | Byte1('F')",
-        ["spec/shop/stream.yaml:27: Close must begin with its tag: '- tag: Byte1('X')'"],
+        ["spec/shop/stream.yaml:27:7: Close must begin with its tag: '- tag: Byte1('X')'"],
     ),
     "a ref twice": (
         STREAM,
         "  ref: CLOSE\n",
         "  ref: ROW\n",
-        ["spec/shop/stream.yaml:18: ref 'ROW' of Close is also that of Row"],
+        ["spec/shop/stream.yaml:18:1: ref 'ROW' of Close is also that of Row"],
     ),
     "when names nothing": (
         ROW,
         "      when: streaming\n",
         "      when: steaming\n",
-        [("spec/shop/row.yaml:8: Row.xid: 'when' names 'steaming', which is nothing; allowed: streaming, parallel")],
+        [
+            (
+                "spec/shop/row.yaml:8:7: Row.xid: 'when' names 'steaming', which is nothing; allowed: streaming, parallel; did you mean 'streaming'?"
+            )
+        ],
     ),
     "when names something later": (
         ROW,
         "      when: streaming\n",
         "      when: old_kind\n",
-        [("spec/shop/row.yaml:8: Row.xid: 'when' names old_kind, which comes later; allowed: streaming, parallel")],
+        [("spec/shop/row.yaml:8:7: Row.xid: 'when' names 'old_kind', which comes later; allowed: streaming, parallel")],
     ),
     "when names something that is always there": (
         ROW,
@@ -362,11 +376,11 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      when: tag\n",
         [
             (
-                "spec/shop/row.yaml:12: Row.old_kind: the fields that follow it at once must be those with "
+                "spec/shop/row.yaml:12:7: Row.old_kind: the fields that follow it at once must be those with "
                 "'when: old_kind'"
             ),
             (
-                "spec/shop/row.yaml:15: Row.old: 'when' names tag, which is always there; allowed: "
+                "spec/shop/row.yaml:15:7: Row.old: 'when' names 'tag', which is always there; allowed: "
                 "streaming, parallel, old_kind"
             ),
         ],
@@ -375,13 +389,17 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "      since: 2\n      when: streaming\n",
         "      when: streaming\n",
-        ["spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only"],
+        ["spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only"],
     ),
     "repeat names nothing": (
         ROW,
         "      repeat: cell_count\n",
         "      repeat: cells_count\n",
-        [("spec/shop/row.yaml:29: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count")],
+        [
+            (
+                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count; did you mean 'cell_count'?"
+            )
+        ],
     ),
     "repeat names something later": (
         ROW,
@@ -399,27 +417,35 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "    - cell_count: Int16\n"
             "      doc: How many.\n"
         ),
-        [("spec/shop/row.yaml:27: Cells.cells: 'repeat' names 'cell_count', which comes later; allowed: none")],
+        [("spec/shop/row.yaml:27:7: Cells.cells: 'repeat' names 'cell_count', which comes later; allowed: none")],
     ),
     "repeat names no integer": (
         ROW,
         "    - cell_count: Int16\n",
         "    - cell_count: String\n",
-        [("spec/shop/row.yaml:29: Cells.cells: 'repeat' names cell_count, which is no plain integer; allowed: none")],
+        [
+            (
+                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cell_count', which is no plain integer; allowed: none"
+            )
+        ],
     ),
     "repeat names a named integer": (
         ROW,
         "    - cell_count: Int16\n",
         "    - cell_count: Int32 (Oid)\n",
-        [("spec/shop/row.yaml:29: Cells.cells: 'repeat' names cell_count, which is no plain integer; allowed: none")],
+        [
+            (
+                "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cell_count', which is no plain integer; allowed: none"
+            )
+        ],
     ),
     "repeat of text": (
         ROW,
         "    - cells: Cell\n      repeat: cell_count\n",
         "    - cells: String\n      repeat: cell_count\n",
         [
-            "spec/shop/row.yaml:29: Cells.cells: 'repeat' belongs to an integer or a part only",
-            "spec/shop/row.yaml:33: Cell says that it is part of Cells, but it is part of nothing",
+            "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' belongs to an integer or a part only",
+            "spec/shop/row.yaml:33:1: Cell says that it is part of Cells, but it is part of nothing",
         ],
     ),
     "size names nothing": (
@@ -427,9 +453,9 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "          size: length\n",
         "          size: width\n",
         [
-            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49: Something.value: 'size' names 'width', which is nothing; allowed: length",
+            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49:11: Something.value: 'size' names 'width', which is nothing; allowed: length",
         ],
     ),
     "size names something later": (
@@ -448,16 +474,16 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "        - length: Int32\n"
             "          doc: How long it is.\n"
         ),
-        ["spec/shop/row.yaml:47: Something.value: 'size' names 'length', which comes later; allowed: none"],
+        ["spec/shop/row.yaml:47:11: Something.value: 'size' names 'length', which comes later; allowed: none"],
     ),
     "no size": (
         ROW,
         "          size: length\n",
         "",
         [
-            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49: Something.value has no 'size'; allowed: an earlier integer, or rest",
+            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49:11: Something.value has no 'size'; allowed: an earlier integer, or rest",
         ],
     ),
     "a size of no bytes": (
@@ -465,43 +491,43 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "        - value: Byten\n",
         "        - value: String\n",
         [
-            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49: Something.value: 'size' belongs to a Byten only",
+            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49:11: Something.value: 'size' belongs to a Byten only",
         ],
     ),
     "the rest in the middle": (
         STREAM,
         "    - rest: Byten\n      size: rest\n      doc: All the rest.\n",
         ("    - rest: Byten\n      size: rest\n      doc: All the rest.\n    - more: Int8\n      doc: More.\n"),
-        ["spec/shop/stream.yaml:37: Close.rest: only the last field of a message can take the rest"],
+        ["spec/shop/stream.yaml:37:7: Close.rest: only the last field of a message can take the rest"],
     ),
     "the rest in a part": (
         ROW,
         "          size: length\n",
         "          size: rest\n",
         [
-            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49: Something.value: only the last field of a message can take the rest",
+            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:49:11: Something.value: only the last field of a message can take the rest",
         ],
     ),
     "optional of no constant": (
         ROW,
         "    - old_kind: Byte1('K') | Byte1('O')\n",
         "    - old_kind: Int8\n",
-        ["spec/shop/row.yaml:12: Row.old_kind: 'optional' belongs to a Byte1 with two or more constants only"],
+        ["spec/shop/row.yaml:12:7: Row.old_kind: 'optional' belongs to a Byte1 with two or more constants only"],
     ),
     "nothing tells whether it is there": (
         ROW,
         "    - new_kind: Byte1('N')\n",
         "    - new_kind: Int8\n",
-        [("spec/shop/row.yaml:12: Row.old_kind: a constant of one byte must follow, to tell whether it is there")],
+        [("spec/shop/row.yaml:12:7: Row.old_kind: a constant of one byte must follow, to tell whether it is there")],
     ),
     "the constant that tells is the same": (
         ROW,
         "    - new_kind: Byte1('N')\n",
         "    - new_kind: Byte1('O')\n",
-        [("spec/shop/row.yaml:12: Row.old_kind and new_kind share a constant, so neither tells which is there")],
+        [("spec/shop/row.yaml:12:7: Row.old_kind and new_kind share a constant, so neither tells which is there")],
     ),
     "nothing depends on the optional field": (
         ROW,
@@ -509,7 +535,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      when: streaming\n      since: 2\n",
         [
             (
-                "spec/shop/row.yaml:12: Row.old_kind: the fields that follow it at once must be those with "
+                "spec/shop/row.yaml:12:7: Row.old_kind: the fields that follow it at once must be those with "
                 "'when: old_kind'"
             )
         ],
@@ -519,9 +545,9 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      optional: true\n",
         "      optional: false\n",
         [
-            "spec/shop/row.yaml:13: 'optional' can only be true; leave it out otherwise",
+            "spec/shop/row.yaml:13:7: 'optional' can only be true; leave it out otherwise",
             (
-                "spec/shop/row.yaml:15: Row.old: 'when' names old_kind, which is always there; allowed: "
+                "spec/shop/row.yaml:15:7: Row.old: 'when' names 'old_kind', which is always there; allowed: "
                 "streaming, parallel"
             ),
         ],
@@ -531,9 +557,9 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      optional: true\n",
         "      optional: yes\n",
         [
-            "spec/shop/row.yaml:13: 'optional' must be true or false",
+            "spec/shop/row.yaml:13:7: 'optional' must be true or false",
             (
-                "spec/shop/row.yaml:15: Row.old: 'when' names old_kind, which is always there; allowed: "
+                "spec/shop/row.yaml:15:7: Row.old: 'when' names 'old_kind', which is always there; allowed: "
                 "streaming, parallel"
             ),
         ],
@@ -543,8 +569,8 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      since: 2\n      when",
         "      since: 0\n      when",
         [
-            "spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only",
-            "spec/shop/row.yaml:9: 'since' must be a whole number from 1 to 99",
+            "spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only",
+            "spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99",
         ],
     ),
     "a since that is no number": (
@@ -552,8 +578,8 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      since: 2\n      when",
         "      since: two\n      when",
         [
-            "spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only",
-            "spec/shop/row.yaml:9: 'since' must be a whole number from 1 to 99",
+            "spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only",
+            "spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99",
         ],
     ),
     "a since in quotes": (
@@ -561,105 +587,215 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "      since: 2\n      when",
         "      since: '2'\n      when",
         [
-            "spec/shop/row.yaml:8: Row.xid is since version 1, but streaming is known since 2 only",
-            "spec/shop/row.yaml:9: 'since' must be a whole number from 1 to 99",
+            "spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only",
+            "spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99",
         ],
     ),
     "a field since a version that is nowhere": (
         ROW,
         "      since: 2\n      when",
         "      since: 3\n      when",
-        ["spec/shop/row.yaml:8: Row.xid is since version 3, but the newest is 2"],
+        ["spec/shop/row.yaml:8:7: Row.xid is since version 3, but the newest is 2"],
     ),
     "a message since a version that is nowhere": (
         STREAM,
         "Close:\n  ref: CLOSE\n  since: 2\n",
         "Close:\n  ref: CLOSE\n  since: 3\n",
-        ["spec/shop/stream.yaml:18: Close is since version 3, but the newest is 2"],
+        ["spec/shop/stream.yaml:18:1: Close is since version 3, but the newest is 2"],
     ),
     "a field before its message": (
         STREAM,
         "      nonzero: true\n",
         "      nonzero: true\n      since: 1\n",
-        ["spec/shop/stream.yaml:11: Open.position is since version 1, but what it belongs to is since 2"],
+        ["spec/shop/stream.yaml:11:7: Open.position is since version 1, but what it belongs to is since 2"],
     ),
     "also when, from the beginning": (
         ROW,
         "  callback: row_cb\n",
         "  callback: row_cb\n  also when: parallel\n",
-        ["spec/shop/row.yaml:1: Row has 'also when', but it is there since version 1 anyway"],
+        ["spec/shop/row.yaml:1:1: Row is also sent since version 1, but it is there since version 1 anyway"],
+    ),
+    "also since, from later on": (
+        STREAM,
+        "  ref: CLOSE\n  since: 2\n",
+        "  ref: CLOSE\n  since: 2\n  also since: 2\n",
+        ["spec/shop/stream.yaml:18:1: Close is also sent since version 2, but it is there since version 2 anyway"],
+    ),
+    "a release that is none of its own": (
+        STREAM,
+        "  ref: CLOSE\n",
+        "  ref: CLOSE\n  release: 14\n",
+        ["spec/shop/stream.yaml:18:1: Close is said to come with release 14, but its version came with release 14"],
+    ),
+    "what describes nothing": (
+        STREAM,
+        "  sets: streaming\n",
+        "  sets: streaming\n  describes: positon\n",
+        [
+            "spec/shop/stream.yaml:1:1: Open: 'describes' names 'positon', which is no number that is always there; "
+            "allowed: position; did you mean 'position'?"
+        ],
+    ),
+    "what describes a flag": (
+        STREAM,
+        "  sets: streaming\n",
+        "  sets: streaming\n  describes: first\n",
+        [
+            "spec/shop/stream.yaml:1:1: Open: 'describes' names 'first', which is no number that is always there; "
+            "allowed: position"
+        ],
+    ),
+    "a look up of what describes nothing": (
+        ROW,
+        "    - xid: Int32\n",
+        "    - xid: Int32\n      looks up: Open\n",
+        ["spec/shop/row.yaml:8:7: Row.xid: 'looks up' names 'Open', which describes nothing; allowed: none"],
+    ),
+    "a look up in a part": (
+        ROW,
+        "        - length: Int32\n",
+        "        - length: Int32\n          looks up: Row\n",
+        ["spec/shop/row.yaml:47:11: Something.length: 'looks up' belongs to the fields of a message only"],
+    ),
+    "a row of a message that is printed elsewhere": (
+        ROW,
+        "    - xid: Int32\n",
+        "    - xid: Int32\n      printed under: t\n",
+        ["spec/shop/row.yaml:8:7: Row.xid: no other alternative with the tag 't' has such a field"],
+    ),
+    "a row that is printed where there is none": (
+        ROW,
+        "        - length: Int32\n",
+        "        - length: Int32\n          printed under: n\n",
+        ["spec/shop/row.yaml:47:11: Something.length: no other alternative with the tag 'n' has such a field"],
+    ),
+    "a doc with a number sign": (
+        ROW,
+        "      doc: Whose it is.\n",
+        "      doc: Whose it is, # of all.\n",
+        [
+            "spec/shop/row.yaml:11:25: YAML takes '# of all.' for a comment, not for part of 'doc'; "
+            "a text with ': ' or ' #' in it must be in quotes"
+        ],
+    ),
+    "a doc that begins with a number sign": (
+        ROW,
+        "  doc: A row.\n",
+        "  doc: # of the rows\n",
+        [
+            "spec/shop/row.yaml:3:8: YAML takes '# of the rows' for a comment, not for part of 'doc'; "
+            "a text with ': ' or ' #' in it must be in quotes"
+        ],
+    ),
+    "a doc on two lines with a number sign": (
+        ROW,
+        "  doc: A row.\n",
+        "  doc: A row\n    of the shop # there.\n",
+        [
+            "spec/shop/row.yaml:4:17: YAML takes '# there.' for a comment, not for part of 'doc'; "
+            "a text with ': ' or ' #' in it must be in quotes"
+        ],
+    ),
+    "a doc with a colon": (
+        ROW,
+        "  doc: A row.\n",
+        "  doc: A row: one of many.\n",
+        [
+            "spec/shop/row.yaml:3:13: is no YAML: mapping values are not allowed here; "
+            "a text with ': ' or ' #' in it must be in quotes"
+        ],
+    ),
+    "a doc that is a mapping": (
+        ROW,
+        "  doc: A row.\n",
+        "  doc:\n    A row: one of many.\n",
+        [
+            "spec/shop/row.yaml:3:3: 'doc' must be a text, not a mapping; "
+            "a text with ': ' or ' #' in it must be in quotes"
+        ],
+    ),
+    "a key that is nearly one": (
+        ROW,
+        "  callback: row_cb\n",
+        "  callbacks: row_cb\n",
+        [
+            "spec/shop/row.yaml:2:3: Row has no 'callback'",
+            f"spec/shop/row.yaml:4:3: unknown key 'callbacks' of Row; allowed: {MESSAGE_KEYS}; did you mean 'callback'?",
+        ],
     ),
     "also when of nothing": (
         ROW,
         "  callback: row_cb\n",
         "  callback: row_cb\n  also when: sometimes\n",
-        ["spec/shop/row.yaml:5: 'also when' is 'sometimes'; allowed: streaming, parallel"],
+        ["spec/shop/row.yaml:5:3: 'also when' is 'sometimes'; allowed: streaming, parallel"],
     ),
     "a session fact's name that is taken": (
         PROTOCOL,
         "  parallel:\n",
         "  version:\n",
-        ["spec/shop/protocol.yaml:20: the session fact's name 'version' is taken"],
+        [
+            "spec/shop/protocol.yaml:20:5: the session fact's name 'version' is taken by an attribute or argument of decoders and their sessions"
+        ],
     ),
     "a session fact's name that is none": (
         PROTOCOL,
         "  parallel:\n",
         "  In Parallel:\n",
-        ["spec/shop/protocol.yaml:20: 'In Parallel' is no name of a session fact; lower-case words joined by _"],
+        ["spec/shop/protocol.yaml:20:5: 'In Parallel' is no name of a session fact; lower-case words joined by _"],
     ),
     "more session facts than fit": (
         PROTOCOL,
         "  parallel:\n",
         "".join(f"  fact{number}:\n    doc: A fact.\n" for number in range(6)) + "  parallel:\n",
-        ["spec/shop/protocol.yaml:32: parallel is one session fact too many; there may be 7"],
+        ["spec/shop/protocol.yaml:32:5: parallel is one session fact too many; there may be 7"],
     ),
     "a field's name that is a session fact's": (
         STREAM,
         "    - state: Int8\n",
         "    - parallel: Int8\n",
-        ["spec/shop/stream.yaml:32: Close.parallel: the name 'parallel' is taken"],
+        ["spec/shop/stream.yaml:32:7: Close.parallel: the name 'parallel' is taken by a session fact"],
     ),
     "a session fact of a version that is nowhere": (
         PROTOCOL,
         "  parallel:\n    since: 2\n",
         "  parallel:\n    since: 3\n",
-        ["spec/shop/protocol.yaml:20: parallel is since version 3, but the newest is 2"],
+        ["spec/shop/protocol.yaml:20:5: parallel is since version 3, but the newest is 2"],
     ),
     "versions out of order": (
         PROTOCOL,
         "  2:\n    module: v2",
         "  3:\n    module: v2",
-        ["spec/shop/protocol.yaml:12: version '3' is out of order; 2 is expected here"],
+        ["spec/shop/protocol.yaml:12:5: version '3' is out of order; 2 is expected here"],
     ),
     "a module twice": (
         PROTOCOL,
         "    module: v2\n",
         "    module: v1\n",
-        ["spec/shop/protocol.yaml:12: module 'v1' is there twice"],
+        ["spec/shop/protocol.yaml:12:5: module 'v1' is there twice"],
     ),
     "a module that is none": (
         PROTOCOL,
         "    module: v2\n",
         "    module: V 2\n",
-        ["spec/shop/protocol.yaml:12: 'V 2' is no module name; lower-case letters, digits and _"],
+        ["spec/shop/protocol.yaml:12:5: 'V 2' is no module name; lower-case letters, digits and _"],
     ),
     "an unknown place": (
         ROW,
         "  place: [outside, stream]\n",
         "  place: [outside, street]\n",
-        ["spec/shop/row.yaml:5: 'place' has 'street'; allowed: outside, stream"],
+        ["spec/shop/row.yaml:5:20: 'place' has 'street'; allowed: outside, stream"],
     ),
     "an unknown callback": (
         ROW,
         "  callback: row_cb\n",
         "  callback: column_cb\n",
-        ["spec/shop/row.yaml:4: 'callback' has 'column_cb'; allowed: row_cb, stream_cb"],
+        ["spec/shop/row.yaml:4:13: 'callback' has 'column_cb'; allowed: row_cb, stream_cb"],
     ),
     "an unknown sender": (
         ROW,
         "  callback: row_cb\n",
         "  callback: row_cb\n  from: nobody\n",
-        ["spec/shop/row.yaml:5: 'from' is 'nobody'; allowed: server, client"],
+        ["spec/shop/row.yaml:5:3: 'from' is 'nobody'; allowed: server, client"],
     ),
     "an unknown effect": (
         ROW,
@@ -667,7 +803,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  callback: row_cb\n  transaction: forgets\n",
         [
             (
-                "spec/shop/row.yaml:5: 'transaction' is 'forgets'; allowed: begins, streams, commits, "
+                "spec/shop/row.yaml:5:3: 'transaction' is 'forgets'; allowed: begins, streams, commits, "
                 "prepares, aborts, commits prepared, rolls back prepared"
             )
         ],
@@ -676,40 +812,40 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         PROTOCOL,
         "[row_cb, stream_cb]",
         "[row_cb, stream_cb, other_cb]",
-        ["spec/shop/protocol.yaml:1: callback 'other_cb' sends no message"],
+        ["spec/shop/protocol.yaml:1:1: callback 'other_cb' sends no message"],
     ),
     "a block that nothing closes": (
         STREAM,
         "  closes: stream\n",
         "",
-        ["spec/shop/protocol.yaml:1: one message closes the block 'stream', but here it is none"],
+        ["spec/shop/protocol.yaml:1:1: one message closes the block 'stream', but here it is none"],
     ),
     "a block that two open": (
         ROW,
         "  callback: row_cb\n",
         "  callback: row_cb\n  opens: stream\n",
         [
-            "spec/shop/protocol.yaml:1: one message opens the block 'stream', but here it is Row, Open",
-            "spec/shop/row.yaml:1: Row opens a block, so its place must be 'outside' alone",
+            "spec/shop/protocol.yaml:1:1: one message opens the block 'stream', but here it is Row, Open",
+            "spec/shop/row.yaml:1:1: Row opens a block, so its place must be 'outside' alone",
         ],
     ),
     "a fact that nothing clears": (
         STREAM,
         "  clears: streaming\n",
         "",
-        ["spec/shop/protocol.yaml:17: streaming is set or cleared by a message, but not both"],
+        ["spec/shop/protocol.yaml:17:5: streaming is set or cleared by a message, but not both"],
     ),
     "a message opens a block inside of one": (
         STREAM,
         "  place: outside\n",
         "  place: [outside, stream]\n",
-        ["spec/shop/stream.yaml:1: Open opens a block, so its place must be 'outside' alone"],
+        ["spec/shop/stream.yaml:1:1: Open opens a block, so its place must be 'outside' alone"],
     ),
     "part of something else": (
         ROW,
         "  part of: Cells\n",
         "  part of: Row\n",
-        ["spec/shop/row.yaml:33: Cell says that it is part of Row, but it is part of Cells"],
+        ["spec/shop/row.yaml:33:1: Cell says that it is part of Row, but it is part of Cells"],
     ),
     "part of nothing that contains it": (
         ROW,
@@ -725,97 +861,97 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "    - size_of: Int8\n"
             "      doc: Nothing.\n"
         ),
-        ["spec/shop/row.yaml:33: Spare says that it is part of Row, but it is part of nothing"],
+        ["spec/shop/row.yaml:33:1: Spare says that it is part of Row, but it is part of nothing"],
     ),
     "a part that contains itself": (
         ROW,
         "        - value: Byten\n          size: length\n          doc: The value.\n",
         "        - value: Cells\n          doc: The value.\n",
         [
-            "spec/shop/row.yaml:23: Cells contains itself: Cells > Cell > Cells",
-            "spec/shop/row.yaml:23: Cells says that it is part of Row, but it is part of Row, Cell",
-            "spec/shop/row.yaml:33: Cell contains itself: Cell > Cells > Cell",
-            "spec/shop/row.yaml:33: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:23:1: Cells contains itself: Cells > Cell > Cells",
+            "spec/shop/row.yaml:23:1: Cells says that it is part of Row, but it is part of Row, Cell",
+            "spec/shop/row.yaml:33:1: Cell contains itself: Cell > Cells > Cell",
+            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
+            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
         ],
     ),
     "a boolean of four bytes": (
         STREAM,
         "    - first: Int8\n",
         "    - first: Int32\n",
-        [("spec/shop/stream.yaml:14: Open.first: 'boolean' belongs to an Int8 or Byte1 without constant only")],
+        [("spec/shop/stream.yaml:14:7: Open.first: 'boolean' belongs to an Int8 or Byte1 without constant only")],
     ),
     "bits of a constant": (
         STREAM,
         "    - flags: Int8\n",
         "    - flags: Int8(0)\n",
-        ["spec/shop/stream.yaml:28: Close.flags: 'bits' belongs to an Int8 or Byte1 without constant only"],
+        ["spec/shop/stream.yaml:28:7: Close.flags: 'bits' belongs to an Int8 or Byte1 without constant only"],
     ),
     "bits that are none": (
         STREAM,
         "        1: last\n",
         "        3: last\n",
-        ["spec/shop/stream.yaml:30: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128"],
+        ["spec/shop/stream.yaml:30:9: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128"],
     ),
     "a bit without a name": (
         STREAM,
         "        1: last\n",
         "        1: The Last\n",
-        ["spec/shop/stream.yaml:30: bit 1 must have a name of lower-case words joined by _"],
+        ["spec/shop/stream.yaml:30:9: bit 1 must have a name of lower-case words joined by _"],
     ),
     "a value that is none": (
         STREAM,
         "        d: done\n",
         "        done: d\n",
-        ["spec/shop/stream.yaml:34: 'done' is no value; a letter or a digit is expected"],
+        ["spec/shop/stream.yaml:34:9: 'done' is no value; a letter or a digit is expected"],
     ),
     "boolean and bits": (
         STREAM,
         "      boolean: true\n",
         "      boolean: true\n      bits: {1: yes_it_is}\n",
-        ["spec/shop/stream.yaml:14: Open.first: only one of 'boolean', 'bits' and 'values' can be there"],
+        ["spec/shop/stream.yaml:14:7: Open.first: only one of 'boolean', 'bits' and 'values' can be there"],
     ),
     "a byte of anything": (
         STREAM,
         "    - first: Int8\n      boolean: true\n",
         "    - first: Byte1\n",
-        ["spec/shop/stream.yaml:14: Open.first: a Byte1 needs a constant, 'boolean', 'bits' or 'values'"],
+        ["spec/shop/stream.yaml:14:7: Open.first: a Byte1 needs a constant, 'boolean', 'bits' or 'values'"],
     ),
     "nonzero of text": (
         STREAM,
         "    - rest: Byten\n      size: rest\n",
         "    - rest: String\n      nonzero: true\n",
-        ["spec/shop/stream.yaml:37: Close.rest: 'nonzero' belongs to an integer without constant only"],
+        ["spec/shop/stream.yaml:37:7: Close.rest: 'nonzero' belongs to an integer without constant only"],
     ),
     "is of a named integer": (
         STREAM,
         "      nonzero: true\n",
         "      nonzero: true\n      is: XLogRecPtr\n",
-        [("spec/shop/stream.yaml:11: Open.position: 'is' belongs to an integer without name and constant only")],
+        [("spec/shop/stream.yaml:11:7: Open.position: 'is' belongs to an integer without name and constant only")],
     ),
     "is of nothing": (
         ROW,
         "      when: streaming\n",
         "      when: streaming\n      is: TransactionId\n",
-        ["spec/shop/row.yaml:11: 'is' is 'TransactionId'; allowed: XLogRecPtr, Oid"],
+        ["spec/shop/row.yaml:11:7: 'is' is 'TransactionId'; allowed: XLogRecPtr, Oid"],
     ),
     "no doc of a field": (
         ROW,
         "      doc: Whose it is.\n",
         "",
-        ["spec/shop/row.yaml:8: Row.xid has no 'doc'"],
+        ["spec/shop/row.yaml:8:7: Row.xid has no 'doc'"],
     ),
     "no doc of a message": (
         ROW,
         "  doc: A row.\n",
         "",
-        ["spec/shop/row.yaml:2: Row has no 'doc'"],
+        ["spec/shop/row.yaml:2:3: Row has no 'doc'"],
     ),
     "an empty doc": (
         ROW,
         "  doc: A row.\n",
         "  doc: ''\n",
-        ["spec/shop/row.yaml:3: 'doc' must be a text"],
+        ["spec/shop/row.yaml:3:3: 'doc' must be a text"],
     ),
     "no fields": (
         STREAM,
@@ -829,117 +965,117 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "      doc: Whether it is the first.\n"
         ),
         "    []\n",
-        ["spec/shop/stream.yaml:9: 'fields' of Open must be a list of rows"],
+        ["spec/shop/stream.yaml:9:3: 'fields' of Open must be a list of rows"],
     ),
     "a row that is a text": (
         ROW,
         "    - new_kind: Byte1('N')\n      doc: The new row follows.\n",
         "    - new_kind\n",
-        ["spec/shop/row.yaml:18: a row of Row must read '- name: Type', its modifiers beneath"],
+        ["spec/shop/row.yaml:18:7: a row of Row must read '- name: Type', its modifiers beneath"],
     ),
     "fields and alternatives": (
         ROW,
         "  part of: Cells\n",
         "  part of: Cells\n  fields:\n    - kind: Byte1('x')\n      doc: What.\n",
-        ["spec/shop/row.yaml:33: Cell must have either 'fields' or 'one of'"],
+        ["spec/shop/row.yaml:33:1: Cell must have either 'fields' or 'one of'"],
     ),
     "a tab": (
         ROW,
         "  doc: A row.\n",
         "\tdoc: A row.\n",
-        ["spec/shop/row.yaml:3: is no YAML: found character '\\t' that cannot start any token"],
+        ["spec/shop/row.yaml:3:1: is no YAML: found character '\\t' that cannot start any token"],
     ),
     "an open bracket": (
         ROW,
         "  place: [outside, stream]\n",
         "  place: [outside, stream\n",
-        ["spec/shop/row.yaml:6: is no YAML: expected ',' or ']', but got ':'"],
+        ["spec/shop/row.yaml:6:9: is no YAML: expected ',' or ']', but got ':'"],
     ),
     "an open quote": (
         ROW,
         "  doc: A row.\n",
         "  doc: 'A row.\n",
-        ["spec/shop/row.yaml:7: is no YAML: expected <block end>, but found '<scalar>'"],
+        ["spec/shop/row.yaml:7:19: is no YAML: expected <block end>, but found '<scalar>'"],
     ),
     "an alias": (
         ROW,
         "    - old: Cells\n",
         "    - old: *cells\n",
-        ["spec/shop/row.yaml:15: is no YAML: found undefined alias 'cells'"],
+        ["spec/shop/row.yaml:15:12: is no YAML: found undefined alias 'cells'"],
     ),
     "a thing used twice": (
         ROW,
         "  part of: Cells\n  doc: A value.\n",
         "  part of: &anchor Cells\n  doc: *anchor\n",
         [
-            "spec/shop/row.yaml:34: Cell has no 'doc'",
-            "spec/shop/row.yaml:34: is used a second time through an alias; write it out",
+            "spec/shop/row.yaml:34:3: Cell has no 'doc'",
+            "spec/shop/row.yaml:34:12: is used a second time through an alias; write it out",
         ],
     ),
     "two documents": (
         ROW,
         "\nCells:\n",
         "\n---\nCells:\n",
-        ["spec/shop/row.yaml:23: is no YAML: but found another document"],
+        ["spec/shop/row.yaml:23:1: is no YAML: but found another document"],
     ),
     "a key that is a list": (
         ROW,
         "  ref: ROW\n",
         "  [ref]: ROW\n",
-        ["spec/shop/row.yaml:2: Row has no 'ref'", "spec/shop/row.yaml:2: a key must be a text"],
+        ["spec/shop/row.yaml:2:3: Row has no 'ref'", "spec/shop/row.yaml:2:3: a key must be a text"],
     ),
     "a file that is listed and is not there": (
         PROTOCOL,
         "files: [row, stream]",
         "files: [row, stream, other]",
-        [("spec/shop/other.yaml:1: cannot be read: [Errno 2] No such file or directory: 'spec/shop/other.yaml'")],
+        [("spec/shop/other.yaml:1:1: cannot be read: [Errno 2] No such file or directory: 'spec/shop/other.yaml'")],
     ),
     "a file that is there and not listed": (
         PROTOCOL,
         "files: [row, stream]",
         "files: [row]",
         [
-            "spec/shop/protocol.yaml:1: callback 'stream_cb' sends no message",
-            "spec/shop/protocol.yaml:1: one message closes the block 'stream', but here it is none",
-            "spec/shop/protocol.yaml:1: one message opens the block 'stream', but here it is none",
-            "spec/shop/stream.yaml:1: is not listed under 'files' in spec/shop/protocol.yaml",
+            "spec/shop/protocol.yaml:1:1: callback 'stream_cb' sends no message",
+            "spec/shop/protocol.yaml:1:1: one message closes the block 'stream', but here it is none",
+            "spec/shop/protocol.yaml:1:1: one message opens the block 'stream', but here it is none",
+            "spec/shop/stream.yaml:1:1: is not listed under 'files' in spec/shop/protocol.yaml",
         ],
     ),
     "a file listed twice": (
         PROTOCOL,
         "files: [row, stream]",
         "files: [row, stream, row]",
-        ["spec/shop/protocol.yaml:25: 'files' has 'row' twice"],
+        ["spec/shop/protocol.yaml:25:22: 'files' has 'row' twice"],
     ),
     "a file outside of the folder": (
         PROTOCOL,
         "files: [row, stream]",
         "files: [row, stream, ../types]",
-        ["spec/shop/protocol.yaml:25: '../types' is no file name; lower-case letters, digits and _"],
+        ["spec/shop/protocol.yaml:25:1: '../types' is no file name; lower-case letters, digits and _"],
     ),
     "a base that is none": (
         TYPES_FILE,
         "  base: Int32\n",
         "  base: Int24\n",
-        ["spec/types.yaml:7: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64"],
+        ["spec/types.yaml:7:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?"],
     ),
     "signed neither yes nor no": (
         TYPES_FILE,
         "  base: Int32\n  signed: false\n",
         "  base: Int32\n  signed: maybe\n",
-        ["spec/types.yaml:8: 'signed' must be true or false"],
+        ["spec/types.yaml:8:3: 'signed' must be true or false"],
     ),
     "a Python type that is none": (
         TYPES_FILE,
         "  python: Oid\n",
         "  python: str\n",
-        ["spec/types.yaml:9: 'python' is 'str'; allowed: Lsn, TimestampTz, TransactionId, Oid, int"],
+        ["spec/types.yaml:9:3: 'python' is 'str'; allowed: Lsn, TimestampTz, TransactionId, Oid, int"],
     ),
     "a type without base": (
         TYPES_FILE,
         "  base: Int32\n",
         "",
-        ["spec/types.yaml:6: type 'Oid' has no 'base'"],
+        ["spec/types.yaml:6:1: type 'Oid' has no 'base'"],
     ),
 }
 
@@ -967,18 +1103,39 @@ def test_a_mistake_is_reported_with_its_place(file: str, old: str, new: str, fin
     assert _findings(changed(file, old, new)) == findings
 
 
+def test_what_looks_something_up_is_of_the_type_that_is_described() -> None:
+    changes = changed(STREAM, "  sets: streaming\n", "  sets: streaming\n  describes: position\n")
+    found = _findings(changes | changed(ROW, "    - xid: Int32\n", "    - xid: Int32\n      looks up: Open\n"))
+    assert found == [
+        "spec/shop/row.yaml:8:7: Row.xid: what looks up Open must be an integer of type XLogRecPtr that is always there"
+    ]
+
+
+def test_what_closes_a_block_stands_in_it_and_outside_perhaps() -> None:
+    load(write(Path(), changed(STREAM, "  place: stream\n", "  place: [stream, outside]\n")))
+    found = _findings(changed(STREAM, "  place: stream\n", "  place: outside\n"))
+    assert found == [
+        "spec/shop/stream.yaml:18:1: Close closes a block, so its place must be 'stream', with or without 'outside'"
+    ]
+
+
+def test_a_comment_after_anything_but_prose_is_a_comment() -> None:
+    load(write(Path(), changed(STREAM, "  sets: streaming\n", "  sets: streaming # until it closes\n")))
+    load(write(Path(), changed(STREAM, "  doc: Opens a stream.\n", "  doc: 'Opens a stream.' # or so\n")))
+
+
 def test_names_that_are_one_in_python_are_reported() -> None:
     close = FILES[STREAM].replace("Close:", "Stream Close:")
     again = "StreamClose:" + close.partition("Stream Close:")[2].replace("'E'", "'F'").replace("ref: CLOSE", "ref: C")
     found = _findings({STREAM: f"{close}\n{again}"})
-    assert "spec/shop/stream.yaml:41: 'StreamClose' is there twice, first in spec/shop/stream.yaml:18" in found
+    assert "spec/shop/stream.yaml:41:1: 'StreamClose' is there twice, first in spec/shop/stream.yaml:18:1" in found
 
 
 def test_no_versions_are_reported() -> None:
     text = FILES[PROTOCOL]
     versions = text[text.index("versions:") : text.index("session:")]
     found = _findings(changed(PROTOCOL, versions, "versions: {}\n"))
-    assert found[0] == "spec/shop/protocol.yaml:6: a protocol has at least one version"
+    assert found[0] == "spec/shop/protocol.yaml:6:1: a protocol has at least one version"
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
@@ -1000,19 +1157,19 @@ def test_all_mistakes_are_reported_at_once() -> None:
     }
     found = _findings(changes)
     assert found == [
-        "spec/shop/protocol.yaml:5: unknown key 'licence' of the protocol; allowed: " + PROTOCOL_KEYS,
-        "spec/shop/protocol.yaml:13: module 'v1' is there twice",
-        f"spec/shop/row.yaml:8: Row.xid: 'Int24' is no type; allowed: {TYPES}",
-        "spec/shop/row.yaml:12: Row.old_kind: the fields that follow it at once must be those with 'when: old_kind'",
-        "spec/shop/row.yaml:15: Row.old: 'when' names new_kind, which comes later; allowed: streaming, parallel, old_kind",
-        "spec/shop/row.yaml:29: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count",
-        "spec/shop/row.yaml:36: key 'doc' is there twice, first in line 35",
-        "spec/shop/spare.yaml:1: is not listed under 'files' in spec/shop/protocol.yaml",
-        f"spec/shop/stream.yaml:20: unknown key 'colour' of Close; allowed: {MESSAGE_KEYS}",
-        "spec/shop/stream.yaml:28: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1), "
+        "spec/shop/protocol.yaml:5:1: unknown key 'licence' of the protocol; allowed: " + PROTOCOL_KEYS,
+        "spec/shop/protocol.yaml:13:5: module 'v1' is there twice",
+        f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?",
+        "spec/shop/row.yaml:12:7: Row.old_kind: the fields that follow it at once must be those with 'when: old_kind'",
+        "spec/shop/row.yaml:15:7: Row.old: 'when' names 'new_kind', which comes later; allowed: streaming, parallel, old_kind",
+        "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' names 'cells_count', which is nothing; allowed: cell_count; did you mean 'cell_count'?",
+        "spec/shop/row.yaml:36:3: key 'doc' is there twice, first in line 35",
+        "spec/shop/spare.yaml:1:1: is not listed under 'files' in spec/shop/protocol.yaml",
+        f"spec/shop/stream.yaml:20:3: unknown key 'colour' of Close; allowed: {MESSAGE_KEYS}",
+        "spec/shop/stream.yaml:28:7: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1:1), "
         "which the server sends too",
-        "spec/shop/stream.yaml:31: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128",
-        "spec/types.yaml:7: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64",
+        "spec/shop/stream.yaml:31:9: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128",
+        "spec/types.yaml:7:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?",
     ]
 
 
@@ -1023,23 +1180,26 @@ def test_one_tag_may_be_sent_in_both_directions() -> None:
 
 # Files that are hardly YAML, or hardly a mapping, and the finding.
 ODD_FILES = {
-    "nothing": ("", "spec/shop/row.yaml:1: is empty; a mapping is expected"),
-    "a comment": ("# nothing\n", "spec/shop/row.yaml:1: is empty; a mapping is expected"),
-    "a text": ("\nrow\n", "spec/shop/row.yaml:2: holds no mapping; the top of the file must be one"),
-    "a list": ("- row\n", "spec/shop/row.yaml:1: holds no mapping; the top of the file must be one"),
-    "a number": ("42\n", "spec/shop/row.yaml:1: holds no mapping; the top of the file must be one"),
-    "a row that is a text": ("Row: R\n", "spec/shop/row.yaml:1: 'Row' must be a mapping"),
-    "a row that is a list": ("Row: [R]\n", "spec/shop/row.yaml:1: 'Row' must be a mapping"),
-    "a row that is nothing": ("Row:\n", "spec/shop/row.yaml:1: 'Row' must be a mapping"),
-    "a loop": ("&a Row: &b\n  doc: *b\n", "spec/shop/row.yaml:1: is used a second time through an alias; write it out"),
-    "many levels": ("[" * 30 + "]" * 30 + "\n", "spec/shop/row.yaml:1: is nested too deeply"),
-    "too many levels": ("[" * 600 + "\n", "spec/shop/row.yaml:1: is nested too deeply"),
+    "nothing": ("", "spec/shop/row.yaml:1:1: is empty; a mapping is expected"),
+    "a comment": ("# nothing\n", "spec/shop/row.yaml:1:1: is empty; a mapping is expected"),
+    "a text": ("\nrow\n", "spec/shop/row.yaml:2:1: holds no mapping; the top of the file must be one"),
+    "a list": ("- row\n", "spec/shop/row.yaml:1:1: holds no mapping; the top of the file must be one"),
+    "a number": ("42\n", "spec/shop/row.yaml:1:1: holds no mapping; the top of the file must be one"),
+    "a row that is a text": ("Row: R\n", "spec/shop/row.yaml:1:1: 'Row' must be a mapping"),
+    "a row that is a list": ("Row: [R]\n", "spec/shop/row.yaml:1:1: 'Row' must be a mapping"),
+    "a row that is nothing": ("Row:\n", "spec/shop/row.yaml:1:1: 'Row' must be a mapping"),
+    "a loop": (
+        "&a Row: &b\n  doc: *b\n",
+        "spec/shop/row.yaml:1:9: is used a second time through an alias; write it out",
+    ),
+    "many levels": ("[" * 30 + "]" * 30 + "\n", "spec/shop/row.yaml:1:21: is nested too deeply"),
+    "too many levels": ("[" * 600 + "\n", "spec/shop/row.yaml:1:1: is nested too deeply"),
     "a character that must not be": ("Row: \x01\n", None),
     "a directive": ("%YAML 9.9\n---\nRow: {}\n", None),
     "a tag of a Python object": ("Row: !!python/object:os.system {}\n", None),
     "a merge key": (
         "Row:\n  <<: {ref: ROW}\n",
-        f"spec/shop/row.yaml:2: unknown key '<<' of Row; allowed: {MESSAGE_KEYS}",
+        f"spec/shop/row.yaml:2:3: unknown key '<<' of Row; allowed: {MESSAGE_KEYS}",
     ),
     "an escape of no character": ('Row: "\\U00110000"\n', None),
     "a surrogate": ('Row:\n  doc: "\\uD800"\n', None),
@@ -1062,7 +1222,7 @@ def test_a_file_in_another_encoding_is_reported() -> None:
     (spec / ROW).write_bytes("Row:\n  doc: Tür\n".encode("latin-1"))
     with pytest.raises(SpecError) as error:
         load(spec)
-    assert any(str(found).startswith("spec/shop/row.yaml:1: cannot be read: ") for found in error.value.findings)
+    assert any(str(found).startswith("spec/shop/row.yaml:1:1: cannot be read: ") for found in error.value.findings)
 
 
 def test_a_byte_order_mark_and_other_line_ends_are_nothing_odd() -> None:
@@ -1076,8 +1236,8 @@ def test_a_spec_that_is_not_there_is_reported() -> None:
     with pytest.raises(SpecError) as error:
         load(Path("nowhere"))
     assert list(map(str, error.value.findings)) == [
-        "nowhere/*/protocol.yaml:1: no such file; a spec has at least one protocol",
-        "nowhere/types.yaml:1: cannot be read: [Errno 2] No such file or directory: 'nowhere/types.yaml'",
+        "nowhere/*/protocol.yaml:1:1: no such file; a spec has at least one protocol",
+        "nowhere/types.yaml:1:1: cannot be read: [Errno 2] No such file or directory: 'nowhere/types.yaml'",
     ]
 
 
@@ -1087,7 +1247,7 @@ def test_a_folder_in_place_of_a_file_is_reported() -> None:
     (spec / ROW).mkdir()
     with pytest.raises(SpecError) as error:
         load(spec)
-    assert "spec/shop/row.yaml:1: cannot be read: [Errno 21] Is a directory: 'spec/shop/row.yaml'" in map(
+    assert "spec/shop/row.yaml:1:1: cannot be read: [Errno 21] Is a directory: 'spec/shop/row.yaml'" in map(
         str, error.value.findings
     )
 
@@ -1100,8 +1260,8 @@ def test_a_command_prints_every_finding_and_exits_with_2(command: str, capsys: p
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err == (
-        f"spec/shop/row.yaml:8: Row.xid: 'Int24' is no type; allowed: {TYPES}\n"
-        "spec/shop/stream.yaml:30: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128\n"
+        f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?\n"
+        "spec/shop/stream.yaml:30:9: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128\n"
     )
     assert not Path("out").exists()
 
@@ -1117,4 +1277,6 @@ def test_the_program_exits_with_2_and_without_a_traceback() -> None:
     )
     assert result.returncode == 2
     assert result.stdout == ""
-    assert result.stderr == ("spec/shop/row.yaml:2: is no YAML: expected the node content, but found '<stream end>'\n")
+    assert result.stderr == (
+        "spec/shop/row.yaml:2:1: is no YAML: expected the node content, but found '<stream end>'\n"
+    )

@@ -1,0 +1,71 @@
+"""What must fit together of the facts about servers and about the page, in a spec of which everything could be read."""
+
+from __future__ import annotations
+
+from codegen.spec.model import Field, Message, Protocol
+from codegen.spec.nodes import Findings, allowed
+from codegen.spec.notation import Int
+
+
+def check(protocol: Protocol, findings: Findings) -> None:
+    """Add a finding for everything that does not."""
+    for message in protocol.messages:
+        _check_versions(protocol, message, findings)
+        _check_keys(protocol, message, findings)
+        _check_printing(message.name, message.fields, [], findings)
+    for part in protocol.parts:
+        _check_rows(part.name, part.fields, [], findings)
+        for alternative in part.alternatives:
+            others = [other.fields for other in part.alternatives if other is not alternative]
+            _check_rows(alternative.name, alternative.fields, others, findings)
+
+
+def _check_versions(protocol: Protocol, message: Message, findings: Findings) -> None:
+    if message.also_since is not None and message.also_since >= message.since:
+        text = f"{message.name} is also sent since version {message.also_since}"
+        findings.add(message.place, f"{text}, but it is there since version {message.since} anyway")
+    brought = max((version.server for version in protocol.versions[: message.since]), default=0)
+    if message.release is not None and message.release <= brought:
+        text = f"{message.name} is said to come with release {message.release}"
+        findings.add(message.place, f"{text}, but its version came with release {brought}")
+
+
+def _check_keys(protocol: Protocol, message: Message, findings: Findings) -> None:
+    """A message describes what an integer of a named type stands for; what looks it up is such an integer too."""
+    keys = [row.name for row in message.fields if _is_key(row) and row.repeat is None]
+    if message.describes is not None and message.describes not in keys:
+        text = f"{message.name}: 'describes' names {message.describes!r}, which is no number that is always there"
+        findings.add(message.place, f"{text}; {allowed(keys, message.describes)}")
+    described = {
+        other.name: row.named_type for other in protocol.messages for row in other.fields if row.name == other.describes
+    }
+    for row in message.fields:
+        where = f"{message.name}.{row.name}"
+        if row.looks_up is None:
+            continue
+        if row.looks_up not in described:
+            near = allowed(described, row.looks_up)
+            findings.add(row.place, f"{where}: 'looks up' names {row.looks_up!r}, which describes nothing; {near}")
+        elif not _is_key(row) or row.named_type != described[row.looks_up]:
+            key = f"an integer of type {described[row.looks_up]} that is always there"
+            findings.add(row.place, f"{where}: what looks up {row.looks_up} must be {key}")
+
+
+def _is_key(row: Field) -> bool:
+    return isinstance(row.type, Int) and row.named_type is not None and row.when is None
+
+
+def _check_rows(owner: str, fields: tuple[Field, ...], others: list[tuple[Field, ...]], findings: Findings) -> None:
+    """What a row of a part, or of one of its alternatives beside `others`, cannot say."""
+    for row in fields:
+        if row.looks_up is not None:
+            findings.add(row.place, f"{owner}.{row.name}: 'looks up' belongs to the fields of a message only")
+    _check_printing(owner, fields, others, findings)
+
+
+def _check_printing(owner: str, fields: tuple[Field, ...], others: list[tuple[Field, ...]], findings: Findings) -> None:
+    for row in fields:
+        there = [inner.name for other in others if row.printed_under in other[0].constants for inner in other]
+        if row.printed_under is not None and row.name not in there:
+            text = f"no other alternative with the tag {row.printed_under!r} has such a field"
+            findings.add(row.place, f"{owner}.{row.name}: {text}")
