@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.transactions.frames import LARGE_BATCH, LONGEST_MESSAGE
+from logicalrep.transactions.tags import DELETE, INSERT, UPDATE, WHOLE
 
 _MESSAGES = 10_000
 
@@ -27,9 +28,9 @@ def of_tags(tags: bytes) -> NDArray[np.bool_]:
     return table
 
 
-KNOWN = of_tags(b"BCIUDTMRYO")
-"""Whether a message with this tag can be read in columns; messages of streamed and prepared transactions cannot."""
-ROW_CHANGE = of_tags(b"IUD")
+KNOWN = of_tags(WHOLE)
+"""Whether a message with this tag belongs to transactions that are sent whole, not streamed and not prepared."""
+ROW_CHANGE = of_tags(bytes([INSERT, UPDATE, DELETE]))
 """Whether a message with this tag is a row change."""
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pyarrow as pa
 
@@ -18,14 +18,9 @@ from logicalrep.arrow.transaction_index import UnsupportedError
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.change_feed import events as assembled_events
 from logicalrep.transactions.resume_token import ResumeToken
-from logicalrep.transactions.tags import STREAM_ABORT
 from logicalrep.transactions.transaction import Event, Transaction
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn, lsn_of
-
-if TYPE_CHECKING:
-    from logicalrep.arrow.feed.columnar import ColumnarFeed
-    from logicalrep.arrow.table.columnar import ColumnarTyped
 
 # A capture is available at once, so more of it is read per call. A slot's first rows must not wait for more.
 _RECORD_BATCHES_OF_A_CAPTURE = 3
@@ -105,9 +100,10 @@ def in_columns(
     else:
         chunks = Batching(message_batches, rows, None)
     for chunk in chunks:
-        unread = yield from _read(chunk, feed, rows, decoder)
-        if unread is not None:
-            chunks.put_back(unread)
+        try:
+            yield from parts(feed.batches(chunk), rows)
+        except UnsupportedError as error:
+            chunks.put_back(chunk[error.index :])
             break
     rest = chunks.rest()
     first = next(rest, None)
@@ -118,24 +114,6 @@ def in_columns(
     else:
         messages = chain(feed.preamble(), first, chain.from_iterable(rest))
         yield from row_by_row(messages, decoder, form, start, end)
-
-
-def _read(
-    chunk: MessageBatch, feed: ColumnarFeed | ColumnarTyped, rows: int, decoder: Decoder
-) -> Generator[Any, None, MessageBatch | None]:
-    """Yield a chunk's record batches. Returns the part, if any, from which on all has to be read row by row."""
-    while len(chunk):
-        try:
-            yield from parts(feed.batches(chunk), rows)
-            return None
-        except UnsupportedError as error:
-            chunk = chunk[error.index :]
-        if chunk.tags[0] != STREAM_ABORT:
-            return chunk
-        # The abort of a transaction that was never streamed has no effect beyond its own bytes.
-        decoder.decode(chunk.data(0))
-        chunk = chunk[1:]
-    return None
 
 
 def assembled(messages: Iterable[tuple[int, bytes] | MessageBatch], decoder: Decoder, form: RowForm) -> Iterator[Any]:

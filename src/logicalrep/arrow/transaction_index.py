@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.arrow.message_batch import KNOWN, MessageBatch
+from logicalrep.arrow.message_batch import MessageBatch, of_tags
 from logicalrep.transactions.errors import TransactionError
-from logicalrep.transactions.tags import BEGIN, ORIGIN, TRUNCATE
+from logicalrep.transactions.tags import BEGIN, IN_EVERY_SESSION, ORIGIN, TRUNCATE
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
 from logicalrep_runtime.columnar.located import address
 from logicalrep_runtime.scalars import TransactionId
 
 _EVERYTHING = (1 << 64) - 1
+_IN_COLUMNS = of_tags(IN_EVERY_SESSION)
 
 
 class UnsupportedError(Exception):
@@ -63,7 +64,7 @@ class TransactionIndex:
 
     def supported(self, tags: Any) -> int:
         """Return the number of messages before the first, outside of a transaction, that cannot be read in columns."""
-        unknown = np.flatnonzero(~KNOWN.take(tags))
+        unknown = np.flatnonzero(~_IN_COLUMNS.take(tags))
         return int(unknown[0]) if len(unknown) else len(tags)
 
     def refuse(self, index: int, tag: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logicalrep_protocol import v1, v2
+from logicalrep_protocol.layouts import LOGICALREP
 
 BEGIN, COMMIT, ORIGIN = (ord(message.tag) for message in (v1.Begin, v1.Commit, v1.Origin))
 RELATION, TYPE, MESSAGE = (ord(message.tag) for message in (v1.Relation, v1.Type, v1.Message))
@@ -13,5 +14,9 @@ STREAM_START, STREAM_STOP, STREAM_ABORT = (
 
 NULL, UNCHANGED, TEXT, BINARY = (ord(value.kind) for value in (v1.NullValue, v1.UnchangedToast, v1.Text, v1.Binary))
 """The kinds of a row's values."""
+WHOLE = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.since == 1)
+"""What sessions consist of in which nothing is streamed or prepared."""
+IN_EVERY_SESSION = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.comes_in(1, {}))
+"""The same, and what servers send to all sessions besides."""
 KEY = ord("K")
 """The kind of an old row that has only the replica identity's columns; a row with all columns has the kind `O`."""

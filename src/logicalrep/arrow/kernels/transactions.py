@@ -6,10 +6,8 @@ Arrays are given by their addresses, as in all compiled kernels: see logicalrep_
 from __future__ import annotations
 
 from logicalrep.arrow.table_numbers import FREE
+from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, STREAM_ABORT, TRUNCATE, UPDATE
 from logicalrep_runtime.columnar.memory import compiled, read1, read4, read8, write4, write8
-
-_BEGIN, _COMMIT, _TRUNCATE, _MESSAGE = map(ord, "BCTM")
-_INSERT, _UPDATE, _DELETE = map(ord, "IUD")
 
 
 @compiled
@@ -21,28 +19,29 @@ def follow(
     `is_open` says whether the first message lies within a transaction, number 0, after `changes` changes. `truncated`
     has the number of tables of each Truncate, in order.
 
-    Begins and Commits must alternate, and all messages but logical ones must lie between them. Returns the first
-    message that does not (-1 if all do), whether a transaction is open at the end, and its number of changes.
+    Begins and Commits must alternate. Between them lie all messages but logical ones, which may be outside too, and
+    Stream Aborts, which must be. Returns the first message that is elsewhere (-1 if none is), whether a transaction is
+    open at the end, and its number of changes.
     """
     number = 0
     truncates = 0
     for row in range(count):
         tag = read1(tags, row)
-        if tag == _BEGIN:
+        if tag == BEGIN:
             if is_open:
                 return row, is_open, changes
             is_open = True
             number += 1
             changes = 0
-        elif not is_open and tag != _MESSAGE:
+        elif tag != MESSAGE and is_open == (tag == STREAM_ABORT):
             return row, is_open, changes
         write8(transaction_of, row, number)
         write8(ordinals, row, changes)
-        if tag == _COMMIT:
+        if tag == COMMIT:
             is_open = False
-        elif tag in (_INSERT, _UPDATE, _DELETE, _MESSAGE):
+        elif tag in (INSERT, UPDATE, DELETE, MESSAGE):
             changes += 1
-        elif tag == _TRUNCATE:
+        elif tag == TRUNCATE:
             changes += read8(truncated, truncates)
             truncates += 1
     return -1, is_open, changes
@@ -56,7 +55,7 @@ def number_tables(tags: int, oids: int, first: int, last: int, places: int, mask
     no number, -1 if all have one.
     """
     for row in range(first, last):
-        if read1(tags, row) in (_INSERT, _UPDATE, _DELETE):
+        if read1(tags, row) in (INSERT, UPDATE, DELETE):
             oid = read4(oids, row)
             place = oid & mask
             while read8(places, 2 * place) != oid:

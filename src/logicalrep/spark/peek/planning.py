@@ -16,24 +16,30 @@ from logicalrep.postgres.publications import publications_there
 from logicalrep.postgres.slots import Connection, when_free
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.peek.slot_range import page_after, page_at
+from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, TRUNCATE, UPDATE
 from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
 # Of each transaction the Commit, of each message outside of them the first bytes, and what all up to there have:
-# messages, changes, bytes. A Truncate counts for each of its tables. And each Stream Abort, which PostgreSQL 18 sends
-# for nothing: where there is nothing else, they are all that says how much the server was asked for.
+# messages, changes, bytes. A Truncate counts for each of its tables. And the last message, whatever it is: it says how
+# much the server was asked for.
 _ENDS = sql.SQL("""
-SELECT messages, changes, bytes, substring(data FOR {}) FROM (
-  SELECT data,
+SELECT messages, changes, bytes, CASE WHEN is_end THEN substring(data FOR {size}) END FROM (
+  SELECT data, get_byte(data, 0) = {commit} OR get_byte(data, 0) = {message} AND get_byte(data, 1) & 1 = 0 AS is_end,
+    lead(true) OVER earlier IS NULL AS is_last,
     count(*) OVER earlier AS messages,
     sum(length(data)) OVER earlier AS bytes,
-    sum(CASE chr(get_byte(data, 0)) WHEN 'I' THEN 1 WHEN 'U' THEN 1 WHEN 'D' THEN 1 WHEN 'M' THEN 1
-        WHEN 'T' THEN get_byte(data, 3) * 256 + get_byte(data, 4) ELSE 0 END) OVER earlier AS changes
-  FROM {} WINDOW earlier AS (ROWS UNBOUNDED PRECEDING)
+    sum(CASE WHEN get_byte(data, 0) IN ({insert}, {update}, {delete}, {message}) THEN 1
+        WHEN get_byte(data, 0) = {truncate} THEN get_byte(data, 3) * 256 + get_byte(data, 4) ELSE 0 END) OVER earlier
+      AS changes
+  FROM {call} WINDOW earlier AS (ROWS UNBOUNDED PRECEDING)
 ) AS message
-WHERE get_byte(data, 0) IN (ascii('C'), ascii('A')) OR get_byte(data, 0) = ascii('M') AND get_byte(data, 1) & 1 = 0
+WHERE is_end OR is_last
 """)
+_TAGS = {
+    "commit": COMMIT, "message": MESSAGE, "insert": INSERT, "update": UPDATE, "delete": DELETE, "truncate": TRUNCATE
+}  # fmt: skip
 
 _BEGIN = Struct(">xQ")
 _COMMIT = Struct(">xBQQ")
@@ -111,15 +117,15 @@ class Planner:
             self._messages_per_byte = messages / size
 
     def _first(self, connection: Connection, head: Lsn) -> Lsn | None:
-        """Where the first transaction commits, or the first message outside of them ends; Stream Aborts are nothing."""
+        """Where the first transaction commits, or the first message outside of them ends."""
         wanted = 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
             query = sql.SQL("SELECT substring(data FOR {}) FROM {} LIMIT {}").format(_COMMIT.size, call, wanted)
             rows = self._when_free(connection, partial(_all, connection, query))
             for (data,) in rows:
-                if data[:1] != b"A":
-                    return Lsn((_BEGIN if data[:1] == b"B" else _MESSAGE).unpack_from(data)[-1])
+                if data[0] in (BEGIN, MESSAGE):
+                    return Lsn((_BEGIN if data[0] == BEGIN else _MESSAGE).unpack_from(data)[-1])
             if len(rows) < wanted:
                 return None
             wanted *= 2
@@ -128,7 +134,7 @@ class Planner:
         def action() -> _Look:
             with connection.cursor() as cursor:
                 # One by one, as there may be millions.
-                return _last_within(cursor.stream(_ENDS.format(_COMMIT.size, call)), start, limits)
+                return _last_within(cursor.stream(_ENDS.format(size=_COMMIT.size, call=call, **_TAGS)), start, limits)
 
         return self._when_free(connection, action)
 
@@ -141,12 +147,12 @@ def _all(connection: Connection, query: sql.Composed) -> list[tuple[bytes]]:
     return connection.execute(query).fetchall()
 
 
-def _last_within(rows: Iterable[tuple[int, int, int, bytes]], start: Lsn, limits: Limits) -> _Look:
+def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: Limits) -> _Look:
     look = _Look()
     changes_before = bytes_before = 0
     for messages, changes, size, data in rows:
         look.counted = messages, changes, int(size)
-        if data[:1] == b"A":
+        if data is None:
             continue
         if _is_before(data, start):
             changes_before, bytes_before = changes, size
@@ -167,11 +173,11 @@ def _last_within(rows: Iterable[tuple[int, int, int, bytes]], start: Lsn, limits
 
 def _end(data: bytes) -> Lsn:
     """Where a Commit, or a message outside of transactions, ends."""
-    return Lsn((_COMMIT if data[:1] == b"C" else _MESSAGE).unpack_from(data)[-1])
+    return Lsn((_COMMIT if data[0] == COMMIT else _MESSAGE).unpack_from(data)[-1])
 
 
 def _is_before(data: bytes, start: Lsn) -> bool:
     """Whether it was in an earlier batch: a transaction whose commit begins before, a message that ends before."""
-    if data[:1] == b"C":
+    if data[0] == COMMIT:
         return bool(_COMMIT.unpack_from(data)[1] < start)
     return _end(data) <= start
