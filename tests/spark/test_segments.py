@@ -90,9 +90,9 @@ def test_what_is_none(segments: list[Path], tmp_path: Path) -> None:
     table = table.add_column(0, "_position", [[1]]).replace_schema_metadata({"made": "elsewhere"})
     with pa.ipc.new_stream(str(other), table.schema) as writer:
         writer.write_table(table)
-    with pytest.raises(SegmentError, match="other columns than are asked for: id int64"):
+    with pytest.raises(SegmentError, match="other columns than requested: id int64"):
         read(other)
-    with pytest.raises(SegmentError, match="other columns than are asked for: before map<string, string"):
+    with pytest.raises(SegmentError, match="other columns than requested: before map<string, string"):
         read(segments[0], feed_schema("variant"), values="variant")
     with pytest.raises(OptionError, match="'tables' is for captures and slots"):
         read(segments[0], tables="public.t")
@@ -116,9 +116,9 @@ def test_another_table(tmp_path: Path) -> None:
     }
     spool.write(pa.RecordBatch.from_pylist([row], arrow_schema(schema)), np.ones(1, np.int64))
     assert [row["id"] for row in read(spool.folder, schema, table="public.a")] == [7]
-    with pytest.raises(SegmentError, match=r"has rows of the table public.a, and the table public.b is asked for"):
+    with pytest.raises(SegmentError, match=r"has rows of the table public.a, but the table public.b was requested"):
         read(spool.folder, schema, table="public.b")
-    with pytest.raises(SegmentError, match=r"has rows of the table public.a, and the change feed is asked for"):
+    with pytest.raises(SegmentError, match=r"has rows of the table public.a, but the change feed was requested"):
         read(spool.folder)
 
 

@@ -269,7 +269,7 @@ def test_a_snapshot_of_files(db18: Database) -> None:
         ({"snapshot": "a@s@1/2@3", "table": "t", "path": "x"}, "leave one out"),
         (
             {"snapshot": "00000003-0000001B-1@1/2", "table": "t"},
-            r"expected what snapshot\(\.\.\.\) of this package gives",
+            r"expected the text from logicalrep\.spark\.snapshot\(\.\.\.\)",
         ),
     ],
 )

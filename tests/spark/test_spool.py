@@ -45,7 +45,7 @@ def as_a_file(folder: Path) -> None:
 
 
 NOT_OURS: dict[str, Callable[[Path], None]] = {
-    "is a link or no folder": as_a_link,
+    "is a link or not a folder": as_a_link,
     r"can be written by others \(its mode is 0770\)": lambda folder: folder.chmod(0o770),
     r"can be written by others \(its mode is 1777\)": lambda folder: folder.chmod(0o1777),
 }
@@ -68,7 +68,7 @@ def test_a_folder_that_others_can_write_is_refused(tmp_path: Path, reason: str) 
     folder = tmp_path / "spool"
     folder.mkdir(0o700)
     NOT_OURS.get(reason, as_a_file)(folder)
-    expected = reason if reason in NOT_OURS else "is a link or no folder"
+    expected = reason if reason in NOT_OURS else "is a link or not a folder"
     with pytest.raises(SpoolError, match=rf"^\[SPOOL_UNSAFE\] the spool's folder {folder} {expected}"):
         spool(folder)
 
@@ -108,7 +108,7 @@ def test_a_spool_that_is_not_seen(tmp_path: Path) -> None:
     with pytest.raises(SegmentError, match=r"^\[SEGMENT_GONE\].* is gone"):
         rows(segment)
     made.close()
-    with pytest.raises(SpoolError, match=rf"^\[SPOOL_NOT_SEEN\] .* the folder {made.folder}.* in the option 'spool'"):
+    with pytest.raises(SpoolError, match=rf"^\[SPOOL_NOT_SEEN\] .* folder {made.folder}.* in the option 'spool'"):
         rows(segment)
     with pytest.raises(SpoolError, match=r"^\[SPOOL_NOT_MADE\]"):
         spool(Path("/proc/spool"))

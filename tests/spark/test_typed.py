@@ -235,7 +235,7 @@ def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Datab
 @pytest.mark.parametrize(
     ("table", "options", "said"),
     [
-        ("t", {"values": "variant"}, "typed rows are made of the feed's maps"),
+        ("t", {"values": "variant"}, "typed rows are made from the feed's maps"),
         ("t", {"tables": "u, v"}, "leaves out public.t: name it there too"),
         ("t", {"tabels": "t"}, "did you mean 'tables'"),
         ("t", {"new_columns": "none"}, "option 'new_columns' is 'none'; expected one of error, null"),

@@ -2,10 +2,10 @@
 
     from logicalrep.spark import register, session
 
-    spark = session()      # a local Spark; or register(spark) for one that is there
+    spark = session()      # a local Spark; or register(spark) for an existing session
     changes = spark.readStream.format("logicalrep").options(dsn=..., slot=..., publication=...).load()
 
-`LogicalRepDataSource` lists the options. `snapshot` makes a slot with the rows that were there before its first change.
+docs/options.md lists the options. `snapshot` creates a slot with a snapshot of the rows before its first change.
 """
 
 from __future__ import annotations

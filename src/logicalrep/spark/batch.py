@@ -1,4 +1,4 @@
-"""`spark.read`: capture files and segments, many at once; or a look at a slot that does not move it."""
+"""`spark.read`: many capture files and segments in parallel, or the changes of a slot without moving it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from logicalrep.transactions.logs import warn
 
 @dataclass
 class CaptureFile(InputPartition):
-    """A capture, which is one session and so is read by one task."""
+    """A capture: it is one session, so one task reads it."""
 
     path: str
 
@@ -40,7 +40,7 @@ class SegmentFile(InputPartition):
 
 
 class BatchReader(PromptReader, DataSourceReader):
-    """Reads captures and segments by their path, or peeks into a slot."""
+    """A reader of captures and segments by path, or of a slot by peek."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class BatchReader(PromptReader, DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """A partition for each file, or one for the slot."""
+        """Return a partition for each file, or one for the slot."""
         if self._options.path is not None:
             return [self._partition(path) for path in files(self._options.path)]
         log_to_standard_error()
@@ -67,11 +67,11 @@ class BatchReader(PromptReader, DataSourceReader):
 
     @property
     def _look(self) -> SourceOptions:
-        """The options for a slot: only by peek can it be read and stay where it is."""
+        """The options for a slot: only peek reads it without moving it."""
         return replace(self._options, mode="peek", streaming=None)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The record batches of a capture, of a segment or of the slot."""
+        """Return the record batches of a capture, of a segment or of the slot."""
         if isinstance(partition, SlotRange):
             return collected_once(read_slot(self._look, self._schema, None, partition.end))
         if isinstance(partition, SegmentFile):
@@ -96,7 +96,7 @@ class BatchReader(PromptReader, DataSourceReader):
 
 
 def files(path: str) -> list[Path]:
-    """The captures and segments that a path, a folder, a pattern, or several of these with commas stand for."""
+    """Return the captures and segments of a path, a folder, a pattern, or several of these with commas."""
     found: list[Path] = []
     for part in (part.strip() for part in path.split(",")):
         part = part.removeprefix("file:")

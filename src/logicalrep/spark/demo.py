@@ -1,5 +1,7 @@
-"""The whole way on one machine: a PostgreSQL 18 and a local Spark are started, a shop does its business, its changes
-are streamed, shown, and checked against the server. `python -m logicalrep.spark.demo`
+"""A demonstration on one machine: `python -m logicalrep.spark.demo`.
+
+It starts a PostgreSQL 18 and a local Spark, runs the business of a shop, streams its changes, shows them, and compares
+the result with the server's tables.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ CREATE PUBLICATION shop FOR ALL TABLES;
 SELECT pg_create_logical_replication_slot('demo', 'pgoutput');
 """
 
-# What a day brings: the server sends what was committed, and never what was rolled back.
+# A day of the shop: the server sends committed changes, and never those that were rolled back.
 _BUSINESS = """
 INSERT INTO customer VALUES (1, 'Ada', 'London'), (2, 'Grace', 'New York'), (3, 'Emmy', 'Erlangen');
 INSERT INTO orders
@@ -53,7 +55,7 @@ _Rows = dict[str, dict[str, str | None]]
 
 
 def main() -> int:
-    """Run it; 0 if what was streamed is what the server has."""
+    """Run the demonstration; return 0 if the streamed rows equal the server's."""
     with (
         tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder,
         LocalServer(find_installation(18)) as server,
@@ -72,7 +74,7 @@ def main() -> int:
 
 
 def _stream(spark: Any, dsn: str, connection: Connection, folder: Path) -> Any:
-    """What a query streams into Parquet files while the shop does its business."""
+    """Return the changes that a query streams into Parquet files while the shop does its business."""
     changes = spark.readStream.format("logicalrep").options(dsn=dsn, slot="demo", publication="shop").load()
     files = changes.writeStream.format("parquet").option("path", str(folder / "changes"))
     query = files.option("checkpointLocation", str(folder / "checkpoint")).start()
@@ -92,7 +94,7 @@ def _show(feed: Any) -> None:
 
 
 def _check(feed: Any, connection: Connection) -> int:
-    """Replay the changes into dictionaries, and compare them with the tables."""
+    """Replay the changes into dictionaries and compare them with the tables; return 0 if they are equal."""
     streamed: dict[str, _Rows] = {"customer": {}, "orders": {}}
     for row in feed.orderBy("commit_lsn", "ordinal").collect():
         table = streamed[row.table]
@@ -112,7 +114,7 @@ def _check(feed: Any, connection: Connection) -> int:
 
 
 def _rows(connection: Connection, table: str) -> _Rows:
-    """A table's rows by their id, with text as the server writes it."""
+    """Return a table's rows by id, with the server's texts as values."""
     cursor = connection.execute(f"SELECT * FROM {table} LIMIT 0")
     assert cursor.description is not None
     names = [column.name for column in cursor.description]
@@ -128,7 +130,7 @@ def _execute(connection: Connection, statements: str) -> None:
 
 @contextmanager
 def _quiet(file: Path) -> Iterator[None]:
-    """Keep what Spark writes to standard error in a file, and show it only after an error."""
+    """Redirect Spark's standard error to a file, and show it only after an error."""
     kept = os.dup(2)
     with file.open("wb") as log:
         os.dup2(log.fileno(), 2)

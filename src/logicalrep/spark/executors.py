@@ -1,4 +1,4 @@
-"""A look at the executors' Python workers, which need the package as the driver does."""
+"""The check of the executors' Python workers, which need the package as the driver does."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _NEEDED = (
     "pyarrow",
 )
 _LONGEST_WAIT = 30.0
-"""For how long a look waits for an executor, in seconds."""
+"""The longest wait for an executor, in seconds."""
 _ROWS = 512
-"""They are spread over all tasks that the executors run at once."""
+"""The number of rows, which are spread over all parallel tasks of the executors."""
 _TAG = "logicalrep-executors"
 
 
 class ExecutorError(LogicalRepError, RuntimeError):
-    """An executor that cannot run the source's tasks; says which, and why."""
+    """An executor that cannot run the source's tasks; the text names it and the missing packages."""
 
     code = "PACKAGE_MISSING"
 
 
 def check_executors(spark: SparkSession) -> None:
-    """ExecutorError where a Python worker of the executors that there are lacks what the source's tasks need."""
+    """Raise ExecutorError if a Python worker of the present executors lacks a package for the source's tasks."""
     add_tag: Callable[[str], None]
     remove_tag: Callable[[str], None]
     cancel: Callable[[str], object]
@@ -49,14 +49,14 @@ def check_executors(spark: SparkSession) -> None:
         return
     else:
         functions = importlib.import_module("pyspark.sql.functions")
-        # A session of this kind interrupts by a tag only what the same thread began.
+        # Such a session's interruptTag reaches only jobs that the same thread began.
         context = spark.sparkContext
         add_tag, remove_tag, cancel = context.addJobTag, context.removeJobTag, context.cancelJobsWithTag
     look = functions.udf(_look(_NEEDED), "string", useArrow=False)
     answered, waited_enough = threading.Event(), threading.Event()
 
     def give_up() -> None:
-        # Again and again, as what Spark has yet to begin is not cancelled.
+        # Cancelling repeats, because Spark does not cancel tasks that it has yet to begin.
         pause = _LONGEST_WAIT
         while not answered.wait(pause):
             waited_enough.set()
@@ -85,14 +85,14 @@ def check_executors(spark: SparkSession) -> None:
 
 
 def _are_of_this_python(spark: SparkSession) -> bool:
-    """Whether the driver is the only executor, and its workers run the interpreter that runs this."""
+    """Return whether the driver is the only executor, and its workers run this interpreter."""
     context = spark.sparkContext
     is_local = str(context.master).partition("[")[0] == "local"
     return is_local and context.pythonExec == sys.executable
 
 
 def _look(names: tuple[str, ...]) -> Callable[[Any], str]:
-    """Make what says which modules a worker lacks; it is pickled by value, as it is no module's."""
+    """Return the function that lists a worker's missing modules; it is local, so that it is pickled by value."""
 
     def look(_: Any) -> str:
         import importlib.util

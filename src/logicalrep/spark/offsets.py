@@ -1,4 +1,4 @@
-"""A position in the WAL as an offset that Spark keeps in the query's checkpoint."""
+"""Offsets: positions in the WAL in the form that Spark keeps in a query's checkpoint."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Offset = dict[str, str | int]
 
 
 def offset_of(position: WalPosition, **others: str | int | None) -> Offset:
-    """A position as an offset: `lsn`; `system_identifier`, `timeline` and `timeline_began` where they are known.
+    """Return a position as an offset: `lsn`, and `system_identifier`, `timeline` and `timeline_began` if known.
 
-    `others` are in it where they are not None: `slot`, of which it is a position; `relation_id`, the OID of the table
-    that is read; and `first_xid`, the first transaction, by its 64-bit id, of which all comes to the query (only with
+    `others` are added unless they are None: `slot`, the slot of the position; `relation_id`, the OID of the table that
+    is read; and `first_xid`, the 64-bit id of the first transaction that the query receives whole (only with
     two_phase).
     """
     offset: Offset = {"lsn": str(position.lsn)}
@@ -33,31 +33,31 @@ def offset_of(position: WalPosition, **others: str | int | None) -> Offset:
 
 
 def first_xid_of(offset: Mapping[str, Any]) -> int | None:
-    """The `first_xid` that an offset has."""
+    """Return the `first_xid` of an offset; None without one."""
     found = offset.get("first_xid")
     return None if found is None else int(found)
 
 
 def position_of(offset: Mapping[str, Any]) -> WalPosition:
-    """The position that an offset stands for; OptionError for one that is none of this source."""
+    """Return the position of an offset; raise OptionError for an offset of another source."""
     lsn, system, timeline = (offset.get(name) for name in ("lsn", "system_identifier", "timeline"))
     if not isinstance(lsn, str):
         raise OptionError(
-            f"the checkpoint's offset {dict(offset)!r} is none of this source: start with a new one",
+            f"the checkpoint's offset {dict(offset)!r} is not of this source: start with a new checkpoint",
             code="CHECKPOINT_FOREIGN",
         )
     if system is None or timeline is None:
         return WalPosition(Lsn(lsn), None)
-    # Offsets of earlier versions do not have it.
+    # Offsets of earlier versions lack it.
     began = offset.get("timeline_began")
     return WalPosition(Lsn(lsn), Timeline(int(system), int(timeline), None if began is None else Lsn(began)))
 
 
 def offset_in_progress(text: str | None) -> Any:
-    """An offset as Spark's progress report has it, which may be one of another source; None where there is none."""
+    """Return an offset from Spark's progress report, which may be of another source; None without one."""
     if text is None:
         return None
-    # With Spark Connect, Spark 4.0 and 4.1 have made a dict of it, and a text of that.
+    # With Spark Connect, Spark 4.0 and 4.1 send the text of a dict instead.
     for load in (json.loads, ast.literal_eval):
         with suppress(ValueError, SyntaxError):
             return load(text)

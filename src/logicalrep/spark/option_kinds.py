@@ -1,4 +1,4 @@
-"""The kinds of options that there are: how each reads its text, and what it says of one that it does not take."""
+"""The kinds of options: functions that read an option's text, and raise OptionError for an invalid one."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from logicalrep.transactions.table_names import TableName, TableNameError, table
 from logicalrep_runtime.errors import LogicalRepError
 
 Given = Mapping[str, str]
-"""The options as given, their names in small letters."""
+"""The given options by their names in lower case."""
 Reader = Callable[[Given, str], Any]
-"""Reads the option of a name out of those given."""
+"""A function that reads one option from the given ones."""
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 class OptionError(LogicalRepError, ValueError):
-    """An option that is unknown, missing, or has a value that it does not take."""
+    """An option that is unknown, missing, or has an invalid value."""
 
     code = "OPTION_INVALID"
 
@@ -33,7 +33,7 @@ class Option:
     name: str
     read: Reader
     default: str
-    """The default, as the documentation shows it."""
+    """The default as text for the documentation."""
     doc: str
 
 
@@ -48,12 +48,12 @@ def text(given: Given, name: str) -> str | None:
 
 
 def names(given: Given, name: str) -> tuple[str, ...]:
-    """Read names with commas between them."""
+    """Read comma-separated names."""
     return tuple(part.strip() for part in given.get(name, "").split(",") if part.strip())
 
 
 def tables(given: Given, name: str) -> tuple[TableName, ...]:
-    """Read tables with commas between them, as SQL has their names."""
+    """Read comma-separated tables, written as in SQL."""
     if not given.get(name, "").strip():
         return ()
     try:
@@ -71,7 +71,7 @@ def one_table(given: Given, name: str) -> TableName | None:
 
 
 def choice(*choices: str | None) -> Reader:
-    """Return the reader of one of some words, the first of which holds without the option."""
+    """Return the reader of one of some words; the first is the default."""
 
     def read(given: Given, name: str) -> str | None:
         value = given.get(name, choices[0])
@@ -90,7 +90,7 @@ def flag(given: Given, name: str) -> bool:
 
 
 def count(default: int | None, least: int, most: int | None = None) -> Reader:
-    """Return the reader of a whole number, which may end in k, m or g."""
+    """Return the reader of a whole number from `least` to `most`, which may end in k, m or g."""
 
     def read(given: Given, name: str) -> int | None:
         if name not in given:
@@ -121,17 +121,17 @@ def seconds(default: float) -> Reader:
 
 
 def folder(given: Given, name: str) -> Path | None:
-    """Read a folder, as executors are to find it whatever their own folders are; None without the option."""
+    """Read a folder as an absolute path, so that executors find it too; None without the option."""
     return Path(os.path.abspath(given[name])) if given.get(name) else None
 
 
 def snapshot(given: Given, name: str) -> Snapshot | None:
-    """Read what `snapshot(...)` gives; None without the option."""
+    """Read a snapshot from `snapshot(...)`; None without the option."""
     if name not in given:
         return None
     try:
         return Snapshot.parse(given[name])
     except ValueError:
         raise OptionError(
-            f"option {name!r} is {given[name]!r}; expected what snapshot(...) of this package gives"
+            f"option {name!r} is {given[name]!r}; expected the text from logicalrep.spark.snapshot(...)"
         ) from None

@@ -1,4 +1,4 @@
-"""The rows that the options ask for, as the Arrow side of the package takes them."""
+"""The form of rows that the options select, for the package `logicalrep.arrow`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from logicalrep.spark.schemas import TYPED_COLUMNS, arrow_schema
 
 
 def row_form(options: SourceOptions, schema: StructType) -> RowForm:
-    """Return the form of rows with these options and this schema, whose last columns are those of the source."""
+    """Return the form of rows for options and a schema; a typed table's schema ends with the source's columns."""
     table = None
     if options.table is not None:
         own = schema.fields[: -len(TYPED_COLUMNS)]

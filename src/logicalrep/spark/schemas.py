@@ -1,4 +1,4 @@
-"""The columns of what the source gives, as Spark's types, and the Arrow types that Spark takes for them."""
+"""The columns of the source's rows in Spark's types, and the Arrow types that Spark expects for them."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ _TYPES = (StringType(), LongType(), TimestampType(), LongType(), ArrayType(Strin
 TYPED_COLUMNS = tuple(
     StructField(name, type_, nullable=False) for name, type_ in zip(CHANGE_COLUMNS, _TYPES, strict=True)
 )
-"""What stands behind the columns of a typed table."""
+"""The columns that follow those of a typed table."""
 
 
 def feed_schema(values: Literal["map", "variant"] = "map") -> StructType:
-    """The change feed's columns; `values` says what the rows in `before` and `after` are.
+    """Return the change feed's schema; `values` is the option for the type of `before` and `after`.
 
-    What no row lacks is said to be never null, which spares Spark a look at each value.
+    Columns that every row has are not nullable, which spares Spark a check of each value.
+
+    Example:
+        >>> spark.read.schema(feed_schema()).parquet("changes")
     """
     row: DataType = VariantType() if values == "variant" else MapType(StringType(), StringType())
     names = ArrayType(StringType(), containsNull=False)
@@ -56,6 +59,6 @@ def feed_schema(values: Literal["map", "variant"] = "map") -> StructType:
 
 
 def arrow_schema(schema: StructType) -> Any:
-    """The pyarrow.Schema that Spark expects of a record batch: from 4.2 on it takes no other."""
+    """Return the pyarrow.Schema of record batches for Spark, which from 4.2 on accepts no other."""
     parameters = inspect.signature(to_arrow_schema).parameters
     return to_arrow_schema(schema, timezone="UTC") if "timezone" in parameters else to_arrow_schema(schema)

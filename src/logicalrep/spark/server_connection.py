@@ -1,4 +1,4 @@
-"""What the readers of both modes share in the driver: one connection that is made when needed, and made again."""
+"""The driver's connection to the server, which both modes share: opened when needed, reopened after failures."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class Driver:
     """A connection to the server that survives the server's restarts."""
 
     def __init__(self, options: SourceOptions, look: Callable[[Connection], None], *, locks: bool = False) -> None:
-        """`look` is called once, before all else that is asked.
+        """Take the options; nothing connects before `run`.
 
-        With `locks`, each connection has the lock on the slot: no other reader of that kind reads it meanwhile.
+        `look` is called once, before the first action. With `locks`, each connection holds the lock on the slot, which
+        excludes other readers with the lock.
         """
         self._options = options
         self._look = look
@@ -35,11 +36,11 @@ class Driver:
         self._checked = False
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
-        """Return what an action on a connection returns; it is tried again while the server cannot be reached."""
+        """Return the result of an action on a connection; try again while the server cannot be reached."""
         return retried(lambda: action(self._connected()), self._options.retry_timeout, self.close)
 
     def close(self) -> None:
-        """Close the connection; the next action makes a new one."""
+        """Close the connection; the next action opens a new one."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -57,7 +58,7 @@ class Driver:
         connection = self._options.connection.connect()
         if self._locks:
             try:
-                # That of a connection that broke may have to end first.
+                # The session of a broken connection may still hold the lock.
                 lock_slot(connection, self._options.the_slot, patience=self._options.retry_timeout)
             except BaseException:
                 connection.close()
@@ -66,21 +67,21 @@ class Driver:
 
 
 def ensure_slot(connection: Connection, options: SourceOptions) -> None:
-    """Make the slot where there is none, if it is to be made."""
+    """Create the slot if it is absent and the options allow it."""
     if find_slot(connection, options.the_slot) is None and options.create_slot:
         create_slot(connection, options.the_slot, two_phase=options.two_phase, failover=options.failover)
 
 
 def acknowledge_position(connection: Connection, options: SourceOptions, position: WalPosition) -> None:
-    """Move the slot to a position that Spark has committed; LostPositionError where the server's WAL has it not."""
+    """Advance the slot to a position that Spark has committed; raise LostPositionError if the WAL lacks it."""
     slot = the_slot(connection, options.the_slot)
-    # Another server would take the position for one of its own, and skip what it has before that.
+    # Another server would take the position for its own, and skip its changes before that.
     check_within_wal(options.connection, slot, position)
     advance_slot(connection, slot, position.lsn)
 
 
 def log_to_standard_error() -> None:
-    """Show the log lines where the program that uses Spark has not set up logging for its Python workers."""
+    """Log to standard error unless the program has configured logging for Spark's Python workers."""
     if not log.handlers and not logging.getLogger().handlers:
         handler = logging.StreamHandler(sys.stderr)
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))

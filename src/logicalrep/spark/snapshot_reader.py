@@ -1,4 +1,4 @@
-"""`spark.read` with a snapshot: the rows that a table had where a slot begins, as many tasks as it is large."""
+"""`spark.read` with a snapshot: a table's rows at the start of a slot, in as many tasks as its size needs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn
 
 _PART = 64 << 20
-"""In bytes: so much of a table is a task."""
+"""The size of the part of a table that one task reads, in bytes."""
 _PATIENCE = "10s"
-"""How long to wait for who alters a table."""
+"""The longest wait for a lock on a table."""
 
 
 @dataclass
@@ -40,15 +40,15 @@ class TablePart(InputPartition):
     """A table or partition, or a part of it."""
 
     relation: TableDescription
-    """The table as it is published."""
+    """The table with its published columns."""
     query: str
-    """What gives the rows."""
+    """The query for the rows."""
     commit_lsn: Lsn
-    """That of its rows: no two parts have the same, so that each row has a position of its own."""
+    """The commit_lsn of its rows, which differs between parts, so that each row has a position of its own."""
 
 
 class SnapshotReader(PromptReader, DataSourceReader):
-    """Reads the rows of a table, as if transactions right before the slot's position had inserted them."""
+    """A reader of a table's rows, as if transactions right before the slot's position had inserted them."""
 
     def __init__(self, options: SourceOptions, snapshot: Snapshot, schema: StructType) -> None:
         super().__init__()
@@ -59,19 +59,19 @@ class SnapshotReader(PromptReader, DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Parts of the table, or of each of its partitions."""
+        """Return the parts of the table, or of each of its partitions."""
         log_to_standard_error()
         options = self._options
         if self._snapshot.slot != options.the_slot:
             raise OptionError(f"option 'snapshot' is one of the slot {self._snapshot.slot!r}, not {options.slot!r}")
         names = ", ".join(options.publications)
         with options.connection.connect() as connection, options.connection.connect() as now:
-            # What is asked of a publication looks at all of its tables.
+            # A query about a publication locks all of its tables.
             for session in (connection, now):
                 session.execute(sql.SQL("SET lock_timeout = {}").format(_PATIENCE))
             self._hold(connection)
             try:
-                # Who made the snapshot has said its warnings.
+                # Making the snapshot has logged the warnings.
                 check(now, options.needs)
                 relation = self._relation(connection)
                 queries = self._queries(connection, relation)
@@ -81,21 +81,21 @@ class SnapshotReader(PromptReader, DataSourceReader):
                 raise SnapshotError(
                     f"{names} was altered since the snapshot was made: make it again", code="SNAPSHOT_STALE"
                 )
-        # The first row that a change can follow is at the slot's position.
+        # The first change may be at the slot's position, so the parts' positions lie before it.
         first = self._snapshot.lsn - len(queries)
         return [TablePart(relation, query, Lsn(first + number)) for number, query in enumerate(queries)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The record batches of a part; of a table without one Spark reads a partition that is none."""
+        """Return the record batches of a part; without parts, Spark reads an empty partition of its own."""
         return collected_once(self._read(partition)) if isinstance(partition, TablePart) else iter(())
 
     def _read(self, part: TablePart) -> Iterator[Any]:
         with self._options.connection.connect() as connection:
             self._hold(connection)
             options = with_catalog(connection, self._options)
-            # Policies would leave out rows, of which all changes come.
+            # Row security would leave out rows whose changes the slot sends.
             connection.execute("SET row_security = off")
-            # The names and the conditions in it are the server's own words.
+            # The names and conditions in the query come from the server.
             send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(part.query)))
             with closing(received(connection)) as copied:
                 rows = inserts(copied, part.relation, part.commit_lsn)
@@ -103,18 +103,18 @@ class SnapshotReader(PromptReader, DataSourceReader):
                 yield from committed_batches(messages, Decoder(1), row_form(options, self._schema))
 
     def _hold(self, connection: Connection) -> None:
-        """Have the snapshot, and the table as it was then."""
+        """Set the snapshot, and lock the table."""
         hold(connection, self._snapshot)
         hold_tables(connection, [self._table], wait=False)
 
     def _relation(self, connection: Connection) -> TableDescription:
         relation = published_relation(connection, self._table, self._options.publications)
         if relation is None:
-            raise OptionError(f"option 'table' is {self._table}, which was not there when the snapshot was made")
+            raise OptionError(f"option 'table' is {self._table}, which did not exist when the snapshot was made")
         return relation
 
     def _queries(self, connection: Connection, relation: TableDescription) -> list[str]:
-        """What gives the published rows of each part."""
+        """Return the query for the published rows of each part."""
         published = row_filter(connection, relation.table, self._options.publications)
         columns = sql.SQL(", ").join(map(sql.Identifier, relation.names)).as_string(connection)
         queries = []
@@ -128,9 +128,9 @@ class SnapshotReader(PromptReader, DataSourceReader):
 
 
 def _files(connection: Connection, relation: TableDescription) -> list[tuple[str, int, int, bool]]:
-    """The table, or each of its partitions: its name, its pages, its size in bytes, and whether parts can be read.
+    """Return the table, or its partitions: name, pages, size in bytes, and whether parts of it can be read.
 
-    The partitions are those of the snapshot: a function of the server would tell those of now.
+    The partitions are those of the snapshot; pg_partition_tree would return the current ones.
     """
     has_ranges = "method.amname = 'heap'" if server_major(connection) >= 14 else "false"
     return connection.execute(
@@ -146,9 +146,9 @@ def _files(connection: Connection, relation: TableDescription) -> list[tuple[str
 
 
 def _parts(pages: int, size: int, has_ranges: bool) -> list[list[str]]:
-    """The conditions for parts of a file, of even size with what is stored out of line.
+    """Return the conditions for parts of a file with equal numbers of pages; the size includes out-of-line values.
 
-    The last one has what was written since it was looked at as well.
+    The last part has no end, so that it includes rows written since the size was read.
     """
     count = min(pages, -(-size // _PART))
     if not has_ranges or count < 2:

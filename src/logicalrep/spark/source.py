@@ -1,4 +1,4 @@
-"""The data source that Spark knows as `logicalrep`."""
+"""Spark's data source `logicalrep`."""
 
 from __future__ import annotations
 
@@ -23,28 +23,24 @@ class LogicalRepDataSource(Shipped, DataSource):
             .load()
         )
 
-    Where to read from: `dsn`, or libpq's parameters (`host`, `user`, `password` ...) and its environment; `slot`,
-    `publication` (several with commas), `create_slot` and `failover` (false).
-    What to read: `table` for one table in its own columns, or `tables` (all) for the change feed; `messages` (false),
-    `relations` (false: schema changes as rows), `origin` (any), `values` (map or variant), `new_columns` (error or
-    null), `text_columns` (none: columns of the table to read as strings).
-    How to read: `mode` (peek or walsender), `protocol_version` (the newest), `binary` (false), `two_phase` (false),
-    `streaming` (the most that the protocol has; walsender only), `decoding_sessions` (2; peek only),
-    `max_changes_per_batch` and `max_bytes_per_batch` (none), `max_wal_per_batch` (256m, none with Spark 4.0 and 4.1),
-    `poll_interval` (0.1 s), `idle_advance_bytes` (16m), `retry_timeout` (60 s), `rows_per_record_batch` (10000, with
-    `table` 30000), `memory_limit` (64m); `spool`, `segment_bytes` (32m) and `spool_bytes` (8g) for walsender.
-    `spark.read` takes `path` as well: capture files or segments, a folder or a pattern; or `snapshot`: the rows that
-    `table` had where the slot begins; without either, it peeks into the slot.
-    `docs/spark.md` has all of them in a table.
+    `docs/options.md` lists all options with their defaults. The server is given by `dsn`, or by libpq's parameters
+    (`host`, `user`, `password` ...) and its environment. `table` selects one table in its own columns; without it the
+    source returns the change feed. `mode` is peek or walsender. `spark.read` also takes `path` (capture files or
+    segments), or `snapshot` (the rows that `table` had at the start of the slot); without either, it reads the slot
+    and does not move it.
+
+    Raises, when a query starts:
+        OptionError: an option is unknown, missing or invalid.
+        PreflightError: the server, the slot or the publication does not meet a requirement.
     """
 
     @classmethod
     def name(cls) -> str:
-        """The format's name."""
+        """Return the format's name."""
         return "logicalrep"
 
     def schema(self) -> StructType:
-        """The change feed's columns; those of the table where one is named, as the server has them now."""
+        """Return the change feed's schema, or the present schema of the table in the option `table`."""
         options = self._options()
         if options.table is None:
             return feed_schema(options.values)
@@ -56,7 +52,7 @@ class LogicalRepDataSource(Shipped, DataSource):
         return relation_schema(relation, options.text_columns, catalog)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """What reads captures, segments or the rows of a snapshot, or peeks into the slot."""
+        """Return the reader of captures, segments, a snapshot's rows, or the slot by peek."""
         options = self._options()
         _check_schema(options, schema)
         if options.snapshot is not None:
@@ -68,12 +64,12 @@ class LogicalRepDataSource(Shipped, DataSource):
         return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """What reads the slot."""
+        """Return the reader of the slot."""
         options = self._options()
         if options.path is not None:
             raise OptionError("option 'path' is for spark.read; a stream reads a slot")
         if options.snapshot is not None:
-            raise OptionError("option 'snapshot' is for spark.read; a stream reads what comes after it")
+            raise OptionError("option 'snapshot' is for spark.read; a stream reads the changes after it")
         _check_schema(options, schema)
         if options.mode == "walsender":
             from logicalrep.spark.walsender.stream import WalsenderStreamReader
@@ -88,11 +84,11 @@ class LogicalRepDataSource(Shipped, DataSource):
 
 
 def _check_schema(options: SourceOptions, schema: StructType) -> None:
-    """Refuse what .schema(...) may have given; a table's own columns are held against its descriptions later."""
+    """Refuse an unsuitable schema from .schema(...); a table's own columns are compared with its descriptions later."""
     if options.table is None:
         if schema.names != feed_schema(options.values).names:
             raise OptionError(
-                "the change feed's columns cannot be chosen by .schema(...): leave it out, and select what you want"
+                "the change feed's columns cannot be chosen by .schema(...): leave it out, and select columns instead"
             )
     elif schema.names[-len(TYPED_COLUMNS) :] != [field.name for field in TYPED_COLUMNS]:
         last = ", ".join(f"{field.name} {field.dataType.simpleString()} NOT NULL" for field in TYPED_COLUMNS)

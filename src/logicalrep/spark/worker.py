@@ -1,4 +1,4 @@
-"""What readers do for the Python workers that their tasks run in: start soon, and say what is missing there."""
+"""Support for Python workers: readers that start their tasks fast, and report a missing package clearly."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _modules = 0
 
 
 class Shipped:
-    """What Spark pickles for its workers: where the package is missing, that is said in one sentence."""
+    """A base class of objects that Spark pickles for its workers: a missing package is reported in one sentence."""
 
     def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
         return _loading(), (cloudpickle.dumps((type(self), self.__dict__)),)  # type: ignore[no-untyped-call]
 
 
 def _loading() -> Callable[[bytes], Any]:
-    """Make what loads it; this is pickled by value, as it is no module's, and needs nothing of ours."""
+    """Return the function that unpickles an object; it is local, so that it is pickled by value."""
 
     def load(data: bytes) -> Any:
         import pickle
@@ -44,11 +44,11 @@ def _loading() -> Callable[[bytes], Any]:
 
 
 class PromptReader(Shipped):
-    """A reader that does not keep its partition waiting.
+    """A reader whose pickle is long, so that its partition is sent without delay.
 
     Spark writes a task's reader to the worker's socket, and then its partition. TCP holds the partition back until the
-    reader is acknowledged, and the worker's side acknowledges a short one after 40 ms. What is longer than a segment
-    it acknowledges at once.
+    worker's side acknowledges the reader, which takes 40 ms for a short one. Data longer than a TCP segment is
+    acknowledged at once.
     """
 
     def __init__(self) -> None:
@@ -56,10 +56,10 @@ class PromptReader(Shipped):
 
 
 def collected_once(batches: Iterator[Any]) -> Iterator[Any]:
-    """The same batches; after the last one, the garbage collector looks for the last time at what is loaded by then.
+    """Yield the same batches; after the last, exempt all loaded objects from further garbage collection.
 
-    Spark's worker collects garbage after each task, and the next one waits for it: a tenth of a second, with all the
-    objects that numba and Arrow keep.
+    Spark's worker collects garbage after each task, and the next task waits for it. With the many objects of numba and
+    Arrow that takes a tenth of a second.
     """
     yield from batches
     global _modules

@@ -1,4 +1,4 @@
-"""Spark's admission control, which exists from 4.2 on: how much a batch may have, and Trigger.AvailableNow."""
+"""Spark's admission control, which exists from 4.2 on: the limits of a batch, and Trigger.AvailableNow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ else:
         HAS_ADMISSION_CONTROL = False
 
         class AvailableNow:
-            """Spark 4.0 and 4.1 run Trigger.AvailableNow as one batch."""
+            """A stand-in: Spark 4.0 and 4.1 run Trigger.AvailableNow as one batch."""
 
 
 _MAX_WAL = 256 << 20
@@ -40,31 +40,32 @@ _MAX_WAL = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a batch may have at most, unless its first transaction alone has more."""
+    """The limits of a batch, which only its first transaction may exceed."""
 
     changes: int | None = None
     bytes: int | None = None
     wal: int | None = None
-    """So much WAL from its start on, in bytes."""
+    """The WAL from its start on, in bytes."""
 
 
 def read_limit(options: SourceOptions) -> Any:
-    """The limit of the options as Spark's object for it."""
+    """Return the options' limit as Spark's object."""
     if options.max_changes is not None:
         return ReadMaxRows(options.max_changes)
     return ReadMaxBytes(options.max_bytes or _max_wal(options) or 0)
 
 
 def limits_of(limit: object | None, options: SourceOptions) -> Limits:
-    """What Spark allows for the next batch: all with Trigger.Once, else what the options do."""
+    """Return the limits of the next batch: none with Trigger.Once, else those of the options."""
     if HAS_ADMISSION_CONTROL and isinstance(limit, ReadAllAvailable):
         return Limits()
     return Limits(options.max_changes, options.max_bytes, _max_wal(options))
 
 
 def _max_wal(options: SourceOptions) -> int | None:
-    """By default there is a bound only where a run can have several batches, so that it ends with all that there was.
+    """Return the limit on the WAL; the default is a limit only if a run can have several batches.
 
-    Spark 4.0 and 4.1 make one batch with Trigger.AvailableNow, and do not say that it is that trigger.
+    Spark 4.0 and 4.1 make one batch with Trigger.AvailableNow, which must read everything, and do not report the
+    trigger.
     """
     return options.max_wal or (_MAX_WAL if HAS_ADMISSION_CONTROL else None)

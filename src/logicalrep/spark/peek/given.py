@@ -1,4 +1,4 @@
-"""How far a reader came whose range is read again, so that it goes on after the last row that it gave."""
+"""The position of a reader whose range is read again, so that it continues after its last row."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from logicalrep_runtime.scalars import Lsn, lsn_of
 
 
 class Given:
-    """The position of the last row that was given, and which rows of that position were.
+    """The position of the last yielded row, and the yielded rows of that position.
 
-    A position is where a transaction commits and the number of a change in it, or where a message that belongs to no
-    transaction ends. An update's two images share one, and so do a table's descriptions and the change after them.
+    A position is a commit LSN with a change's number, or the end LSN of a message outside of transactions. The two
+    images of an update share one, as do a table's descriptions and the change after them.
     """
 
     def __init__(self) -> None:
@@ -25,11 +25,11 @@ class Given:
 
     @property
     def lsn(self) -> Lsn | None:
-        """Where the last row's transaction commits, or its message ends; None where no row was given."""
+        """The commit LSN of the last row's transaction, or the end LSN of its message; None before the first row."""
         return None if self._last is None else lsn_of(self._last[0])
 
     def rest(self, batch: Any) -> Any:
-        """The rows of a record batch that were not given before. Now they are."""
+        """Return the new rows of a record batch, and note them as yielded."""
         lsns, ordinals = _positions(batch)
         if self._last is not None:
             lsn, ordinal = self._last
@@ -48,7 +48,7 @@ class Given:
 
 
 def _positions(batch: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """For each row the LSN and the ordinal; -1 for a message outside of transactions, which ends before they commit."""
+    """Return the LSN and the ordinal of each row; -1 for a message outside of transactions, which ends before."""
     if _is_typed(batch):
         lsns, ordinals = batch["_commit_version"], batch["_ordinal"]
     else:
@@ -57,7 +57,7 @@ def _positions(batch: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
 
 
 def _rows(batch: Any, places: NDArray[np.int64]) -> list[tuple[object, ...]]:
-    """Which rows of their position these are."""
+    """Return the values that tell apart the rows of one position."""
     names = ["_change_type"] if _is_typed(batch) else ["op", "relation_id"]
     return list(zip(*(batch[name].take(places).to_pylist() for name in names), strict=True))
 

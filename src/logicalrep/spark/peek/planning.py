@@ -1,4 +1,4 @@
-"""Where the next batch of a slot ends, found by a query that sends no changes."""
+"""The planner of batches, which finds the end of the next one by a query that sends no changes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
-# Of each transaction the Commit, of each message outside of them the first bytes, and what all up to there have:
-# messages, changes, bytes. A Truncate counts for each of its tables. And the last message, whatever it is: it says how
-# much the server was asked for.
+# The Commit of each transaction and the first bytes of each message outside of them, with the counts of messages,
+# changes and bytes up to there. A Truncate counts once for each of its tables. Also the last message, whatever it is,
+# which has the count of all messages.
 _ENDS = sql.SQL("""
 SELECT messages, changes, bytes, CASE WHEN is_end THEN substring(data FOR {size}) END FROM (
   SELECT data, get_byte(data, 0) = {commit} OR get_byte(data, 0) = {message} AND get_byte(data, 1) & 1 = 0 AS is_end,
@@ -46,45 +46,45 @@ _COMMIT = Struct(">xBQQ")
 _MESSAGE = Struct(">xBQ")
 
 _MARGIN = 1.25
-"""So much more is asked for than a batch is expected to have: another look decodes all of it again."""
+"""The factor by which a look exceeds the expected size of a batch: another look would decode everything again."""
 _MOST_MESSAGES = (1 << 31) - 1
-"""The server takes no larger number."""
+"""The largest number that the server accepts."""
 
 
 @dataclass(slots=True)
 class _Look:
-    """What a look at the next so many messages has found."""
+    """The result of a look at a number of messages."""
 
     end: Lsn | None = None
-    """The last end that the limits allow, at least the first one after the start."""
+    """The last end within the limits, or else the first end after the start."""
     is_last: bool = False
-    """Whether no later one can be that."""
+    """Whether the limits allow no later end."""
     counted: tuple[int, int, int] = 0, 0, 0
-    """The messages, changes and bytes up to the last message that it saw."""
+    """The messages, changes and bytes up to the last message seen."""
     is_at_end: bool = False
-    """Whether nothing follows `end` in what it saw."""
+    """Whether `end` is the last end seen."""
 
 
 class Planner:
-    """Finds the ends of batches, at the end of a transaction, or of a message outside of them, where they have limits.
+    """A planner of batches' ends; with limits on changes or bytes a batch ends after a transaction or a message.
 
-    With one on the WAL alone a batch may end anywhere: the next one has the transactions that commit later.
+    With a limit on the WAL alone it may end anywhere: the next batch has the transactions that commit later.
     """
 
     def __init__(self, slot: str, options: PluginOptions) -> None:
         self._slot = slot
         self._options = options
-        # Limits count changes or bytes, the server messages: of small transactions there are three to a change.
+        # Limits count changes or bytes, the server counts messages: small transactions have three for each change.
         self._messages_per_change, self._messages_per_byte = 2.0, 0.01
 
     def end(self, connection: Connection, start: Lsn, head: Lsn, limits: Limits) -> Lsn | None:
-        """The end of the batch that begins at `start`, not after `head`; None if there is nothing."""
+        """Return the end of the batch from `start`, at most `head`; None if there is nothing."""
         bound = head
         if limits.wal is not None and head - start > limits.wal:
             bound = page_at(start + limits.wal)
         if limits.changes is None and limits.bytes is None:
             first = self._first(connection, head)
-            # What commits first may be larger than that, and is a batch alone.
+            # The first transaction may exceed the limit, and is then a batch of its own.
             return None if first is None else min(max(bound, page_after(first)), head)
         end = self._end(connection, start, bound, limits)
         if end is None and bound < head:
@@ -102,7 +102,7 @@ class Planner:
             wanted = min(max(2 * wanted, self._expected(limits)), _MOST_MESSAGES)
 
     def _expected(self, limits: Limits) -> int:
-        """How many messages a batch has, and some more."""
+        """Return the expected number of messages of a batch, with the margin."""
         expected = [_MOST_MESSAGES / _MARGIN]
         if limits.changes is not None:
             expected.append(limits.changes * self._messages_per_change)
@@ -117,7 +117,7 @@ class Planner:
             self._messages_per_byte = messages / size
 
     def _first(self, connection: Connection, head: Lsn) -> Lsn | None:
-        """Where the first transaction commits, or the first message outside of them ends."""
+        """Return the LSN of the first commit, or the end of the first message outside of transactions; None without."""
         wanted = 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
@@ -133,7 +133,7 @@ class Planner:
     def _look(self, connection: Connection, start: Lsn, call: sql.Composed, limits: Limits) -> _Look:
         def action() -> _Look:
             with connection.cursor() as cursor:
-                # One by one, as there may be millions.
+                # The rows are streamed, as there may be millions.
                 return _last_within(cursor.stream(_ENDS.format(size=_COMMIT.size, call=call, **_TAGS)), start, limits)
 
         return self._when_free(connection, action)
@@ -172,12 +172,12 @@ def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn,
 
 
 def _end(data: bytes) -> Lsn:
-    """Where a Commit, or a message outside of transactions, ends."""
+    """Return the end LSN of a Commit, or of a message outside of transactions."""
     return Lsn((_COMMIT if data[0] == COMMIT else _MESSAGE).unpack_from(data)[-1])
 
 
 def _is_before(data: bytes, start: Lsn) -> bool:
-    """Whether it was in an earlier batch: a transaction whose commit begins before, a message that ends before."""
+    """Return whether an earlier batch has it: a commit that begins before `start`, or a message that ends before."""
     if data[0] == COMMIT:
         return bool(_COMMIT.unpack_from(data)[1] < start)
     return _end(data) <= start

@@ -1,4 +1,4 @@
-"""Reads a part of a slot in an executor, of which several sessions of the server decode much at the same time."""
+"""The reading of a part of a slot in an executor; several sessions of the server decode a large part in parallel."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep_runtime.scalars import Lsn
 
 _WAL_OF_A_SESSION = 32 << 20
-"""In bytes: of less, what another session takes to start is not worth it."""
+"""The WAL for a session in bytes: less is not worth the session's start."""
 
 _LARGEST_PAGE = 64 << 10
-"""In bytes; a server is compiled with pages of a power of two up to so much."""
+"""The largest WAL page of a server in bytes; page sizes are powers of two."""
 
 
 @dataclass
@@ -39,11 +39,11 @@ class SlotRange(InputPartition):
     start: WalPosition
     end: WalPosition
     relation_id: int | None = None
-    """The OID of the table that is read, where it is known."""
+    """The OID of the table that is read, if known."""
 
 
 def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> Slot:
-    """The slot; LostPositionError if it is past `start`, or its server's WAL did not come by `start` and `end`."""
+    """Return the slot; raise LostPositionError if it is past `start`, or the WAL does not contain `start` and `end`."""
     slot = the_slot(connection, options.the_slot)
     for position in (start, end):
         check_within_wal(options.connection, slot, position)
@@ -52,9 +52,9 @@ def check_readable(connection: Connection, options: SourceOptions, start: WalPos
 
 
 def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | None, end: WalPosition) -> Iterator[Any]:
-    """The record batches of what committed at or after `start` and before `end`; `start` None is the slot's position.
+    """Yield the record batches of all that committed at or after `start` (None: the slot's position) and before `end`.
 
-    When the connection breaks the slot is read again, from after the last row that was given.
+    After a broken connection the slot is read again, and the rows that were yielded before are left out.
     """
     began = time.monotonic()
     given = Given()
@@ -79,7 +79,7 @@ def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | N
                         retries.done()
                         yield rest
                 if start is not None:
-                    # Nobody can have moved the slot while it was read; after that this tells.
+                    # A slot cannot move during a query; this finds a move between two queries.
                     check_readable(connection, options, start, end)
                 statistics.report(connection, time.monotonic() - began)
             return
@@ -96,7 +96,7 @@ def _decoded(
     end: Lsn,
     statistics: Statistics,
 ) -> Iterator[Any]:
-    """The record batches of a range, one part of it after the other, each decoded by a session of the server."""
+    """Yield the record batches of a range, part after part, each decoded by its own session of the server."""
     plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
     first = slot.confirmed.lsn if start is None else start
     wanted = _sessions(connection, options, slot, first, end)
@@ -105,7 +105,7 @@ def _decoded(
         if sessions < wanted:
             log.info("slot %s: %d of %d sessions decode, the server has no room for more", slot.name, sessions, wanted)
         bounds = [page_at(first + (end - first) * part // sessions) for part in range(1, sessions)] + [end]
-        # Those of the copies begin to decode here, the slot's own where it is read.
+        # The copies' sessions begin to decode here, the slot's own when its messages are read.
         parts = [(start, bounds[0], peek_batches(connection, slot.name, plugin, bounds[0]))]
         for copy, (middle, upto) in zip(copies, pairwise(bounds), strict=True):
             parts.append((middle, upto, copy.decode(plugin, middle, upto)))
@@ -115,19 +115,19 @@ def _decoded(
 
 
 def page_at(lsn: int) -> Lsn:
-    """The start of a page of the WAL, of whatever size: what lies within a page's header is in both parts."""
+    """Return the start of a WAL page, whatever its size: a cut within a page's header would be in both parts."""
     return Lsn(lsn - lsn % _LARGEST_PAGE)
 
 
 def page_after(lsn: int) -> Lsn:
-    """The start of the next one."""
+    """Return the start of the next WAL page."""
     return page_at(lsn + _LARGEST_PAGE)
 
 
 def _sessions(connection: Connection, options: SourceOptions, slot: Slot, start: Lsn, end: Lsn) -> int:
-    """How many sessions are worth their start."""
+    """Return the number of sessions that are worth their start."""
     size = end - start
-    # Each reads the WAL from the slot's restart_lsn on, a copy twice. In each a table is described anew.
+    # Each session reads the WAL from the slot's restart_lsn on, a copy twice, and describes each table anew.
     if options.relations or start - (slot.restart_lsn or start) > size or not can_be_copied(connection, slot):
         return 1
     return max(min(options.decoding_sessions, size // _WAL_OF_A_SESSION), 1)

@@ -1,9 +1,9 @@
-"""mode = peek: each micro-batch reads its part of the slot through SQL, and the slot follows what Spark committed.
+"""mode = peek: each micro-batch reads its part of the slot through SQL, and the slot follows Spark's commits.
 
-An offset is a position in the WAL of a timeline. The batch (start, end] holds a transaction if and only if its commit
+An offset is a position in the WAL of a timeline. The batch (start, end] has a transaction if and only if its commit
 record begins at or after start and before end, and a message outside of transactions if its own record does. The slot
-never moves past an offset that Spark has committed: so a slot that is past the checkpoint was moved by somebody else,
-and that is an error.
+never moves past an offset that Spark has committed: if it is past the checkpoint, another reader has moved it, which is
+an error.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
-    """Plans micro-batches in the driver, reads them in the executors."""
+    """A stream reader that plans micro-batches in the driver and reads them in the executors."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
@@ -50,36 +50,36 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._table = TableIdentity(options)
         self._driver: Driver | None = None
         self._planner: Planner | None = None
-        # The newest offset known to have been planned; None right after a start from a checkpoint.
+        # The newest offset known to be planned; None right after a start from a checkpoint.
         self._position: WalPosition | None = None
         self._acknowledged = Lsn(0)
         self._target: Lsn | None = None
         self._seen: Slot | None = None
-        # The head of the WAL up to which nothing was found, and when to look again.
+        # The end of the WAL up to which nothing was found, and the time of the next look.
         self._nothing_up_to = Lsn(0)
         self._look_again = 0.0
 
     # In the driver
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        """The slot's position; the slot is made here if it is to be made."""
+        """Return the slot's position; create the slot if the options say so."""
         return self._offset(self._run(self._initial))
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
-        """The end of the next batch; the start where there is nothing to read. Spark 4.0 and 4.1 give no arguments."""
+        """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         if start is not None:
-            # Spark has committed all that lies before.
+            # Spark has committed everything before.
             self._position = position_of(start)
             self._table.go_on_from(start)
             self._acknowledge(self._position)
         elif self._position is None:
-            # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
+            # Spark 4.0 and 4.1 call this for a new query before initialOffset.
             self._run(lambda connection: ensure_slot(connection, self._options))
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
-            # Not for long, so that a query can be stopped.
+            # The pause is short, so that a query can be stopped.
             time.sleep(min(pause, 1))
             if pause > 1 and self._position is not None:
                 return self._offset(self._position)
@@ -87,26 +87,26 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         began = time.monotonic()
         end = self._run(lambda connection: self._next_end(connection, limits))
         if end == self._position:
-            # A look takes the server time, so the longer it took the later comes the next one.
+            # A look costs the server time: the longer it took, the later the next one.
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
         self._position = end
         return self._offset(end)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """What the options max_…_per_batch allow."""
+        """Return the limit of the options max_…_per_batch."""
         return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
-        """How far the server is, for Spark's progress report."""
+        """Return the server's position for Spark's progress report."""
         return None if self._seen is None or self._position is None else progress(self._seen, self._position.lsn)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember where the WAL ends now: the query reads up to there."""
+        """Note the end of the WAL, up to which the query reads."""
         self._target = self._run(lambda connection: sent_up_to(connection, self._slot))
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
-        """One partition, as a slot has one reader at a time."""
+        """Return one partition, as a slot has one reader at a time."""
         first, last = position_of(start), position_of(end)
         self._table.go_on_from(start)
         if self._position is None or self._position.lsn < last.lsn:
@@ -115,12 +115,12 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             return []
         self._run(lambda connection: check_readable(connection, self._options, first, last))
         self._run(self._table.look)
-        # So that the server leaves out what came before, also where that cannot be seen of a message.
+        # The server then leaves out everything before, even messages that do not show their place.
         self._acknowledge(first)
         return [SlotRange(first, last, self._table.relation_id)]
 
     def commit(self, end: Mapping[str, object]) -> None:
-        """Spark has committed what lies before `end`: the slot may follow."""
+        """Advance the slot to `end`: Spark has committed everything before."""
         self._acknowledge(position_of(end))
 
     def stop(self) -> None:
@@ -169,14 +169,14 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             return WalPosition(end, seen.timeline)
         self._nothing_up_to = head
         if position is None or head - position.lsn >= self._options.idle_advance_bytes:
-            # Nothing of ours: an empty batch now and then lets the server remove the WAL of it.
+            # The WAL has no changes to read: an occasional empty batch lets the server remove it.
             return WalPosition(head, seen.timeline)
         return position
 
     # In an executor
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The record batches of a part of the slot."""
+        """Return the record batches of a part of the slot."""
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
         options = replace(self._options, relation_id=partition.relation_id)

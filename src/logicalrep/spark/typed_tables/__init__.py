@@ -1,1 +1,1 @@
-"""Tables in their own columns and types: their schemas, and what of the feed is theirs."""
+"""Tables in their own columns and types: their schemas, and their rows from the change feed."""

@@ -1,4 +1,4 @@
-"""One table's typed rows out of the change feed: for who reads many tables by one slot."""
+"""One table's typed rows from the change feed, for reading many tables through one slot."""
 
 from __future__ import annotations
 
@@ -14,12 +14,23 @@ from logicalrep.spark.options import OF_THE_FEED, OptionError, SourceOptions, re
 def typed_table(
     table: str, *, new_columns: str = "error", text_columns: str = "", **options: str
 ) -> Callable[[DataFrame], DataFrame]:
-    """What makes a table's typed rows of the change feed's: `feed.transform(typed_table("public.orders", **options))`.
+    """Return a transformation of the change feed into one table's typed rows, the same as with the option `table`.
 
-    The rows are those that the option `table` would give. `options` are those of the feed, `new_columns` and
-    `text_columns` those of a typed table. The columns are read from the server now, and are not read again: OptionError
-    and SchemaMismatchError say what keeps them from being read. A table that is renamed or replaced later is a
-    TableChangedError; of captures (option `path`) that is not asked.
+    The columns are read from the server once, now. The query raises TableChangedError if the table is renamed or
+    replaced later, except for captures (option `path`).
+
+    Args:
+        table: the table as `schema.table`, written as in SQL.
+        new_columns: the option of a typed table.
+        text_columns: the option of a typed table.
+        options: the options of the feed.
+
+    Raises:
+        OptionError: an option is invalid.
+        SchemaMismatchError: the table does not exist, or a column has the name of one of the source's columns.
+
+    Example:
+        >>> orders = feed.transform(typed_table("public.orders", **options))
     """
     from logicalrep.spark.typed_tables.table_schema import relation_on_server, relation_schema
     from logicalrep.spark.typed_tables.typed_feed import COLUMNS, OPS, FeedTable
@@ -29,7 +40,7 @@ def typed_table(
     schema = relation_schema(relation, typed.text_columns, catalog)
     seen_at = None
     if typed.path is None:
-        # After the look at the table, so that no change from before the look has a name from after it.
+        # The position is read after the table, so that no change before the read has a later name.
         with typed.connection.connect() as connection:
             seen_at = wal_head(connection)
     allows_missing = typed.new_columns == "null"
@@ -40,7 +51,7 @@ def typed_table(
         if seen_at is not None:
             is_of_table |= f.col("relation_id") == relation.relation_id
         rows = feed.where(is_of_table & f.col("op").isin(*OPS)).select(*COLUMNS)
-        # Not the method itself, which would be loaded by its name before a worker can say that it has no such module.
+        # A lambda, not the method: a worker without the package would fail to load the method by name.
         return rows.mapInArrow(lambda batches: reader.batches(batches), schema)
 
     return typed_rows
@@ -49,7 +60,7 @@ def typed_table(
 def _typed_options(table: str, new_columns: str, text_columns: str, options: dict[str, str]) -> SourceOptions:
     feed = read_options(options)
     if feed.values != "map":
-        raise OptionError(f"option 'values' is {feed.values!r}: typed rows are made of the feed's maps")
+        raise OptionError(f"option 'values' is {feed.values!r}: typed rows are made from the feed's maps")
     of_table = {"table": table, "new_columns": new_columns, "text_columns": text_columns}
     typed = read_options({name: value for name, value in options.items() if name.lower() not in OF_THE_FEED} | of_table)
     assert typed.table is not None

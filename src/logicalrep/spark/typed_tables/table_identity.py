@@ -1,4 +1,4 @@
-"""The table of a typed stream keeps its OID when it is renamed, and another one that has its name has another OID."""
+"""The identity of a typed stream's table: it keeps its OID when renamed; another table of its name has another."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ WHERE namespace.nspname = %s AND class.relname = %s OR class.oid = %s
 
 
 class TableIdentity:
-    """What a query's offsets have of the table that it reads: its OID, which is read from the server once."""
+    """The OID of a query's table, which is read from the server once and kept in the query's offsets."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._table = options.table
         self.relation_id: int | None = None
-        """None where it is not known yet, or the query reads the change feed."""
+        """The OID; None if it is not known yet, or the query reads the change feed."""
 
     def go_on_from(self, offset: Mapping[str, object]) -> None:
-        """Know what an offset has; one of an earlier version has nothing."""
+        """Take the OID from an offset, if it has one: offsets of earlier versions do not."""
         found = offset.get("relation_id")
         if found is not None:
             self.relation_id = int(str(found))
 
     def look(self, connection: Connection) -> None:
-        """Know the table that has the name; TableChangedError where it is not the one that is known.
+        """Read the OID of the table's name; raise TableChangedError if it differs from the known one.
 
-        One that was dropped is none: what was committed before that can be read.
+        A dropped table is no error: its earlier changes can be read.
         """
         if self._table is None:
             return

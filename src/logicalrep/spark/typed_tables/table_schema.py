@@ -21,7 +21,7 @@ from logicalrep.values import ColumnType, TypeCatalog
 
 
 def table_relation(connection: Connection, table: TableName, publications: tuple[str, ...]) -> TableDescription:
-    """A published table as the server has it; SchemaMismatchError if it has none of that name."""
+    """Return a published table from the server; raise SchemaMismatchError if there is none of that name."""
     relation = published_relation(connection, table, publications)
     if relation is None or not relation.columns:
         raise SchemaMismatchError(
@@ -33,13 +33,13 @@ def table_relation(connection: Connection, table: TableName, publications: tuple
 def table_schema(
     connection: Connection, table: TableName, publications: tuple[str, ...], text_columns: Container[str] = ()
 ) -> StructType:
-    """The Spark schema of a published table, read from the server."""
+    """Return the Spark schema of a published table, read from the server."""
     relation = table_relation(connection, table, publications)
     return relation_schema(relation, text_columns, type_catalog(connection, table))
 
 
 def relation_on_server(options: SourceOptions) -> tuple[TableDescription, TypeCatalog]:
-    """The table that the options name, and its types; as `table_relation`, PreflightError where more is missing."""
+    """Return the options' table and its types; raise PreflightError or SchemaMismatchError if something is missing."""
     assert options.table is not None
     with options.connection.connect() as connection:
         try:
@@ -51,14 +51,14 @@ def relation_on_server(options: SourceOptions) -> tuple[TableDescription, TypeCa
 
 
 def with_catalog(connection: Connection, options: SourceOptions) -> SourceOptions:
-    """The options with what the server says of the types of the table, if they name one."""
+    """Return the options with the catalog's entries for the table's types, if they name a table."""
     return options if options.table is None else replace(options, catalog=type_catalog(connection, options.table))
 
 
 def relation_schema(
     relation: TableDescription, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
 ) -> StructType:
-    """The Spark schema of a table: its columns and those of the change feed."""
+    """Return the Spark schema of a typed table: its own columns and the source's."""
     columns = Texts("utf-8", text_columns, catalog).columns(relation)
     return _with_columns_of_the_feed(
         str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]
@@ -69,7 +69,7 @@ def _with_columns_of_the_feed(table: str, fields: list[StructField]) -> StructTy
     taken = sorted({field.name for field in TYPED_COLUMNS} & {field.name for field in fields})
     if taken:
         raise SchemaMismatchError(
-            f"{table} has a column {', '.join(taken)}, a name that the option table has for a column of its own: read "
+            f"{table} has a column {', '.join(taken)}, a name that the option table uses for a column of its own: read "
             "the table without that option"
         )
     return StructType([*fields, *TYPED_COLUMNS])

@@ -1,4 +1,4 @@
-"""A table's typed rows, made of its rows in the change feed a record batch at a time."""
+"""A table's typed rows from its rows in the change feed, one record batch at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from logicalrep_runtime.scalars import Lsn
 
 _CHANGE_TYPES = {"insert": INSERT, "update": POSTIMAGE, "delete": DELETE, "truncate": TRUNCATE}
 OPS = tuple(_CHANGE_TYPES)
-"""The operations in the feed that are rows of a table."""
+"""The operations of the feed that concern a table's rows."""
 COLUMNS = (
     "op",
     "schema",
@@ -40,27 +40,27 @@ COLUMNS = (
     "commit_timestamp",
     "ordinal",
 )
-"""What the rows are made of."""
+"""The columns of the feed from which the rows are made."""
 
 
 @dataclass(frozen=True)
 class FeedTable(Shipped):
-    """Makes a table's typed rows of its rows in the change feed."""
+    """A converter of a table's rows in the change feed into typed rows."""
 
     relation: TableDescription
-    """The table as the stream began with it."""
+    """The table at the start of the stream."""
     text_columns: tuple[str, ...]
     catalog: TypeCatalog = field(default_factory=TypeCatalog)
     allows_missing: bool = field(kw_only=True)
-    """Whether a row may lack columns, which are NULL then."""
+    """Whether a row may lack columns, which are then NULL."""
     seen_at: Lsn | None = None
-    """Where the WAL ended when the table was read from the server; None goes by its name alone, as for captures."""
+    """The end of the WAL when the table was read from the server; None to compare only names, as for captures."""
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """For record batches of the feed those of the typed table.
+        """Yield a record batch of the typed table for each record batch of the feed.
 
-        Raises SchemaMismatchError for a row with other columns, ColumnValueError for a value that is none of its
-        column's type.
+        Raises SchemaMismatchError for a row with other columns, and ColumnValueError for a value that does not have
+        its column's type.
         """
         columns = Texts("utf-8", self.text_columns, self.catalog).columns(self.relation)
         reader = RowReader(columns, [True] * len(columns), for_spark=True)
@@ -70,7 +70,7 @@ class FeedTable(Shipped):
             yield self._typed(batch, reader, schema)
 
     def _refuse_other(self, batch: Any) -> None:
-        """TableChangedError for rows of another table of that name, or of the table under a name that it has by now."""
+        """Raise TableChangedError for rows of another table of that name, or of the table under a later name."""
         if self.seen_at is None:
             return
         table, relation_id = self.relation.table, int(self.relation.relation_id)
@@ -98,7 +98,7 @@ class FeedTable(Shipped):
                 f"{self.relation} has no column {self.relation.names[place]} at {_at(batch, row)}, as the stream's "
                 "schema has: set new_columns = null to read NULL there"
             )
-        # Old and new rows in one: an update's old row comes before its new one.
+        # Old and new rows are merged: an update's old row comes before its new one.
         order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
         change_types = np.concatenate((np.where(ops[old] == DELETE, DELETE, PREIMAGE), ops[new]))[order]
         source = pa.array(np.concatenate((old, new + count))[order])
@@ -117,7 +117,7 @@ class FeedTable(Shipped):
         return typed_batch(schema, arrays, change_types, version, moment, ordinal, unchanged)
 
     def _rows(self, batch: Any, name: str, reader: RowReader) -> tuple[Rows, Any]:
-        """A column of maps as the table's columns; and for each row which of them it has."""
+        """Return a column of maps as the table's columns, and for each row which of them it has."""
         maps, width = batch[name], len(reader.columns)
         ends = maps.offsets.to_numpy()
         entries = slice(int(ends[0]), int(ends[-1]))
@@ -126,7 +126,7 @@ class FeedTable(Shipped):
         count = len(maps) * width
         is_given, kinds = np.zeros(count, bool), np.full(count, NULL, np.uint8)
         starts, lengths = np.zeros(count, np.int64), np.zeros(count, np.int32)
-        # Spark may be set to give large strings.
+        # Spark may be configured to send large strings.
         items = maps.items[entries].cast(pa.string())
         _, offsets, data = items.buffers()
         bounds = np.frombuffer(offsets, np.int32)[items.offset : items.offset + len(items) + 1]
@@ -141,7 +141,7 @@ class FeedTable(Shipped):
         return load(source, [(reader, found)])[0], is_given.reshape(len(maps), width)
 
     def _unsent(self, batch: Any) -> Any:
-        """For each row which of the table's columns have a value that was not sent."""
+        """Return for each row which of the table's columns have a value that was not sent."""
         lists, width = batch["unchanged"], len(self.relation.names)
         ends = lists.offsets.to_numpy()
         of_rows = np.repeat(np.arange(len(lists)), np.diff(ends))
@@ -150,7 +150,7 @@ class FeedTable(Shipped):
         return unsent
 
     def _places(self, names: Any, batch: Any, of_rows: Any) -> Any:
-        """The numbers of the columns with these names; `of_rows` has the row that each is of."""
+        """Return the numbers of the columns with these names; `of_rows` has the row of each."""
         places = pc.index_in(names, value_set=pa.array(self.relation.names, names.type))
         if places.null_count:
             place = int(np.flatnonzero(places.is_null().to_numpy(zero_copy_only=False))[0])
@@ -163,7 +163,7 @@ class FeedTable(Shipped):
 
 
 def _numbers(column: Any) -> Any:
-    """A column without nulls of 64 bits, as integers."""
+    """Return a 64-bit column without nulls as integers."""
     return column.cast(pa.int64()).to_numpy()
 
 

@@ -1,4 +1,4 @@
-"""The thread in the driver that receives from the walsender and writes what is committed into the spool."""
+"""The thread in the driver that receives from the walsender and writes committed changes into the spool."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class Receiver:
-    """Receives ahead of the batches, as far as the spool may grow."""
+    """A receiver that runs ahead of the batches until the spool is full."""
 
     def __init__(self, options: SourceOptions, plugin: PluginOptions, schema: StructType, start: Lsn | None) -> None:
-        """`start`: all that committed before it is with Spark, and is left out if it comes again; None: not known."""
+        """Start the thread. Spark has all that committed before `start`, which is left out; None: unknown."""
         self.start = start
         self._options = options
         form = row_form(options, schema)
@@ -55,14 +55,14 @@ class Receiver:
         self._error: BaseException | None = None
         self._position = Lsn(0)
         self._committed = self._acknowledged = Lsn(0)
-        # Up to where the batch goes that is read, which the spool has to hold, and whether it holds no more than that.
+        # The end of the batch being read, which the spool must hold, and whether the spool takes nothing after it.
         self._needed = Lsn(0)
         self._has_no_room = False
-        # Of each transaction with rows: its end, the rows and bytes of all up to it, and when it committed.
+        # For each transaction with rows: its end, the total rows and bytes up to it, and its commit time.
         self._ends, self._rows, self._bytes = array("Q"), array("Q"), array("Q")
         self._moments = array("q")
         self._total_rows = self._total_bytes = 0
-        # The commits of prepared transactions that did not come.
+        # The commits of prepared transactions whose changes were not sent.
         self._alone: list[Decision] = []
         self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
         self._thread.start()
@@ -71,7 +71,7 @@ class Receiver:
 
     @property
     def started_at(self) -> Lsn:
-        """The slot's position when it started; waits until it has."""
+        """The slot's position at the start of the session; waits for that start."""
         with self._changed:
             while self._replication.started_at is None:
                 self._check()
@@ -80,22 +80,22 @@ class Receiver:
 
     @property
     def timeline(self) -> Timeline | None:
-        """The one on which all lies that is received: ask for positions first, and then for this."""
+        """The timeline of all received positions: read the positions first, and then this."""
         return self._replication.timeline
 
     @property
     def received(self) -> Lsn:
-        """How far the server was seen to have come, which may be further than what is handed on."""
+        """The last position that the server reported, which may be after the last delivered transaction."""
         return self._replication.received
 
     @property
     def position(self) -> Lsn:
-        """All that committed before this is received."""
+        """The LSN before which every commit has been received."""
         with self._changed:
             return self._position
 
     def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
-        """The end of the batch that begins at `start`, how far all is received at most; and whether it has rows."""
+        """Return the end of the batch from `start`, at most the received position, and whether it has rows."""
         with self._changed:
             self._check()
             first = bisect_left(self._ends, start + 1)
@@ -111,15 +111,15 @@ class Receiver:
                 last = min(last, bisect_left(self._ends, start + limits.wal + 1) - 1)
             last = max(last, first)
             if last == len(self._ends) - 1:
-                # What follows has no rows: no batch is to be made for that alone.
+                # The rest has no rows and needs no batch of its own.
                 return max(self._position, Lsn(self._ends[last])), True
             return Lsn(self._ends[last]), True
 
     def segments(self, start: Lsn, end: Lsn, is_empty: Callable[[Decision], bool]) -> list[Segment]:
-        """The segments of a batch; waits until all of it is received.
+        """Return the segments of a batch; wait until all of it is received.
 
-        Of a prepared transaction that was committed, and of which nothing else came, `is_empty` is asked whether it
-        has no changes. TransactionError if not: they came before the reading began.
+        `is_empty` decides whether a committed prepared transaction without received changes has none. Raises
+        TransactionError if it has: they were sent before the reading began.
         """
         with self._changed:
             self._needed = end
@@ -135,7 +135,7 @@ class Receiver:
             return self._spool.overlapping(start, end)
 
     def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, float | None]:
-        """The changes and the bytes of a batch, and when its last transaction committed."""
+        """Return the changes and bytes of a batch, and its last commit time in seconds since 1970."""
         with self._changed:
             first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
             if first == last:
@@ -146,10 +146,10 @@ class Receiver:
             return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
 
     def wait(self, after: Lsn, seconds: float, until: Lsn | None = None, enough: Limits | None = None) -> bool:
-        """Whether what committed after a position has come, or all `until` another, or no more can come.
+        """Wait for `seconds` at most until commits after a position are received, or everything up to `until`.
 
-        `enough`: how much of it is to come, of changes or of bytes; None: anything. No more can while the spool is
-        full. Waits for some time.
+        `enough` is the number of changes or bytes to wait for; None: any. Returns true once received, or if the spool
+        is full, so that nothing more can be received.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
@@ -162,7 +162,7 @@ class Receiver:
             return True
 
     def commit(self, lsn: Lsn) -> None:
-        """Spark has committed all that lies before: the segments can go, and the server is told."""
+        """Note that Spark has committed everything before a position: remove its segments and acknowledge it."""
         with self._changed:
             if lsn <= self._committed:
                 return
@@ -176,7 +176,7 @@ class Receiver:
             self._changed.notify_all()
 
     def wait_until_told(self, lsn: Lsn) -> None:
-        """Wait until the server was told that what lies before is committed, if it can be reached at all."""
+        """Wait until a position is acknowledged to the server, for a second at most."""
         deadline = time.monotonic() + 1
         with self._changed:
             while self._acknowledged < lsn and time.monotonic() < deadline:
@@ -189,13 +189,13 @@ class Receiver:
         with self._changed:
             self._changed.notify_all()
         self._thread.join(30)
-        # Not where the thread ends: after an error, what was planned before it can still be read.
+        # Not at the end of the thread: after an error, batches planned before it can still be read.
         self._spool.close()
 
     _rows_dropped = _bytes_dropped = 0
 
     def _before(self, transaction: int) -> tuple[int, int]:
-        """The rows and bytes of all transactions before one, by its index."""
+        """Return the rows and bytes of all transactions before an index."""
         if not transaction:
             return self._rows_dropped, self._bytes_dropped
         return self._rows[transaction - 1], self._bytes[transaction - 1]
@@ -230,7 +230,7 @@ class Receiver:
                     else:
                         self._write(self._committing.committed(event))
                     self._advance()
-                # Again and again when idle: a server that crashed has forgotten, and prepared ones hold back.
+                # Repeated when idle: a crashed server has lost the position, and prepared transactions delay it.
                 self._advance(tells=True)
         except BaseException as error:
             with self._changed:
@@ -243,7 +243,7 @@ class Receiver:
                 self._changed.notify_all()
 
     def _advance(self, *, tells: bool = False) -> None:
-        """Say how far all is received, tell the server what is committed, and wait while there is no room."""
+        """Publish the received position, acknowledge the committed one, and wait while the spool is full."""
         with self._changed:
             position = self._replication.position
             if position > self._position:
@@ -258,7 +258,7 @@ class Receiver:
         if decision.error is not None:
             with self._changed:
                 self._alone.append(decision)
-                # A batch of its own, as Spark's answer to it is needed.
+                # It counts as a transaction, so that a batch ends there and checks it.
                 self._add(decision.end_lsn, 0, 0, 0)
 
     def _add(self, end: int, rows: int, size: int, moment: int) -> None:
@@ -284,13 +284,13 @@ class Receiver:
                 self._add(
                     int(committed.ends[number]), int(rows[number]), int(committed.sizes[number]), int(moments[number])
                 )
-            # What came again, and is with Spark.
+            # Some rows may have been sent again that Spark has committed.
             self._spool.remove_before(self._committed)
 
     def _wait_for_room(self) -> None:
-        """Read no further while the spool is full; the server keeps the rest, and hears that we are alive.
+        """Wait while the spool is full; the server keeps the rest, and gets status updates.
 
-        But a batch that was planned by an earlier process is received whole.
+        A batch that an earlier process planned is received whole all the same.
         """
         told = False
         while not self._stopping:

@@ -1,7 +1,7 @@
-"""Arrow segment files between the receiver and the executors: what has arrived and is not committed by Spark yet.
+"""The spool: Arrow segment files with received rows that Spark has not committed yet, for the executors.
 
-A segment has the rows of whole or split transactions, each with the position that says which batch it belongs to.
-Nothing here has to survive the process: what is lost is sent again, as it was not acknowledged.
+A segment has the rows of whole or split transactions, each with the position that decides its batch. The files need not
+survive the process: the server sends lost rows again, as they were not acknowledged.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
 POSITION = "_position"
-"""The name of the column of positions, which comes first in a segment and is not given to Spark."""
+"""The name of the positions' column, which is the first of a segment and is not passed to Spark."""
 SUFFIX = ".arrow"
-"""Of the names of finished segments."""
+"""The suffix of finished segments."""
 _UNFINISHED = ".part"
 _END = b"\xff\xff\xff\xff\0\0\0\0"
-"""What Arrow's streams end with."""
+"""The end of an Arrow stream."""
 _TABLE = b"table"
 
 
 class SegmentError(LogicalRepError, ValueError):
-    """A file that is no segment, a damaged one, or one with other rows than are asked for; says where and why."""
+    """A file that is no segment, is damaged, or has other rows than requested; the text says where and why."""
 
     code = "SEGMENT_DAMAGED"
 
 
 @dataclass(slots=True)
 class Segment:
-    """A finished file."""
+    """A finished segment file."""
 
     path: Path
     first: int
@@ -54,12 +54,12 @@ class Segment:
 
 
 class Spool:
-    """Writes segments into a folder of its own, and removes them."""
+    """A writer of segments in its own folder, which also removes them."""
 
     def __init__(
         self, folder: Path, slot: str, schema: Any, segment_bytes: int, table: TableName | None = None
     ) -> None:
-        """For rows with such a schema, of the change feed or of one table; `folder` may have other spools too."""
+        """Create a spool within `folder`, which may have others too, for rows of the change feed or of one table."""
         self._schema = _schema_of_segments(schema, table)
         self._segment_bytes = segment_bytes
         self._shared = shared_folder(folder)
@@ -76,15 +76,15 @@ class Spool:
         self._first = self._last = 0
         self._written = 0
         self.segments: list[Segment] = []
-        """The finished ones, in order."""
+        """The finished segments in order."""
 
     @property
     def size(self) -> int:
-        """How many bytes lie in finished segments."""
+        """The bytes of all finished segments."""
         return sum(segment.size for segment in self.segments)
 
     def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
-        """Rows, each with its position; within a batch positions do not go down."""
+        """Write rows with their positions, which do not decrease within a record batch."""
         if self._writer is None:
             self._number += 1
             self._name = f"{self._number:08d}{SUFFIX}"
@@ -94,7 +94,7 @@ class Spool:
             self._written = 0
         arrays = [pa.array(positions, pa.int64()), *batch.columns]
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
-        # A typed table's batches are of one form of the table each, so a batch may begin before the last one ended.
+        # Each batch of a typed table has one description of it, so a batch may begin before the end of the last one.
         self._first = min(self._first, int(positions[0]))
         self._last = max(self._last, int(positions[-1]))
         self._written += batch.nbytes
@@ -102,24 +102,24 @@ class Spool:
             self.seal()
 
     def seal(self) -> None:
-        """Finish the segment that is being written, if there is one."""
+        """Finish the segment being written, if any."""
         if self._end():
             os.rename(f"{self._name}{_UNFINISHED}", self._name, src_dir_fd=self._own, dst_dir_fd=self._own)
             size = os.stat(self._name, dir_fd=self._own).st_size
             self.segments.append(Segment(self.folder / self._name, self._first, self._last, size))
 
     def overlapping(self, start: Lsn, end: Lsn) -> list[Segment]:
-        """The finished segments with rows whose position is at or after `start` and before `end`."""
+        """Return the finished segments with rows whose position is at or after `start` and before `end`."""
         return [segment for segment in self.segments if segment.last >= start and segment.first < end]
 
     def remove_before(self, lsn: Lsn) -> None:
-        """Remove the segments of which all rows lie before a position."""
+        """Remove the segments whose rows all lie before a position."""
         while self.segments and self.segments[0].last < lsn:
             with suppress(FileNotFoundError):
                 os.unlink(self.segments.pop(0).path.name, dir_fd=self._own)
 
     def close(self) -> None:
-        """Remove everything; a second time does nothing."""
+        """Remove everything; further calls do nothing."""
         if self._own < 0:
             return
         self._end()
@@ -130,7 +130,7 @@ class Spool:
         self._own = self._shared = -1
 
     def _end(self) -> bool:
-        """Write the end of the segment that is being written; False if there is none."""
+        """Write the end of the segment being written; return False if there is none."""
         if self._file is None:
             return False
         self._writer.close()
@@ -140,9 +140,9 @@ class Spool:
 
 
 def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[Any]:
-    """The record batches of a running stream's segment, of the rows at or after `start` and before `end`.
+    """Yield a running stream's record batches from a segment, with the rows at or after `start` and before `end`.
 
-    SpoolError where the spool is not seen from here, or others can write into it.
+    Raises SpoolError if this machine does not see the spool, or other users can write into it.
     """
     with _segment(path) as source, pa.ipc.open_stream(source) as reader:
         for batch in reader:
@@ -158,8 +158,8 @@ def _segment(path: Path) -> Iterator[IO[bytes]]:
         folder = own_folder(path.parent)
     except FileNotFoundError:
         raise SpoolError(
-            f"the executor on {socket.gethostname()} does not see the folder {path.parent}, where the driver spools: "
-            "name a folder that the driver and all executors share in the option 'spool', or take mode = peek",
+            f"the executor on {socket.gethostname()} does not see the driver's spool folder {path.parent}: "
+            "name a folder that the driver and all executors share in the option 'spool', or use mode = peek",
             code="SPOOL_NOT_SEEN",
         ) from None
     try:
@@ -167,7 +167,7 @@ def _segment(path: Path) -> Iterator[IO[bytes]]:
             yield file
     except FileNotFoundError:
         raise SegmentError(
-            f"{path} is gone, as all segments are once their stream has ended: start the query again",
+            f"{path} is gone, as its stream has ended: start the query again",
             code="SEGMENT_GONE",
         ) from None
     finally:
@@ -175,7 +175,7 @@ def _segment(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _opened(name: str, mode: str, folder: int) -> IO[bytes]:
-    """A file in a folder that is open; `x` makes one, and never takes what is there."""
+    """Open a file in an open folder; the mode `x` creates it and fails if it exists."""
     return cast(
         IO[bytes],
         open(name, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600, dir_fd=folder)),
@@ -183,7 +183,7 @@ def _opened(name: str, mode: str, folder: int) -> IO[bytes]:
 
 
 def read_whole_segment(path: Path, schema: Any, table: TableName | None) -> Iterator[Any]:
-    """The record batches of a segment that may be anybody's: SegmentError unless it is one of such rows."""
+    """Yield the record batches of a segment of any origin; raise SegmentError if it is damaged or has other rows."""
     expected = _schema_of_segments(schema, table)
     try:
         with pa.OSFile(str(path)) as source, pa.ipc.open_stream(source) as reader:
@@ -195,11 +195,9 @@ def read_whole_segment(path: Path, schema: Any, table: TableName | None) -> Iter
                 yield _without_positions(batch)
             source.seek(max(source.size() - len(_END), 0))
             if source.read() != _END:
-                raise SegmentError(f"{path}: is damaged: it ends without the mark of its end")
+                raise SegmentError(f"{path}: is damaged: the end mark is missing")
     except FileNotFoundError:
-        raise SegmentError(
-            f"{path}: is gone, as segments are once Spark has committed what is in them", code="SEGMENT_GONE"
-        ) from None
+        raise SegmentError(f"{path}: is gone, as Spark has committed its rows", code="SEGMENT_GONE") from None
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise SegmentError(f"{path}: is no segment, or a damaged one: {error}") from None
 
@@ -214,16 +212,16 @@ def _without_positions(batch: Any) -> Any:
 
 
 def _difference(found: Any, expected: Any) -> str | None:
-    """Why a file with such a schema is not what is asked for; None if it is."""
+    """Return the reason why a file's schema is not the expected one; None if it is."""
     if found.names[:1] != [POSITION]:
         return "is no segment"
     has, wants = _rows_of(found), _rows_of(expected)
     if has != wants:
-        return f"has rows of {has}, and {wants} is asked for"
+        return f"has rows of {has}, but {wants} was requested"
     for field, wanted in zip_longest(found, expected):
         if field != wanted:
             other = wanted if field is None else field
-            return f"has other columns than are asked for: {other.name} {other.type}"
+            return f"has other columns than requested: {other.name} {other.type}"
     return None
 
 

@@ -1,10 +1,10 @@
-"""The folders that spools lie in: made so that no other user can write there, and looked at before each use.
+"""The folders of spools, which no other user can write, and which are checked before each use.
 
-Who can write into a spool can forge rows. So a folder is opened without following a link, its owner and mode are looked
-at, and what is in it is reached by its descriptor.
+A user who can write into a spool can forge rows. So a folder is opened without following a link, its owner and mode are
+checked, and its files are reached through its descriptor.
 
-A spool's folder is locked as long as its process lives: what is not locked is abandoned. The lock is on the folder
-itself, so there is no file to plant, and programs that clean temporary folders leave it alone.
+A spool's folder is locked as long as its process lives; a folder without a lock is abandoned. The lock is on the folder
+itself, so no lock file can be planted, and programs that clean temporary folders leave it alone.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class SpoolError(LogicalRepError, RuntimeError):
-    """A spool that is not to be trusted, or that is not seen from here; says which, and what to do."""
+    """A spool that is not safe, or that this machine does not see; the text says which, and what to do."""
 
     code = "SPOOL_UNSAFE"
 
 
 def default_folder() -> Path:
-    """The folder of this user's spools, where the options name no other."""
+    """Return the default folder of this user's spools."""
     return Path(tempfile.gettempdir()).resolve() / f"logicalrep-{os.geteuid()}"
 
 
 def own_folder(path: Path | str, within: int | None = None) -> int:
-    """Open a folder, `within` another if its descriptor is given; SpoolError unless this user alone can write there.
+    """Open a folder, relative to the descriptor `within` if given.
 
-    FileNotFoundError where there is none.
+    Raises SpoolError unless only this user can write there, and FileNotFoundError if it does not exist.
     """
     try:
         folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=within)
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            raise _refused(path, "is a link or no folder") from None
+            raise _refused(path, "is a link or not a folder") from None
         if error.errno == errno.EACCES:
             raise _refused(path, "is closed to this user") from None
         raise
@@ -63,26 +63,26 @@ def _refused(path: Path | str, reason: str) -> SpoolError:
 
 
 def shared_folder(path: Path) -> int:
-    """Open the folder of all spools of this user, which is made where it is not there."""
+    """Open the folder of all spools of this user; create it if absent."""
     try:
         path.mkdir(parents=True, mode=0o700)
     except FileExistsError:
         pass
     except OSError as error:
         raise SpoolError(
-            f"the spool's folder {path} cannot be made ({error.strerror}): name another in the option 'spool'",
+            f"the spool's folder {path} cannot be created ({error.strerror}): name another in the option 'spool'",
             code="SPOOL_NOT_MADE",
         ) from None
     return own_folder(path)
 
 
 def add_folder(shared: int, slot: str) -> tuple[str, int]:
-    """Make a folder for a spool of a slot: its name and its descriptor, which keeps it locked until it is closed.
+    """Create a folder for a slot's spool; return its name and its descriptor, which holds the lock until it is closed.
 
-    The folders that processes of this host have left there are removed.
+    Abandoned folders of this host's processes are removed.
     """
     host = socket.gethostname()
-    # Nobody takes a folder for an abandoned one between its making and its lock.
+    # This lock keeps other processes from removing the new folder before it is locked itself.
     fcntl.flock(shared, fcntl.LOCK_EX)
     try:
         for name in os.listdir(shared):

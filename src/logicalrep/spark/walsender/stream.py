@@ -1,7 +1,7 @@
-"""mode = walsender: a receiver in the driver spools what is committed, and the executors read the segments.
+"""mode = walsender: a receiver in the driver spools committed changes, and the executors read the segments.
 
-An offset is a position in the WAL, with the same meaning as in mode = peek. The server is told of a position only
-after Spark has committed it, so a new process starts with an empty spool and receives again what is missing.
+An offset is a position in the WAL, with the same meaning as in mode = peek. A position is acknowledged only after Spark
+has committed it, so a new process starts with an empty spool and receives the missing changes again.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
 _LONGEST_WAIT = 5.0
-"""For how long a query is not told that there is nothing, in seconds, while the server has yet to send what it has."""
+"""The longest wait for changes that the server has not sent yet, in seconds, before an empty answer."""
 _PLENTY = 32 << 20
-"""So many bytes of messages make a batch that is worth what Spark does for each, however much more is to come."""
+"""The bytes of messages that make a batch large enough for Spark's overhead."""
 _GATHERING = 1.0
-"""For how long a batch waits for that where the server has so much more, in seconds."""
+"""The longest wait for such a batch while the server has more than that to send, in seconds."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class SegmentRange(InputPartition):
 
 
 class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
-    """Keeps the receiver in the driver, and plans a partition for each segment."""
+    """A stream reader with a receiver in the driver, which plans a partition for each segment."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         super().__init__()
@@ -72,15 +72,15 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._target: Lsn | None = None
         self._caught_up = False
         self._is_within_wal = False
-        # Whether nothing was there when it was asked last.
+        # Whether the last call of latestOffset found nothing.
         self._is_idle = False
-        # The first transaction of which all comes to the query; None without two_phase, where that is so of all.
+        # The first transaction that the query receives whole; None without two_phase, where that holds for all.
         self._first_xid: int | None = None
         self._knows_first_xid = False
-        """It is known too where there is none, for a slot without prepared transactions."""
+        """Whether `_first_xid` is known, which may be None."""
 
     def initialOffset(self) -> Offset:  # noqa: N802
-        """The slot's position; the slot is made here if it is to be made."""
+        """Return the slot's position; create the slot if the options say so."""
         self._position = self._run(self._initial)
         assert self._position is not None
         self._go_on_from({})
@@ -89,9 +89,9 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
-        """The end of the next batch; the start where nothing has come. Spark 4.0 and 4.1 give no arguments."""
+        """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         if start is None and self._position is None:
-            # Spark 4.0 and 4.1 ask a new query for this before the initial offset.
+            # Spark 4.0 and 4.1 call this for a new query before initialOffset.
             self._run(lambda connection: ensure_slot(connection, self._options))
         self._go_on_from(start or {})
         receiver = self._started(None if start is None else position_of(start).lsn)
@@ -100,12 +100,12 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._check(receiver, self._position)
             receiver.commit(self._position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
-            # With Trigger.AvailableNow this is asked once, and nobody says that it is that trigger.
+            # With Trigger.AvailableNow this is called once, and Spark does not report the trigger.
             reached = self._run(self._sent_up_to)
             self._comes(receiver, reached, reached)
             self._caught_up = True
         if self._position is None:
-            # Restarted by a Spark that does not say where; nothing before this has been committed for certain.
+            # Spark 4.0 and 4.1 do not pass the position after a restart; the slot's is certainly committed.
             self._position = WalPosition(receiver.started_at, receiver.timeline)
         end = self._next_end(receiver, self._position.lsn, limit)
         if end != self._position.lsn:
@@ -113,11 +113,11 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self._offset(self._position)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """What the options max_…_per_batch allow."""
+        """Return the limit of the options max_…_per_batch."""
         return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
-        """How far the server is, for Spark's progress report."""
+        """Return the server's position for Spark's progress report."""
         position = self._position
         if position is None:
             return None
@@ -125,11 +125,11 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return progress(slot, position.lsn)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember where the WAL ends now: the query reads up to there."""
+        """Note the end of the WAL, up to which the query reads."""
         self._target = self._run(self._sent_up_to)
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
-        """A partition for each segment that has rows of the batch."""
+        """Return a partition for each segment that has rows of the batch."""
         self._go_on_from(start)
         begins, ends = position_of(start), position_of(end)
         first, last = begins.lsn, ends.lsn
@@ -147,7 +147,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return [SegmentRange(str(segment.path), first, last) for segment in segments]
 
     def commit(self, end: Mapping[str, object]) -> None:
-        """Spark has committed what lies before `end`."""
+        """Note that Spark has committed everything before `end`."""
         position = position_of(end)
         receiver = self._started(position.lsn)
         self._check(receiver, position)
@@ -163,7 +163,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._driver = None
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The record batches of a segment."""
+        """Return the record batches of a segment."""
         assert isinstance(partition, SegmentRange)
         return collected_once(read_segment(Path(partition.path), partition.start, partition.end))
 
@@ -174,7 +174,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self._driver.run(action)
 
     def _started(self, start: Lsn | None) -> Receiver:
-        """The receiver, which has all from `start` on, or where that is not known from the slot's position on."""
+        """Return the receiver, which has everything from `start` on, or from the slot's position if that is None."""
         receiver = self._receiver
         if receiver is not None and start is not None and receiver.start is not None and start < receiver.start:
             receiver.stop()
@@ -191,7 +191,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return offset_of(position, slot=self._options.the_slot, **known)
 
     def _go_on_from(self, offset: Mapping[str, object]) -> None:
-        """Know the table, and which transaction was the first one: a later one is safe where an offset does not say."""
+        """Take the table and the first transaction from an offset; the default for the latter is the next one."""
         self._table.go_on_from(offset)
         first = first_xid_of(offset)
         if first is not None:
@@ -205,19 +205,19 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return next_xid(connection) if has_prepared else None
 
     def _is_empty(self, decision: Decision) -> bool:
-        """Whether a prepared transaction of which only the commit came has no changes, as far as can be known.
+        """Return whether a prepared transaction of which only the commit was sent has no changes.
 
-        Of one that has only locked rows, PostgreSQL 15 to 17 send nothing else. That is so of none that began before
-        the query did: it may have been prepared before as well. 18 sends the Prepare too.
+        PostgreSQL 15 to 17 send only the commit of a transaction that just locked rows; 18 sends the Prepare too. A
+        transaction that began before the query is not assumed to be empty: it may have been prepared before the query.
         """
         newest, major = self._run(lambda connection: (next_xid(connection), server_major(connection)))
-        # The 64-bit id that is the last one to end with these 32 bits.
+        # The latest 64-bit id that ends with these 32 bits.
         xid = newest - 1 - ((newest - 1 - decision.xid) % (1 << 32))
         is_empty = major < 18 and self._first_xid is not None and xid >= self._first_xid
         if is_empty:
             log.warning(
-                "slot %s: the prepared transaction %r was committed up to %s, and nothing else of it came: it changed "
-                "nothing, or another reader has acknowledged it",
+                "slot %s: the prepared transaction %r was committed up to %s, and its changes were not sent: it has "
+                "none, or another reader has acknowledged them",
                 self._options.the_slot, decision.gid, decision.end_lsn,
             )  # fmt: skip
         return is_empty
@@ -230,10 +230,10 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return the_slot(connection, self._options.the_slot).confirmed
 
     def _check(self, receiver: Receiver, *positions: WalPosition) -> None:
-        """LostPositionError if the slot was past one of the checkpoint's positions, or the WAL did not come by it."""
+        """Raise LostPositionError if the slot was past one of the checkpoint's positions, or the WAL lacks it."""
         if not self._is_within_wal:
-            # Once, as the receiver looks at each connection that follows; and before the server is told of a position
-            # that it might take for its own.
+            # Once, as the receiver checks each later connection; and before a position is acknowledged, which another
+            # server would take for its own.
             slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
             for position in positions:
                 check_within_wal(self._options.connection, slot, position)
@@ -247,7 +247,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             if self._is_idle:
                 receiver.wait(start, self._options.poll_interval)
             else:
-                # That nothing has come yet does not mean that the server has nothing.
+                # The server may have changes that have not been received yet.
                 reached = self._run(self._sent_up_to)
                 receiver.wait(start, _LONGEST_WAIT, reached)
                 if reached - receiver.position > _PLENTY:
@@ -256,7 +256,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._is_idle = not has_rows
         else:
             if start >= self._target:
-                # The last batch: the process may be gone in a moment.
+                # After the last batch the process may end at once.
                 receiver.wait_until_told(start)
                 return start
             if not self._comes(receiver, start, self._target):
@@ -269,10 +269,10 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return start
 
     def _comes(self, receiver: Receiver, after: Lsn, until: Lsn) -> bool:
-        """Whether something that committed after a position has come, or all there is up to another, when it has.
+        """Wait for commits after a position, or for everything up to another; return whether that was received.
 
-        Not where the server waits for its standbys, which may be away for long. SlotError where nothing at all is
-        sent for `retry_timeout`: a large transaction may take longer.
+        Returns false if the server waits for its standbys, which may be away for long. Raises SlotError if the server
+        sends nothing at all for `retry_timeout`; a large transaction may take longer.
         """
         seen, deadline = Lsn(0), 0.0
         while not receiver.wait(after, 0.1, until):
@@ -292,5 +292,5 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
 
 def _enough(limits: Limits) -> Limits:
-    """With how much a batch need not wait for more."""
+    """Return the size at which a batch need not wait for more."""
     return Limits(limits.changes, min(limits.bytes or _PLENTY, _PLENTY))
