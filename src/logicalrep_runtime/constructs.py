@@ -131,7 +131,7 @@ class Tagged(_TypedEntries[_Value], Construct):  # type: ignore[misc]
 
 
 class Whole(_TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
-    """What takes all bytes that there are: construct's Terminated follows it."""
+    """Takes all bytes that there are, as with construct's Terminated after it."""
 
     def __init__(self, subcon: _TypedEntries[_Value]) -> None:
         super().__init__(subcon)

@@ -91,7 +91,7 @@ def test_a_message_that_is_none_is_an_error_of_construct() -> None:
         NEWEST.message.parse(b"x")
     with pytest.raises(StreamError):
         NEWEST.message.parse(b"")
-    with pytest.raises(SwitchError, match=r"TupleData is none of Begin, .*, StreamPrepare$"):
+    with pytest.raises(SwitchError, match=r"TupleData is none of Begin, "):
         NEWEST.message.build(ROW)
     with pytest.raises(SwitchError, match=r"Insert is none of Begin, "):
         NEWEST.message.build(v1.Insert(relation_id=1, new=ROW))
