@@ -166,18 +166,18 @@ def test_a_bad_message_ends_the_output_with_its_number_and_lsn(
 @pytest.mark.parametrize(
     ("data", "error"),
     [
-        (b"{", "1: is no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (b"{", "1: is not JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
         (b"{}", "1: the format is None; 'pgoutput-capture/1' or 'pgoutput-raw/1' is expected"),
         (jsonl([], proto_version=5), "1: proto_version is 5; 1 to 4 is expected"),
         (jsonl([]) + b'{"lsn": "0/0"}\n', "2: has no 'data'"),
         (jsonl([]) + b'{"lsn": "0/0", "data": "0"}\n', "2: non-hexadecimal number found in fromhex() arg at position 1"),
         (jsonl([]) + b'{"lsn": "x", "data": "42"}\n', "2: 'x' is no LSN; two hexadecimal numbers are expected, as in 16/B374D848"),
-        (jsonl([]) + b"[]\n", "2: is no JSON object"),
+        (jsonl([]) + b"[]\n", "2: is not a JSON object"),
         (b"\0" * 11, " ends within a frame, at byte 0"),
         (b"\0" * 8 + b"\0\0\0\5BC", " ends within a message, at byte 12"),
         (
             b"\0" * 8 + b"\xff\0\0\0",
-            " a message of 4278190080 bytes at byte 0 is longer than any; "
+            " a message of 4278190080 bytes at byte 0 is longer than any message; "
             "is this a file of uint64 LSN, uint32 length and message?",
         ),
         (gzip.compress(b"{", mtime=0)[:-4], " is damaged: Compressed file ended before the end-of-stream marker was reached"),

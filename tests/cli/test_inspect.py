@@ -107,7 +107,7 @@ def test_the_envelope_can_be_inspected(capsys: pytest.CaptureFixture[str]) -> No
     [
         (
             ["4"],
-            "[USAGE] the message is no hexadecimal text: non-hexadecimal number found in fromhex() arg at position 1",
+            "[USAGE] the message is not hexadecimal text: non-hexadecimal number found in fromhex() arg at position 1",
         ),
         (
             ["45", "--encoding", "EBCDIC"],

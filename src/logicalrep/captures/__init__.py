@@ -1,4 +1,4 @@
-"""Capture files: what a server sent, kept in a file with how the session was set up.
+"""Capture files: a server's messages, kept in a file with the settings of the session.
 
 with Capture.open("capture.jsonl.gz") as capture:
     for lsn, data in capture:

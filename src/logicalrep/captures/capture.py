@@ -1,10 +1,10 @@
-"""Capture files in, messages out: what a server sent, kept in a file with how the session was set up.
+"""The reader of capture files, which hold a server's messages with the settings of the session.
 
 Three formats are read, plain or compressed with gzip, told apart by their content:
 
 * JSON lines, `pgoutput-capture/1`: a header, then one message a line with its LSN and its bytes in hex;
 * JSON lines, `pgoutput-raw/1`: a header, then one protocol message a line, of which XLogData is unwrapped;
-* framed binary: uint64 LSN, uint32 length and the message, big-endian, again and again, with no header.
+* framed binary without a header: uint64 LSN, uint32 length and the message, big-endian, repeated.
 """
 
 from __future__ import annotations
@@ -38,32 +38,32 @@ _NEWEST = max(versions.PARSE)
 
 
 class CaptureError(LogicalRepError, ValueError):
-    """A file that is no capture, or a damaged one; says where and what is wrong."""
+    """A file that is not a capture, or a damaged one. The text gives the place and the fault."""
 
     code = "CAPTURE_DAMAGED"
 
 
 @dataclass(frozen=True)
 class CaptureSession:
-    """How the session was set up that a capture is of."""
+    """The settings of the captured session."""
 
     protocol_version: int = _NEWEST
     parallel: bool = False
-    """Whether it had the option streaming = parallel."""
+    """Whether the session had the option streaming = parallel."""
     two_phase: bool = False
-    """Whether its slot was created with two_phase."""
+    """Whether the session's slot was created with two_phase."""
     encoding: str = "utf-8"
-    """Its client_encoding, as a Python codec."""
+    """The session's client_encoding, as a Python codec."""
     header: dict[str, Any] = field(default_factory=dict)
-    """The capture's header as it is; empty where the format has none."""
+    """The capture's header, unchanged; empty if the format has none."""
 
     def decoder(self) -> Decoder:
-        """A new decoder for such a session."""
+        """Return a new decoder for such a session."""
         return Decoder(self.protocol_version, parallel=self.parallel, two_phase=self.two_phase, encoding=self.encoding)
 
 
 class Capture:
-    """An open capture file: `session`, and the messages by iterating, each with its LSN.
+    """An open capture file: its `session`, and iteration over its messages, each with its LSN.
 
     >>> with Capture.open("orders.jsonl.gz") as capture:
     ...     for lsn, data in capture:
@@ -75,9 +75,9 @@ class Capture:
         self._raw = raw
         self._stream = stream
         self.size = path.stat().st_size
-        """The file's size in bytes, as it lies on the disk."""
+        """The file's size on disk, in bytes."""
         self.session = CaptureSession()
-        """How the session was set up; the newest protocol version where the file does not say."""
+        """The session's settings; with the newest protocol version if the file does not give one."""
         self._is_raw_conversation = False
         self._is_json = self._peek() == b"{"
         if self._is_json:
@@ -85,7 +85,7 @@ class Capture:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """Open a capture; CaptureError if it is none, OSError if it cannot be read."""
+        """Open a capture. Raises CaptureError if it is not one, OSError if it cannot be read."""
         path = Path(path)
         raw = path.open("rb")
         try:
@@ -109,14 +109,14 @@ class Capture:
 
     @property
     def position(self) -> int:
-        """How many bytes of the file have been read, of `size`."""
+        """The number of bytes of the file read so far, out of `size`."""
         return self._raw.tell()
 
     def __iter__(self) -> Iterator[tuple[Lsn, bytes]]:
         return self._json_messages() if self._is_json else self._framed_messages()
 
     def batches(self) -> Iterator[MessageBatch]:
-        """The same messages as arrays, for who reads them in columns; needs `logicalrep[arrow]`."""
+        """Yield the messages as message batches, to be read in columns; needs `logicalrep[arrow]`."""
         from logicalrep.arrow.message_batch import message_batches_of, split
 
         if self._is_json:
@@ -167,9 +167,9 @@ class Capture:
         try:
             value = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise CaptureError(f"{self._path}:{number}: is no JSON: {error}") from None
+            raise CaptureError(f"{self._path}:{number}: is not JSON: {error}") from None
         if not isinstance(value, dict):
-            raise CaptureError(f"{self._path}:{number}: is no JSON object")
+            raise CaptureError(f"{self._path}:{number}: is not a JSON object")
         return value
 
     def _json_messages(self) -> Iterator[tuple[Lsn, bytes]]:
@@ -198,8 +198,8 @@ class Capture:
                 yield lsn_of(lsn), data
 
     def _pieces(self, split: Callable[[memoryview], tuple[int, _T]]) -> Iterator[_T]:
-        """What `split` makes of the frames that begin a piece of the file; it says how many bytes those have."""
-        # One memory for all pieces: what is left of one, part of a frame, is moved to the beginning of the next.
+        """Yield the results of `split`, which takes the frames at the start of a piece and returns their bytes."""
+        # All pieces share one buffer: the rest of one, part of a frame, is moved to the start of the next.
         piece, left, offset = bytearray(_PIECE), 0, 0
         while more := self._read(memoryview(piece)[left:], left, offset):
             size, made = split(memoryview(piece)[: left + more])
@@ -212,7 +212,7 @@ class Capture:
                 _, length = _FRAME.unpack_from(piece)
                 if length > LONGEST_MESSAGE:
                     raise CaptureError(
-                        f"{self._path}: a message of {length} bytes at byte {offset} is longer than any; "
+                        f"{self._path}: a message of {length} bytes at byte {offset} is longer than any message; "
                         "is this a file of uint64 LSN, uint32 length and message?"
                     )
             if left == len(piece):
@@ -225,7 +225,7 @@ class Capture:
     def _read(self, room: memoryview, left: int, offset: int) -> int:
         try:
             if left > _PIECE:
-                # A long message: so much more that it is not looked at too often, if there is so much.
+                # For a long message the read fills the buffer, so that the message is not checked too often.
                 return self._stream.readinto(room)
             return self._stream.readinto1(room)
         except _DAMAGED as error:

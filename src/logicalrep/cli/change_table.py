@@ -1,4 +1,4 @@
-"""Changes for people: what `logicalrep changes --format table` prints, a heading a transaction, a line a change."""
+"""Changes in readable form, as `logicalrep changes --format table` prints them: a heading per transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _VALUE_WIDTH = 40
 
 
 def table_lines(rows: Iterable[dict[str, Any]], style: Style) -> Iterator[str]:
-    """The lines for rows of the change feed, in their order."""
+    """Yield the lines for rows of the change feed, in their order."""
     last: tuple[object, object] | None = None
     for row in rows:
         transaction = (row["commit_lsn"], row["xid"])

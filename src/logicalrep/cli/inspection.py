@@ -1,4 +1,4 @@
-"""One message byte by byte: what `logicalrep inspect` prints."""
+"""One message byte by byte: the output of `logicalrep inspect`."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def inspect(
     sender: str,
     style: Style,
 ) -> Iterator[str]:
-    """The lines of a table, one a field: offset, bytes, field, type, value.
+    """Yield the lines of a table with a line per field: offset, bytes, field, type, value.
 
-    After a fault come the bytes where it lies, marked, and then the DecodeError is raised.
+    After a fault come the bytes at its place, marked; then the DecodeError is raised.
     """
     rows = [("offset", "bytes", "field", "type", "value")]
     fault: DecodeError | None = None

@@ -1,4 +1,4 @@
-"""The command line, `logicalrep`: each command's arguments, and what becomes of errors."""
+"""The command line, `logicalrep`: each command's arguments, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _NEWEST = max(versions.PARSE)
 
 
 class UsageError(LogicalRepError):
-    """Arguments that make no sense; exit code 2."""
+    """Invalid arguments; exit code 2."""
 
     code = "USAGE"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; exit code 0 done, 1 the input is bad, 2 the arguments are."""
+    """Run a command. Returns the exit code: 0 for success, 1 for invalid input, 2 for invalid arguments."""
     options = _parser().parse_args(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader, `head` for example, has seen enough. Python would complain once more at exit.
+        # The reader, for example `head`, has closed the pipe. Python would report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -63,7 +63,7 @@ def _fail(text: str, code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="logicalrep", description="Read what PostgreSQL sends for logical replication (the pgoutput plugin)."
+        prog="logicalrep", description="Read the messages of PostgreSQL's logical replication (the pgoutput plugin)."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_decode(commands)
@@ -73,8 +73,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_session(parser: argparse.ArgumentParser, *, of_file: bool) -> None:
-    """The options that say how the session was set up."""
-    unless = "; what the file says unless given" if of_file else ""
+    """Add the options that describe the session."""
+    unless = "; taken from the file if not given" if of_file else ""
     parser.add_argument(
         "--protocol-version",
         type=int,
@@ -98,14 +98,14 @@ def _add_decode(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     parser = commands.add_parser(
         "decode",
         help="print each message of a capture file as a JSON object",
-        description="Print each message of a capture as one JSON object a line. LSNs are text, times ISO 8601 in UTC. "
-        'A column value is text, or {"base64": ...} where it is not; null is NULL, and {"unchanged": true} a TOASTed '
-        "value that was not sent.",
+        description="Print each message of a capture as one JSON object per line. LSNs are text, times ISO 8601 in "
+        'UTC. A column value is text, or {"base64": ...} if it is not text; null is NULL, and {"unchanged": true} a '
+        "TOASTed value that was not sent.",
         epilog="FILE is JSON lines of the formats pgoutput-capture/1 or pgoutput-raw/1, or binary frames of uint64 "
         "LSN, uint32 length and message, big-endian; plain or compressed with gzip.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
-    parser.add_argument("--summary", action="store_true", help="print what the capture holds, not each message")
+    parser.add_argument("--summary", action="store_true", help="print a summary in place of the messages")
     _add_session(parser, of_file=True)
     parser.set_defaults(run=_decode)
 
@@ -137,7 +137,7 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _session(options: argparse.Namespace, found: CaptureSession) -> CaptureSession:
-    """The session that the file describes, with what the arguments say otherwise."""
+    """Return the session that the file describes, overridden by the arguments."""
     return CaptureSession(
         protocol_version=options.protocol_version or found.protocol_version,
         parallel=options.parallel or found.parallel,
@@ -158,10 +158,10 @@ def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = commands.add_parser(
         "inspect",
         help="print one message byte by byte",
-        description="Print one message byte by byte: offset, bytes, field, type and value of each field. Bytes that "
-        "are no message are printed up to the fault, and the fault is named.",
+        description="Print one message byte by byte: offset, bytes, field, type and value of each field. Invalid "
+        "bytes are printed up to the fault, and the fault is named.",
     )
-    parser.add_argument("hex", metavar="HEX", help="the message in hexadecimal, or - to read that from stdin")
+    parser.add_argument("hex", metavar="HEX", help="the message in hexadecimal, or - to read it from stdin")
     parser.add_argument(
         "--streaming", action="store_true", help="the message lies between Stream Start and Stream Stop"
     )
@@ -200,17 +200,17 @@ def _add_changes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = commands.add_parser(
         "changes",
         help="print the committed changes of a capture file",
-        description="Print the committed changes of a capture in the order of their commits: one JSON object a line "
-        "with op, schema, table, before, after, key, unchanged, lsn, commit_lsn, commit_timestamp, xid, ordinal, "
-        "origin and gid. What was rolled back, and what has no end in the file, is left out.",
+        description="Print the committed changes of a capture in the order of their commits: one JSON object per "
+        "line with op, schema, table, before, after, key, unchanged, lsn, commit_lsn, commit_timestamp, xid, ordinal, "
+        "origin and gid. Transactions that were rolled back, or do not end in the file, are left out.",
         epilog="FILE is as for decode.",
     )
     parser.add_argument("file", metavar="FILE", type=Path, help="the capture")
     parser.add_argument(
-        "--table", metavar="NAME", type=_table, help="the changes of this table only: schema.table, or table, as in SQL"
+        "--table", metavar="NAME", type=_table, help="only the changes of this table: schema.table, or table, as in SQL"
     )
     parser.add_argument(
-        "--format", choices=["json", "table"], default="json", help="table is for people (default: json)"
+        "--format", choices=["json", "table"], default="json", help="table is easier to read (default: json)"
     )
     _add_session(parser, of_file=True)
     parser.set_defaults(run=_changes)
@@ -244,21 +244,21 @@ def _changes(options: argparse.Namespace) -> int:
 
 
 def _shown(capture: Capture, progress: Progress) -> Iterator[tuple[Lsn, bytes]]:
-    """The messages of a capture, with the progress bar kept up."""
+    """Yield the messages of a capture and keep the progress bar up to date."""
     for item in capture:
         yield item
         progress.show(capture.position)
 
 
 def _bytes_of(text: str) -> bytes:
-    r"""The bytes of hexadecimal text as tools print it: 0x49…, \x49…, 49:00, 49 00."""
+    r"""Return the bytes of hexadecimal text as tools print it: 0x49…, \x49…, 49:00, 49 00."""
     digits = "".join(text.split()).replace(":", "")
     if digits[:2].lower() in ("0x", "\\x"):
         digits = digits[2:]
     try:
         return bytes.fromhex(digits)
     except ValueError as error:
-        raise UsageError(f"the message is no hexadecimal text: {error}") from None
+        raise UsageError(f"the message is not hexadecimal text: {error}") from None
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Messages as JSON objects: what `logicalrep decode` prints of each."""
+"""Messages as JSON objects: the output of `logicalrep decode`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 
 
 def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, Any]:
-    """A message just decoded by `decoder`, ready for json.dumps.
+    """Return a message just decoded by `decoder` as an object for json.dumps.
 
-    An LSN is text as `16/B374D848`, a time ISO 8601 in UTC. A column value is text where it is text in the session's
-    encoding, `{"base64": ...}` where not, null for NULL, and `{"unchanged": true}` for a TOASTed value that was not
-    sent; rows are objects by column name, and lists where the Relation has not as many columns as the row.
+    An LSN is text as `16/B374D848`, a time ISO 8601 in UTC. A column value is text if it is text in the session's
+    encoding, else `{"base64": ...}`; null is NULL, and `{"unchanged": true}` a TOASTed value that was not sent. Rows
+    are objects by column name, or lists if the row has another number of values than the Relation has columns.
     """
     result: dict[str, Any] = {"lsn": str(lsn), "message": _NAMES[message.tag]}
     relation_id = getattr(message, "relation_id", None)
@@ -43,7 +43,7 @@ def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, A
 
 
 def relation_name(relation: Relation) -> str:
-    """schema.table, as it is written in SQL: no two tables have the same."""
+    """Return schema.table as written in SQL, which is unique for each table."""
     return str(TableName(relation.namespace or "pg_catalog", relation.name))
 
 
@@ -58,7 +58,7 @@ def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, 
 
 
 def _plain(value: Any, encoding: str) -> Any:
-    """An attribute that is no row: a number, text, bytes, or a tuple of them or of parts."""
+    """Return an attribute that is not a row: a number, text, bytes, or a tuple of these or of parts."""
     if isinstance(value, Lsn | TimestampTz):
         return str(value)
     if isinstance(value, bytes):

@@ -52,7 +52,7 @@ class Summary:
                 self._rows.append(message_json(lsn, message, decoder))
 
     def lines(self, name: str, style: Style) -> Iterator[str]:
-        """The summary of the capture of that name, to print."""
+        """Yield the lines of the summary of the capture of that name."""
         yield style.bold(name)
         yield from self._origin()
         total = self._by_tag.total()

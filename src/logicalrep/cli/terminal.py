@@ -1,4 +1,4 @@
-"""What a terminal gets and a pipe does not: colour, and a bar that shows how far a long file has been read."""
+"""Output for terminals only, not for pipes: colour, and a progress bar for reading long files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Style:
     """Colours for a stream: none unless it is a terminal, NO_COLOR is unset and TERM is not dumb."""
 
     def __init__(self, stream: IO[str], choice: str = "auto") -> None:
-        """`choice` is auto, always or never."""
+        """Take the stream; `choice` is auto, always or never."""
         wanted = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.coloured = choice == "always" or (choice == "auto" and wanted)
 
@@ -20,15 +20,15 @@ class Style:
         return f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text
 
     def bold(self, text: str) -> str:
-        """What a table or its sum is about."""
+        """Style a heading or a total."""
         return self._paint("1", text)
 
     def dim(self, text: str) -> str:
-        """What is there for orientation only."""
+        """Style text that is only for orientation."""
         return self._paint("2", text)
 
     def red(self, text: str) -> str:
-        """What is wrong."""
+        """Style an error."""
         return self._paint("31", text)
 
 
@@ -36,7 +36,7 @@ class Progress:
     """A bar on stderr, on a terminal only, that appears once the work has taken a second."""
 
     def __init__(self, total: int, stream: IO[str] | None = None) -> None:
-        """`total` is what `show` counts up to, in bytes."""
+        """Make a bar for `total` bytes, which `show` counts up to."""
         self._total = max(total, 1)
         self._stream = sys.stderr if stream is None else stream
         self._active = self._stream.isatty()
@@ -44,7 +44,7 @@ class Progress:
         self._drawn = False
 
     def show(self, done: int) -> None:
-        """Draw the bar, ten times a second at the most."""
+        """Draw the bar, at most ten times a second."""
         if not self._active:
             return
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""From typed changes to tables: what a batch of a typed table's rows makes of a copy of it."""
+"""Typed changes to tables: applying a batch of a typed table's rows to a copy of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of a typed table as events, in Spark's SQL: their order, what they say of a row, the columns' names."""
+"""The rows of a typed table as events, in Spark's SQL: their order, their effect on a row, the columns' names."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pyspark.sql import Column
 from pyspark.sql.functions import col
 
 POSITION = "struct(_commit_version, _ordinal)"
-"""The two images of an update share it."""
+"""The position of a change, which the two images of an update share."""
 
 ORDER = "struct(_commit_version, _ordinal, _change_type <> 'update_preimage')"
 IS_GONE = "_change_type IN ('update_preimage', 'delete')"
-"""Of the two images of an update the one after it counts: where there is none of the same key, the row has another."""
+"""Whether the row is gone from this key. A preimage has this effect only if the update's new row has another key."""
 
 
 def column(name: str) -> Column:
-    """The column of that name, whatever characters are in it."""
+    """Return the column of that name, whatever characters are in it."""
     return col("`" + name.replace("`", "``") + "`")

@@ -1,4 +1,4 @@
-"""Whether a copy of a table and changes of it fit together: Spark would make what does not fit into something else."""
+"""The check that a copy of a table fits its changes; Spark would silently convert what does not fit."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from logicalrep_runtime.errors import LogicalRepError
 
 
 class MergeError(LogicalRepError, ValueError):
-    """A copy and changes that do not fit together; says where, and what to do."""
+    """A copy and changes that do not fit together. The text tells the place and the remedy."""
 
     code = "COPY_DIFFERS"
 
 
 def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The copy in the columns of `changes`, NULL where it lacks one; MergeError for a copy that cannot be."""
+    """Return the copy in the columns of `changes`, NULL where it lacks one. Raises MergeError if it does not fit."""
     added = {field.name for field in TYPED_COLUMNS}
     if not added <= set(changes.columns):
         raise MergeError(
-            f"these are no rows of a typed table, as the option `table` gives them: {changes.columns}",
+            f"these are not rows of a typed table, as the option `table` returns them: {changes.columns}",
             code="CHANGES_NOT_TYPED",
         )
     for frame in (table, changes):
@@ -35,18 +35,18 @@ def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
     more = [name for name in copied if name not in types]
     if more:
         raise MergeError(
-            f"the copy has the columns {', '.join(more)}, which the changes lack: leave out what the table does not "
-            f"have any more by table.drop({', '.join(map(repr, more))})"
+            f"the copy has the columns {', '.join(more)}, which the changes lack: drop the columns that the table no "
+            f"longer has by table.drop({', '.join(map(repr, more))})"
         )
     for name, type_ in types.items():
         if name not in copied:
             if name in keys:
                 raise MergeError(f"the copy lacks the key's column {name}: make the copy anew")
-        # Spark's text of a type leaves out what may be null in it.
+        # Spark's text of a type leaves out the nullability of its parts.
         elif copied[name].simpleString() != type_.simpleString():
             raise MergeError(
                 f"the column {name} is {copied[name].simpleString()} in the copy and {type_.simpleString()} in the "
-                f"changes: cast one of them, such as table.withColumn({name!r}, "
+                f"changes: cast one of them, for example by table.withColumn({name!r}, "
                 f"table[{name!r}].cast({type_.simpleString()!r})) where that loses nothing, or make the copy anew"
             )
     return table.select(
@@ -76,5 +76,5 @@ def _check_keys(keys: Sequence[str], columns: Sequence[str]) -> None:
         )
     if isinstance(keys, str) or len(set(keys)) < len(keys) or not set(keys) <= set(columns):
         raise MergeError(
-            f"keys: {keys!r} is no list of columns of the table; it has {', '.join(columns)}", code="KEYS_INVALID"
+            f"keys: {keys!r} is not a list of columns of the table; it has {', '.join(columns)}", code="KEYS_INVALID"
         )

@@ -1,6 +1,6 @@
-"""What there is of a table after a batch of its changes, in DataFrames: for every table format, and without one.
+"""The state of a table after a batch of its changes, in DataFrames: for every table format, and without one.
 
-Of the changes of a key the last one counts. What it leaves out, `unchanged` finds.
+The last change of each key counts. `unchanged` finds the values that it leaves out.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from logicalrep.tables.unchanged import with_unchanged
 
 
 def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """A row for each key that changes: the table's columns, and `_deleted`, which is true where the row is gone.
+    """Return a row for each changed key: the table's columns, and `_deleted`, which is true if the row is gone.
 
-    It is what a MERGE takes: delete what is there and `_deleted`, update what else is there, insert the rest unless
-    `_deleted`. Of a deleted row only the keys have values. After a truncate all rows of `table` are among them.
+    A MERGE can take it: delete matched rows that are `_deleted`, update other matched rows, insert the rest unless
+    `_deleted`. A deleted row has values for the keys only. After a truncate all rows of `table` are included.
 
     `changes` are rows of a typed table, all those of some transactions; `table` is the copy before them, or the rows of
     a snapshot: its columns in any order, of the types of `changes`, and NULL where it lacks one. `keys` are the columns
-    of the replica identity, or where that is FULL those of any unique index that is not deferrable. Spark reads both
-    several times, some of it before this returns: persist `changes`.
+    of the replica identity or, if that is FULL, those of any unique index that is not deferrable. Spark reads both
+    several times, partly before this returns: persist `changes`.
 
-    Raises MergeError where columns, types or keys do not fit. When the rows are read, errors are a change without a
-    value for a key, one that leaves out a value which the copy does not have either, and after a truncate a row of the
-    copy without a value for a key.
+    Raises MergeError if columns, types or keys do not fit. Reading the rows fails on a change without a value for a
+    key, on one that leaves out a value which the copy does not have either, and after a truncate on a row of the copy
+    without a value for a key.
     """
     before = fitted(table, changes, keys)
     changed, is_truncated = _changed(before, changes, keys)
@@ -42,9 +42,10 @@ def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> D
 
 
 def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The table after the changes, its columns in the order of `changes`; takes and raises what `changed_rows` does.
+    """Return the table after the changes, its columns in the order of `changes`.
 
-    After a truncate all rows of the copy are gone, also those without a value for a key.
+    Arguments and errors are those of `changed_rows`. After a truncate all rows of the copy are gone, also those without
+    a value for a key.
     """
     before = fitted(table, changes, keys)
     changed, is_truncated = _changed(before, changes, keys)
@@ -56,7 +57,7 @@ def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
 
 
 def _changed(before: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tuple[DataFrame, bool]:
-    """A row for each key that has changes since the last truncate, and whether there is one."""
+    """Return a row for each key that has changes since the last truncate, and whether there is a truncate."""
     facts = changes.selectExpr(
         f"max({POSITION}) FILTER (WHERE _change_type = 'truncate') AS truncated",
         "array_distinct(flatten(collect_set(_unchanged))) AS unchanged",
@@ -72,7 +73,7 @@ def _changed(before: DataFrame, changes: DataFrame, keys: Sequence[str]) -> tupl
     is_gone = expr(IS_GONE)
     values = [when(~is_gone, column(name)).alias(name) for name in before.columns if name not in keys]
     row = struct(is_gone.alias("_deleted"), "_unchanged", *values)
-    # The row is named as the one column that the table cannot have.
+    # The row's struct is named `_deleted`, the one name that no column of the table can have.
     given = [_given(name, "a change", "is it a column of the replica identity?") for name in keys]
     last = events.groupBy(given).agg(max_by(row, expr(ORDER)).alias("_deleted"))
     changed = last.select(
@@ -87,13 +88,13 @@ def _of_last(name: str) -> Column:
 
 
 def _given(key: str, whose: str, more: str) -> Column:
-    """The key's value; an error where a row has none."""
+    """Return the key's value, or an error for a row without one."""
     error = MergeError(f"{whose} has no value for the key {key}: {more}", code="KEY_NULL")
     return coalesce(column(key), raise_error(lit(str(error)))).alias(key)
 
 
 def _checked(keys: Sequence[str]) -> Column:
-    """Whether the last change deletes; an error where it writes a row of which nobody has all values."""
+    """Return whether the last change deletes, or an error for a row with a value that is unknown."""
     row = concat_ws(", ", *(concat(lit(f"{name} = "), column(name).cast("string")) for name in keys))
     unchanged = _of_last("_unchanged")
     text = (

@@ -1,7 +1,7 @@
-"""The values that changes leave out, from the changes before them or from the copy of the table.
+"""The values that changes leave out, taken from the changes before them or from the copy of the table.
 
-The server does not send a value that is stored out of line (TOAST) and stays as it is; `_unchanged` names its column.
-The row keeps the value, also when it is given another key: then it is the one that was there under the key before.
+The server does not send a value that is stored out of line (TOAST) and stays the same; `_unchanged` names its column.
+The row keeps the value even if its key changes: it is then the one that was there under the previous key.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from pyspark.sql.functions import (
 from logicalrep.tables.events import IS_GONE, ORDER, POSITION, column
 
 _KNOWN, _MOVED, _NOWHERE = 0, 1, 2
-"""What is said of a column: its value, that it is the one of the preimage, that nobody has it.
+"""The kinds of a column's state: its value is known; it is the preimage's value; it is unknown.
 
-While values are looked for, each of the columns is a struct of this `kind` and the `value`, or NULL where it is what it
-was after the change of the same key before.
+During the search each of the columns is a struct of this `kind` and the `value`, or NULL if it is the same as after the
+previous change of the same key.
 """
 
 
 def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """The changes with the values that they leave out of the columns `names`; `_unchanged` still names what nobody has.
+    """Return the changes with the values they left out of the columns `names`; `_unchanged` names those still unknown.
 
-    `table` is the copy before the changes, of which none truncates.
+    `table` is the copy before the changes, none of which truncates.
     """
-    # A key that is stored out of line and was not sent again is in the preimage, which is there for that.
+    # The preimage has a key that is stored out of line and was not sent again.
     sent = {name: _of_change(first(column(name), ignorenulls=True)) for name in names if name in keys}
     events = events.withColumns({name: coalesce(column(name), value) for name, value in sent.items()})
     names = [name for name in names if name not in keys]
     states = events.withColumns({name: _said(name) for name in names})
     states = states.unionByName(_copied(table, events, keys, names), allowMissingColumns=True)
     is_moved = reduce(or_, (column(name)["kind"] == _MOVED for name in names), lit(False))
-    # What a row takes along to a key is known once it is known what it took along to the key before: a round for each.
+    # A value can move with its row through several keys; each round resolves one move.
     while not states.where(is_moved).isEmpty():
         states = states.withColumns({name: struct(column(name).alias("state"), _latest(name, keys)) for name in names})
         states = states.withColumns({name: _taken_along(name) for name in names}).localCheckpoint()
@@ -60,7 +60,7 @@ def with_unchanged(table: DataFrame, events: DataFrame, keys: Sequence[str], nam
 
 
 def _said(name: str) -> Column:
-    """What a change itself says of a column. An insert leaves out values where a row filter made it of an update."""
+    """Return a column's state after a change by itself. Inserts made from updates by a row filter lack values."""
     is_left_out = array_contains("_unchanged", name)
     has_preimage = _of_change(count("*")) > 1
     return (
@@ -72,19 +72,19 @@ def _said(name: str) -> Column:
 
 
 def _copied(table: DataFrame, events: DataFrame, keys: Sequence[str], names: Sequence[str]) -> DataFrame:
-    """The rows of the copy that the changes are about, as if each had been said before the first change.
+    """Return the rows of the copy with changed keys, as states before the first change.
 
-    A value that is stored out of line is no NULL: where the copy has one, it was not given the value.
+    The copy's NULL for a value stored out of line is not a known value: the copy did not receive it.
     """
     rows = table.join(events.select([column(key) for key in keys]), list(keys), "left_semi")
-    # Each has a position of its own: what shares one, Spark brings to one place.
+    # Each row has its own position, as Spark would gather rows that share one in a single partition.
     ordinal = xxhash64(*map(column, keys)).alias("_ordinal")
     states = (when(column(name).isNotNull(), _state(_KNOWN, column(name))).alias(name) for name in names)
     return rows.select(*map(column, keys), ordinal, *states)
 
 
 def _taken_along(name: str) -> Column:
-    """The state of a column: that of the preimage, for a row that takes it along, which may take it along itself."""
+    """Return a column's state: the preimage's if the value moved with the row, which may have moved before."""
     state = column(name)["state"]
     preimage = when(expr("_change_type = 'update_preimage'"), column(name)["latest"])
     before = coalesce(_of_change(first(preimage, ignorenulls=True)), _state(_NOWHERE, state["value"]))
@@ -96,7 +96,7 @@ def _state(kind: int, value: Column) -> Column:
 
 
 def _latest(name: str, keys: Sequence[str]) -> Column:
-    """The state of a column after a change, as far as the changes of the same key say."""
+    """Return a column's state after a change, as far as the changes of the same key tell."""
     until_now = (
         Window.partitionBy([column(key) for key in keys]).orderBy(expr(ORDER)).rowsBetween(Window.unboundedPreceding, 0)
     )
@@ -104,5 +104,5 @@ def _latest(name: str, keys: Sequence[str]) -> Column:
 
 
 def _of_change(aggregate: Column) -> Column:
-    """Over the two images of an update, or the one row of another change."""
+    """Aggregate over the two images of an update, or over the one row of another change."""
     return aggregate.over(Window.partitionBy(expr(POSITION)))

@@ -7,12 +7,12 @@
     price.type.spark_type                    # 'decimal(10,2)'
     price.load("t", b"19,90")                # ColumnValueError, which names table, column, type and value
 
-`docs/types.md` has the table of types and the rules. The package needs the standard library alone; what makes Arrow
-types and arrays needs pyarrow. Dates, times and intervals in text format are read in the ISO DateStyle and the
-IntervalStyle postgres; in another style they are refused.
+`docs/types.md` has the table of types and the rules. The package needs the standard library alone; only Arrow types and
+arrays need pyarrow. Dates, times and intervals in text format are read in the ISO DateStyle and the IntervalStyle
+postgres; other styles are refused.
 
 psycopg's loaders are not used. They are made for a trusted connection: its binary loaders read past the end of a value
-that is too short, and what datetime and timedelta cannot hold is an error or is changed (months become days).
+that is too short, and values beyond datetime and timedelta raise errors or change (months become days).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ __all__ = ["arrow_array", "arrow_array_or_text", "arrow_value"]
 
 
 def arrow_value(column: Column | ColumnType, value: Any, *, for_spark: bool = False) -> Any:
-    """What `pyarrow.array` takes for one loaded value (or None) of the column's Arrow type.
+    """Convert a loaded value (or None) to one that `pyarrow.array` takes for the column's Arrow type.
 
     Raises:
         ColumnValueError: the Arrow type cannot hold the value, such as an infinite date.
@@ -30,15 +30,15 @@ def arrow_value(column: Column | ColumnType, value: Any, *, for_spark: bool = Fa
 
 
 def arrow_array(column: Column | ColumnType, values: Sequence[Any], *, for_spark: bool = False) -> Any:
-    """A `pyarrow.Array` of the column's Arrow type from values that the column's type loaded, None for NULL.
+    """Return a `pyarrow.Array` of the column's Arrow type from values loaded by the column's type, None for NULL.
 
     More than 2 GiB of text or bytes make a `pyarrow.ChunkedArray`.
 
     Args:
-        for_spark: make the Arrow type that is Spark's type (see `ColumnType.arrow_type`).
+        for_spark: use Spark's Arrow type (see `ColumnType.arrow_type`).
 
     Raises:
-        ColumnValueError: the Arrow type cannot hold a value; `row` says which one.
+        ColumnValueError: the Arrow type cannot hold a value; `row` is its index.
     """
     column_type = column.type if isinstance(column, Column) else column
     target = _target(column_type, for_spark)
@@ -57,10 +57,10 @@ def arrow_array(column: Column | ColumnType, values: Sequence[Any], *, for_spark
 def arrow_array_or_text(
     column: Column | ColumnType, values: Sequence[Any], *, for_spark: bool = False
 ) -> tuple[Any, dict[int, str]]:
-    """As `arrow_array`, but a value that the Arrow type cannot hold becomes NULL.
+    """Make an array like `arrow_array`, but with NULL for a value that the Arrow type cannot hold.
 
     Returns:
-        The array, and by row the text of the values that became NULL.
+        The array, and the text of the values that became NULL, by row.
     """
     column_type = column.type if isinstance(column, Column) else column
     target = _target(column_type, for_spark)

@@ -1,4 +1,4 @@
-"""Types as the server's catalog has them: more than Type messages say, which have their names alone."""
+"""Types as the server's catalog describes them: more than Type messages, which give only their names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["CatalogType", "TypeCatalog", "TypeName"]
 
 
 class TypeName(Protocol):
-    """What a Type message says of a type: its schema (empty for pg_catalog) and its name.
+    """The facts of a Type message: the type's schema (empty for pg_catalog) and its name.
 
     For a domain these are the schema and the name of its base type.
     """
@@ -24,15 +24,15 @@ class TypeName(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CatalogType:
-    """A type as pg_type has it; of a domain its base type.
+    """A type as in pg_type; for a domain, its base type.
 
     Attributes:
         namespace: its schema, empty for pg_catalog.
         name: its name.
-        is_base: whether it has functions of its own to read and write it, as the types of extensions have, and is no
-            enum, composite type, range or domain.
-        delimiter: between the elements of an array of it, and for an array between its own.
-        element: the type of an array's elements; None for what is no array.
+        is_base: whether it has input and output functions of its own, as the types of extensions have: it is no enum,
+            composite type, range or domain.
+        delimiter: the delimiter between elements of its arrays, or, for an array, between its own elements.
+        element: the type of an array's elements; None for other types.
     """
 
     namespace: str
@@ -49,9 +49,9 @@ class TypeCatalog:
     by_oid: Mapping[int, CatalogType] = field(default_factory=dict)
 
     def find(self, oid: int, announced: TypeName | None) -> CatalogType | None:
-        """A type by its OID, or one that has the name now that a Type message gives; None for one not known.
+        """Return a type by its OID, or by the name that a Type message gives it now; None if it is unknown.
 
-        A type that was renamed keeps its OID, one that was made anew its name.
+        A renamed type keeps its OID; a recreated one keeps its name.
         """
         known = self.by_oid.get(oid)
         if known is None and announced is not None:

@@ -1,4 +1,4 @@
-"""A column of a table: loads its values, and names itself when one is refused."""
+"""A column of a table, which loads its values and names itself in their errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Column:
     Attributes:
         name: the column's name.
         type: from `column_type()`.
-        table: the table's name with its schema, as errors are to show it: `public.orders`.
+        table: the table's name with its schema, for errors: `public.orders`.
         encoding: the Python codec of the session's client_encoding.
     """
 
@@ -32,14 +32,14 @@ class Column:
         codec_name(self.encoding)
 
     def load(self, kind: str | int, value: bytes) -> Any:
-        """The Python value of one value of this column.
+        """Return the Python value of one value of this column.
 
         Args:
             kind: `t` or `b`, text or binary format; or the byte of that letter.
-            value: the bytes as they came.
+            value: the bytes as received.
 
         Raises:
-            ColumnValueError: the bytes are no value of the type; it names the table, the column and the type.
+            ColumnValueError: the bytes are not a value of the type; it names the table, the column and the type.
         """
         try:
             return self.type.load(kind, value, self.encoding)
@@ -47,10 +47,10 @@ class Column:
             raise error.at(self.table, self.name) from None
 
     def load_or_text(self, kind: str | int, value: bytes) -> tuple[Any, str | None]:
-        """As `load`, but a value that is refused is not an error.
+        """Load a value like `load`, but without an error for a refused value.
 
         Returns:
-            The value and None; or None and the value's text, as `ColumnValueError.text` has it, to be kept beside.
+            The value and None; or None and the value's text as in `ColumnValueError.text`, to be kept beside the NULL.
         """
         try:
             return self.load(kind, value), None

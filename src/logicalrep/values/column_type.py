@@ -13,23 +13,23 @@ from logicalrep.values.types import scalars
 
 __all__ = ["ColumnType", "string_type"]
 
-# The format of a column value, as the letter or as the byte that stands before it.
+# The format of a column value, as the letter or as its byte in the message.
 _TEXT: tuple[object, ...] = ("t", ord("t"))
 _BINARY: tuple[object, ...] = ("b", ord("b"))
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """How to read the values of one type and what to make of them. Get one from `column_type()`.
+    """The loaders and targets of one type. Get one from `column_type()`.
 
     Attributes:
         name: PostgreSQL's name of the type, with its modifier: `numeric(10,2)`, `integer[]`, `public.mood`.
-        python: the Python types that values are loaded as, in words.
+        python: the Python types of loaded values, in words.
         from_text: loads the text format, decoded to str; ValueError says why a value is refused.
         from_binary: loads the binary format, given the Python codec of the session's client_encoding.
-        to_text: PostgreSQL's text of a loaded value (ISO DateStyle, UTC, IntervalStyle postgres, hex bytea).
-        arrow: what the type becomes in Arrow.
-        spark: what it becomes in Spark, as the Arrow type that Spark exchanges it as.
+        to_text: returns PostgreSQL's text of a loaded value (ISO DateStyle, UTC, IntervalStyle postgres, hex bytea).
+        arrow: the type in Arrow.
+        spark: the type in Spark, as the Arrow type in which Spark exchanges it.
     """
 
     name: str
@@ -47,22 +47,22 @@ class ColumnType:
         return self.spark.spark
 
     def arrow_type(self, *, for_spark: bool = False) -> Any:
-        """The `pyarrow.DataType`: Arrow's own best, or with `for_spark` the one that `spark_type` is in Arrow.
+        """Return the `pyarrow.DataType`: the best of Arrow's, or with `for_spark` the Arrow form of `spark_type`.
 
-        They differ where Spark has no type of the kind: time, interval, and decimals of more than 38 digits.
+        They differ where Spark has no such type: time, interval, and decimals of more than 38 digits.
         """
         return (self.spark if for_spark else self.arrow).arrow()
 
     def load(self, kind: str | int, value: bytes, encoding: str = "utf-8") -> Any:
-        """The Python value of one column value, which is neither NULL nor an unchanged TOASTed one.
+        """Return the Python value of one column value, which is neither NULL nor an unchanged TOASTed one.
 
         Args:
             kind: `t` or `b`, text or binary format; or the byte of that letter.
-            value: the bytes as they came.
+            value: the bytes as received.
             encoding: the Python codec of the session's client_encoding.
 
         Raises:
-            ColumnValueError: the bytes are no value of this type.
+            ColumnValueError: the bytes are not a value of this type.
         """
         try:
             if kind in _TEXT:
@@ -82,17 +82,17 @@ class ColumnType:
         return ColumnValueError(reason, type_name=self.name, text=text, kind=kind)
 
     def as_text(self) -> ColumnType:
-        """The same type with text as its target in Arrow and Spark: holds values that the typed target refuses."""
+        """Return the type with text as its target in Arrow and Spark, for values that the typed target refuses."""
         text = targets.text(self.to_text)
         return replace(self, arrow=text, spark=text)
 
     def as_sent(self) -> ColumnType:
-        """A type of the same name whose values are text: as the server sent it, or of what came in binary format."""
+        """Return a type of the same name whose values are text: the server's, or PostgreSQL's text of binary values."""
         return string_type(self.name, lambda value, encoding: self.to_text(self.from_binary(value, encoding)))
 
 
 def string_type(name: str, from_binary: Callable[[bytes, str], str]) -> ColumnType:
-    """A type whose values are the text that the server sends."""
+    """Return a type whose values are the text that the server sends."""
     return ColumnType(
         name=name,
         python="`str`",

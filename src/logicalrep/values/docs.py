@@ -14,7 +14,7 @@ END = "<!-- The end of the table of types -->"
 
 
 def table() -> str:
-    """The table of types as Markdown: one line for each type, and for modifiers that change what it becomes."""
+    """Return the table of types as Markdown: a line for each type, and for modifiers that change its targets."""
     lines = ["| PostgreSQL | OID | Python | Arrow | Spark | |", "| --- | --- | --- | --- | --- | --- |"]
     for row in (*TABLE, *EXTENSIONS):
         lines.extend(_lines(row))
@@ -28,13 +28,13 @@ def _lines(row: Row) -> Iterator[str]:
 
 
 def _line(column: ColumnType, oid: str, note: str) -> str:
-    # The name of Arrow's only field of a list tells nothing.
+    # The name of Arrow's only field of a list is omitted: it tells nothing.
     arrow = str(column.arrow_type()).replace("list<item: ", "list<")
     return f"| {column.name} | {oid} | {column.python} | {arrow} | {column.spark_type} | {note} |".replace("  ", " ")
 
 
 def page(text: str) -> str:
-    """The page with the lines between its two marks replaced by the table."""
+    """Return the page with the lines between its two marks replaced by the table."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

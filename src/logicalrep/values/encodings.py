@@ -1,4 +1,4 @@
-"""PostgreSQL's names of character sets as Python codecs, for a session's client_encoding."""
+"""The Python codecs of PostgreSQL's character sets, for a session's client_encoding."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _CODECS = {
 
 
 def python_codec(client_encoding: str) -> str:
-    """The Python codec of a client_encoding, whose name PostgreSQL reads without case and punctuation.
+    """Return the Python codec of a client_encoding. PostgreSQL ignores case and punctuation in the name.
 
-    SQL_ASCII is read as plain ASCII, as nothing is known of its other bytes. EncodingError for a name that is unknown,
-    and for those without a codec in Python (MULE_INTERNAL, EUC_TW).
+    SQL_ASCII is read as plain ASCII, as the meaning of its other bytes is unknown. Raises EncodingError for an unknown
+    name, and for those without a codec in Python (MULE_INTERNAL, EUC_TW).
     """
     name = "".join(character for character in client_encoding.upper() if character.isalnum())
     if name not in _CODECS:

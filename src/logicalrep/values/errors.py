@@ -1,4 +1,4 @@
-"""The one error of this package: a column value that is not what its type says."""
+"""The one error of this package: a column value that its type does not allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SHOWN = 80
 
 
 def shortened(text: str) -> str:
-    """`text` as a quoted literal, cut to its beginning when long: a value can be a gigabyte."""
+    """Return `text` as a quoted literal, cut to its beginning if long: a value can be a gigabyte."""
     if len(text) <= _SHOWN:
         return repr(text)
     return f"{text[:_SHOWN]!r}… ({len(text)} characters)"
@@ -20,14 +20,14 @@ class ColumnValueError(LogicalRepError, ValueError):
     """A value that does not parse as its column's type, or that the Arrow or Spark type cannot hold.
 
     Attributes:
-        reason: what is wrong, in a few words.
+        reason: the fault, in a few words.
         type_name: PostgreSQL's name of the column's type, such as `numeric(10,2)`.
-        text: the value as text, whole: what the server sent when the value came in text format, `\\x` and
-            hexadecimal digits when it came in binary format. This is what is kept beside a NULL.
+        text: the whole value as text: the server's text if it came in text format, `\\x` and hexadecimal digits if it
+            came in binary format. This is what is kept beside a NULL.
         table: the table's name with its schema, such as `public.orders`; empty if not known.
         column: the column's name; empty if not known.
-        kind: `t` or `b`, the format the value came in; empty for a value that was parsed already.
-        row: the index of the value in the list that was to become an Arrow array; None elsewhere.
+        kind: `t` or `b`, the format of the value; empty for a value that was parsed already.
+        row: the index of the value in a list that was to become an Arrow array; None elsewhere.
     """
 
     code = "COLUMN_VALUE"
@@ -53,7 +53,7 @@ class ColumnValueError(LogicalRepError, ValueError):
         self.row = row
 
     def at(self, table: str, column: str) -> ColumnValueError:
-        """The same error with the names of the table and the column."""
+        """Return the same error with the names of the table and the column."""
         return ColumnValueError(
             self.reason,
             type_name=self.type_name,
@@ -65,7 +65,7 @@ class ColumnValueError(LogicalRepError, ValueError):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Errors cross process boundaries: the default would pass the keyword arguments by position.
+        # The error must cross process boundaries; the default would pass the keyword arguments by position.
         return _rebuild, self.args
 
     @property

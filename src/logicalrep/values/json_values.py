@@ -1,4 +1,4 @@
-"""Column values in JSON: the same wherever messages or changes are printed."""
+"""Column values in JSON, in one form for all printing of messages and changes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 
 
 def json_value(value: bytes | None, encoding: str, *, binary: bool = False) -> str | dict[str, str] | None:
-    """A value as text; null for NULL; `{"base64": ...}` where it is in binary format or no text in the encoding."""
+    """Return a value as text; null for NULL; `{"base64": ...}` if it is binary or not text in the encoding."""
     if value is None:
         return None
     if not binary:

@@ -1,4 +1,4 @@
-"""From a type's OID and modifier, and the Type messages seen, to a ColumnType."""
+"""Resolution of a type's OID and modifier, and the Type messages seen, to a ColumnType."""
 
 from __future__ import annotations
 
@@ -26,20 +26,19 @@ def column_type(
     lc_monetary: str | None = None,
     catalog: TypeCatalog | None = None,
 ) -> ColumnType:
-    """The type of a column, as a Relation message describes it.
+    """Return the type of a column as a Relation message describes it.
 
-    Make it once for a column and keep it: its loaders are then called for every value.
+    Make it once for a column and keep it: its loaders are then called for every value. It never fails: values of an
+    unknown type stay text, and are refused in binary format.
 
     Args:
         type_oid: the OID of the column's type.
         type_modifier: its modifier, -1 for none.
-        types: by OID, what the session's Type messages said so far. It is looked into again when a composite value
-            or an array in binary format names a type, so pass the session's own mapping.
-        lc_monetary: the server's setting, if it is known. The binary format of money can be read if it is C or POSIX.
-        catalog: what the server's catalog says of types, if it could be asked. Without it, a name that begins with _
-            may be an array's, of whatever delimiter, or not: the values of such types stay text.
-
-    Never fails: the values of a type of which nothing is known stay text, and are refused in binary format.
+        types: the session's Type messages so far, by OID. It is read again when a composite value or an array in binary
+            format names a type, so pass the session's own mapping.
+        lc_monetary: the server's setting, if known. The binary format of money can be read if it is C or POSIX.
+        catalog: the server catalog's facts on types, if available. Without them a name that begins with _ may be an
+            array's, with any delimiter, or not: the values of such types stay text.
     """
     resolver = _Resolver({} if types is None else types, lc_monetary, catalog or TypeCatalog())
     return resolver.resolve(type_oid, type_modifier)
@@ -51,16 +50,16 @@ _BY_TYPNAME = {row.typname: row for row in TABLE}
 _EXTENSIONS = {row.typname: row for row in EXTENSIONS}
 _MONEY = _BY_TYPNAME["money"]
 
-# Composite values hold composite values and arrays of them: deeper ones are refused before Python's stack overflows.
+# Composite values contain composite values and arrays of them. Deeper ones are refused before Python's stack overflows.
 _DEEPEST = 16
 
 # A few bytes in binary format can stand for a long text: quotes double at each level, and a numeric has zeros that are
-# not sent. The text of a value may be this much longer than its bytes.
+# not sent. The text of a value may exceed its bytes by these limits.
 _LONGER, _TIMES = 1 << 20, 64
 
 
 class _Resolver:
-    """Finds types; `depth` counts the values around the one whose part's type is asked for."""
+    """Finds types; `depth` is the number of values around the one whose part is being resolved."""
 
     def __init__(
         self, types: Mapping[Any, TypeName], lc_monetary: str | None, catalog: TypeCatalog, depth: int = 0
@@ -102,7 +101,7 @@ class _Resolver:
             return string_type(_qualified(known.namespace, known.name), self._named_binary)
         if element.is_base and element.name in _EXTENSIONS:
             return _array_of_extension(element.namespace, element.name)
-        # Also where it is a domain: the elements of its arrays are not read as its base type is.
+        # This holds for a domain too: the elements of its arrays are not read like its base type.
         of_elements = string_type(_qualified(element.namespace, element.name), scalars.no_binary)
         return array_of(of_elements, self._text_loader, known.delimiter)
 
@@ -119,7 +118,7 @@ class _Resolver:
     # --- text from binary --------------------------------------------------------------------------------------
 
     def _text_loader(self, element_oid: int) -> Callable[[bytes, str], str]:
-        """Elements as text, as in the text format, where the name of their type is not known but its OID is sent."""
+        """Return a loader of elements as text, for a type that is unnamed but whose OID is sent."""
         element = self._inner().resolve(element_oid, -1)
         allowance = _Allowance()
 
@@ -129,7 +128,7 @@ class _Resolver:
         return load
 
     def _named_binary(self, value: bytes, encoding: str) -> str:
-        """A value of a type that is known by its name: an array or a composite value, which say so, or a label."""
+        """Read a value of a type known only by name: an array or a composite value by its form, else a label."""
         element_oid = _element_oid(value)
         if element_oid is not None:
             elements = array_binary(self._text_loader)(value, encoding)
@@ -144,7 +143,7 @@ class _Resolver:
         return text
 
     def _delimiter(self, element_oid: int) -> str:
-        """The delimiter of arrays of a type whose values can be read: of all that are not built in it is a comma."""
+        """Return the delimiter of arrays of a readable type: a comma, except for some built-in types."""
         row = _BY_OID.get(element_oid)
         announced = self.types.get(element_oid)
         if row is None and announced is not None and announced.namespace in ("", "pg_catalog"):
@@ -165,14 +164,14 @@ class _Resolver:
         return format_record(texts)
 
     def _inner(self) -> _Resolver:
-        """For the types of the parts of a value of this resolver's types."""
+        """Return a resolver for the types of a value's parts."""
         if self.depth == _DEEPEST:
             raise ValueError(f"values nested more than {_DEEPEST} deep")
         return _Resolver(self.types, self.lc_monetary, self.catalog, self.depth + 1)
 
 
 class _Allowance:
-    """How much text may come of the bytes seen so far."""
+    """The limit on the text made from the bytes seen so far."""
 
     def __init__(self) -> None:
         self._left = _LONGER
@@ -180,15 +179,15 @@ class _Allowance:
     def spend(self, text: str, length: int) -> str:
         self._left += _TIMES * length - len(text)
         if self._left < 0:
-            raise ValueError("the text of the value is out of all proportion to its bytes")
+            raise ValueError("the text of the value is far longer than its bytes allow")
         return text
 
 
 def _element_oid(value: bytes) -> int | None:
-    """The OID of the type of an array's elements; None if the bytes are no array.
+    """Return the OID of the type of an array's elements; None if the bytes are not an array.
 
-    Its second number says whether there are NULLs, where a composite value has the OID of a type, which is larger. A
-    label of an enum has no zero bytes.
+    An array's second number tells whether it has NULLs; a composite value has a type's OID there, which is larger. An
+    enum's label has no zero bytes.
     """
     reader = BinaryReader(value)
     try:
@@ -204,10 +203,10 @@ def _array_of_extension(namespace: str, name: str) -> ColumnType:
 
 
 def _record_fields(value: bytes) -> list[tuple[int, bytes | None]] | None:
-    """The fields of a composite value with the OIDs of their types; None if the bytes are no composite value.
+    """Return a composite value's fields with the OIDs of their types; None if the bytes are not a composite value.
 
-    The format is a count, and for each field an OID and a value with its length. What fits it to the last byte is one:
-    a label of an enum has no zero bytes. Without fields (a bare count of 0) there is nothing to tell it by.
+    The format is a count, and for each field an OID and a value with its length. Bytes that fit it exactly are one,
+    since an enum's label has no zero bytes. A value without fields (a bare count of 0) cannot be recognized.
     """
     reader = BinaryReader(value)
     try:

@@ -1,4 +1,4 @@
-"""The table of types: the one place that says what a type of PostgreSQL becomes in Python, Arrow and Spark.
+"""The table of types: the one place that decides each PostgreSQL type's form in Python, Arrow and Spark.
 
 The loaders, the Arrow and Spark types and `docs/types.md` all come from here.
 """
@@ -28,13 +28,13 @@ class Row:
     """One type of pg_catalog.
 
     Attributes:
-        oid, array_oid: of the type, and of arrays of it (0: there is none).
+        oid, array_oid: the OIDs of the type and of arrays of it (0 for none).
         typname: its name in pg_type.
-        type: how it is read, without a modifier.
-        modify: makes the type that a modifier stands for; None where modifiers change nothing.
-        least: the smallest modifier there is.
-        delimiter: between the elements of an array of it.
-        note: for the documentation.
+        type: its ColumnType without a modifier.
+        modify: makes the type with a modifier; None if modifiers change nothing.
+        least: the smallest valid modifier.
+        delimiter: the delimiter between elements of its arrays.
+        note: a remark for the documentation.
         examples: modifiers that change the targets, shown in the documentation.
     """
 
@@ -49,12 +49,12 @@ class Row:
     examples: tuple[int, ...] = ()
 
     def modified(self, modifier: int) -> ColumnType:
-        # As on the server, a modifier that the type never has means none.
+        # As on the server, an invalid modifier means none.
         return self.type if self.modify is None or modifier < self.least else self.modify(self.type, modifier)
 
 
 def array_of(element: ColumnType, loader: Callable[[int], Binary], delimiter: str = ",", name: str = "") -> ColumnType:
-    """The type of arrays; `loader` gives the binary loader for the OID of the elements' type."""
+    """Return the type of arrays; `loader` returns the binary loader for the OID of the elements' type."""
     text = ArrayText(element.from_text, element.to_text, delimiter)
     arrow = targets.array(element.arrow)
     spark = targets.array(element.spark)
@@ -146,7 +146,7 @@ def _row(
     note: str = "",
     examples: tuple[int, ...] = (),
 ) -> Row:
-    """Without `arrow` the type stays text; Spark's type is Arrow's if there is one, text otherwise."""
+    """Return a row. Without `arrow` the type stays text; Spark's type is Arrow's if there is one, else text."""
     as_text = targets.text(to_text)
     arrow = arrow or as_text
     column = ColumnType(name or typname, python, text, binary, to_text, arrow, arrow if arrow.spark else as_text)
@@ -165,7 +165,7 @@ def _string(
     least: int = 0,
     note: str = "",
 ) -> Row:
-    """A type whose values are its text, in Python too."""
+    """Return the row of a type whose values are its text, in Python too."""
     column = ColumnType(name or typname, "`str`", text, binary, scalars.text_text, targets.STRING, targets.STRING)
     return Row(oid, array_oid, typname, column, modify, least, note=note)
 
@@ -196,13 +196,13 @@ def _integer(
 
 
 def _registered(oid: int, array_oid: int, typname: str) -> Row:
-    """A type that names an object of the catalogs: a name in the text format, an OID in the binary format."""
+    """Return the row of a type that names a catalog object: a name in the text format, an OID in the binary format."""
     return _string(
         oid,
         array_oid,
         typname,
         binary=fixed("I", str),
-        note="The name in text format; in binary format the server sends the OID, which is kept as digits.",
+        note="A name in text format; in binary format the server sends the OID, which is kept as digits.",
     )
 
 
@@ -250,9 +250,9 @@ _INT8 = _integer(20, 1016, "int8", "bigint", -(2**63), 2**63 - 1, "q", targets.I
 _NUMERIC = _row(
     1700, 1231, "numeric", "", "`Decimal`", numeric.numeric_text, numeric.numeric_binary, numeric.format_numeric,
     modify=_with_precision, least=4,
-    note="Exact, with the digits after the point that the server shows; NaN, infinities. `numeric(p,s)` is a decimal "
-    "of p digits, of more where the scale is negative or greater than p; text if those are more than 38 (Spark) or 76 "
-    "(Arrow). A decimal cannot hold NaN.",
+    note="Exact, with the digits after the point that the server shows; also NaN and infinities. `numeric(p,s)` is a "
+    "decimal of p digits, or more if the scale is negative or greater than p; it is text if it has more than 38 "
+    "(Spark) or 76 digits (Arrow). A decimal cannot hold NaN.",
     examples=tuple(
         (precision << 16 | scale & 0x7FF) + 4 for precision, scale in ((10, 2), (5, -2), (3, 5), (50, 10), (100, 0))
     ),
@@ -266,13 +266,13 @@ _TIMESTAMP = _row(
     1114, 1115, "timestamp", "timestamp without time zone", "`datetime` or `ExtendedTimestamp`",
     temporal.timestamp_text, fixed("q", temporal.make_timestamp), temporal.format_timestamp, targets.TIMESTAMP,
     modify=_with_seconds,
-    note="Arrow and Spark cannot hold infinity and what comes after 294247-01-10 04:00:54.775807.",
+    note="Arrow and Spark cannot hold infinity and timestamps after 294247-01-10 04:00:54.775807.",
 )
 _TIMESTAMPTZ = _row(
     1184, 1185, "timestamptz", "timestamp with time zone", "`datetime` in UTC or `ExtendedTimestamp`",
     temporal.timestamptz_text, fixed("q", temporal.make_timestamptz), temporal.format_timestamp, targets.TIMESTAMP_UTC,
     modify=_with_seconds,
-    note="As timestamp. The instant is kept; the server does not store the zone.",
+    note="The limits of timestamp apply. The instant is kept; the server does not store the zone.",
 )
 
 TABLE: tuple[Row, ...] = (
@@ -286,19 +286,19 @@ TABLE: tuple[Row, ...] = (
     _row(
         700, 1021, "float4", "real", "`float`", scalars.float4_text, fixed("f"), scalars.format_float4, targets.FLOAT,
         note="NaN, infinities and -0 are kept. "
-        "In Python the exact single-precision number: 1.1 is 1.10000002384185791015625.",
+        "Python gets the exact single-precision number: 1.1 is 1.10000002384185791015625.",
     ),
     _row(
         701, 1022, "float8", "double precision", "`float`", scalars.float8_text, fixed("d"), scalars.format_float8,
         targets.DOUBLE,
         note="NaN, infinities and -0 are kept. "
-        "Text is exact if the server wrote it with extra_float_digits of 1 or more.",
+        "Text format is exact if the server wrote it with extra_float_digits of 1 or more.",
     ),
     _NUMERIC,
     _string(
         790, 791, "money", binary=scalars.money_binary,
         note="The text depends on the server's lc_monetary and is kept as sent. The binary format counts units whose "
-        "size is not sent: an error, unless lc_monetary is given as C.",
+        "size is not sent: it is refused, unless lc_monetary is given as C.",
     ),
     _string(25, 1009, "text"),
     _string(1043, 1015, "varchar", "character varying", modify=_with_length, least=5),
@@ -317,7 +317,7 @@ TABLE: tuple[Row, ...] = (
     _row(
         1083, 1183, "time", "time without time zone", "`time` or `ExtendedTime`", temporal.time_text,
         fixed("q", temporal.make_time), temporal.format_time, targets.TIME, modify=_with_seconds,
-        note="24:00:00 is an `ExtendedTime`; Arrow cannot hold it. Spark's, of 4.1, is not written to files yet.",
+        note="24:00:00 is an `ExtendedTime`; Arrow cannot hold it. Spark 4.1 cannot write its time type to files.",
     ),
     _row(
         1266, 1270, "timetz", "time with time zone", "`time` with an offset or `ExtendedTime`", temporal.timetz_text,
@@ -329,11 +329,11 @@ TABLE: tuple[Row, ...] = (
     _row(
         1186, 1187, "interval", "", "`Interval`", temporal.interval_text, fixed("qii", temporal.make_interval), str,
         targets.INTERVAL, modify=_with_fields,
-        note="Months, days and microseconds apart. Arrow counts nanoseconds, and so cannot hold infinity and times of "
-        "more than 292 years. Spark has no type that holds all three parts.",
+        note="Months, days and microseconds are kept apart. Arrow counts nanoseconds, and cannot hold infinity or "
+        "times of more than 292 years. Spark has no type that holds all three parts.",
     ),
     _row(2950, 2951, "uuid", "", "`UUID`", scalars.uuid_text, scalars.uuid_binary, str),
-    _string(114, 199, "json", note="The text as it is: blanks, order, repeated keys and digits are kept."),
+    _string(114, 199, "json", note="The text is kept unchanged: blanks, order, repeated keys and digits."),
     _string(
         3802, 3807, "jsonb", binary=scalars.versioned_text_binary,
         note="The server's text; `json.loads(value, parse_float=Decimal)` keeps its digits.",
@@ -343,7 +343,7 @@ TABLE: tuple[Row, ...] = (
     _row(
         869, 1041, "inet", "", "`IPv4Address`, `IPv6Address`, `IPv4Interface` or `IPv6Interface`", network.inet_text,
         network.inet_binary, network.format_inet,
-        note="An interface where there is a mask.",
+        note="An interface if it has a mask.",
     ),
     _row(
         650, 651, "cidr", "", "`IPv4Network` or `IPv6Network`", network.cidr_text, network.cidr_binary,
@@ -420,16 +420,16 @@ TABLE: tuple[Row, ...] = (
     _registered(4191, 4192, "regcollation"),
 )
 
-# Types of extensions that are known by their name: their OIDs differ from database to database.
+# Types of extensions, known by their names: their OIDs differ from database to database.
 EXTENSIONS: tuple[Row, ...] = (
     _row(
         0, 0, "hstore", "", "`dict` of `str` to `str` or None", hstore.hstore_text, hstore.hstore_binary,
         hstore.format_hstore, targets.STRING_MAP,
-        note="By the name, in any schema.",
+        note="Known by its name, in any schema.",
     ),
-    _string(0, 0, "citext", note="By the name, in any schema."),
-    _string(0, 0, "ltree", binary=scalars.versioned_text_binary, note="By the name, in any schema."),
-    _string(0, 0, "lquery", binary=scalars.versioned_text_binary, note="By the name, in any schema."),
-    _string(0, 0, "ltxtquery", binary=scalars.versioned_text_binary, note="By the name, in any schema."),
+    _string(0, 0, "citext", note="Known by its name, in any schema."),
+    _string(0, 0, "ltree", binary=scalars.versioned_text_binary, note="Known by its name, in any schema."),
+    _string(0, 0, "lquery", binary=scalars.versioned_text_binary, note="Known by its name, in any schema."),
+    _string(0, 0, "ltxtquery", binary=scalars.versioned_text_binary, note="Known by its name, in any schema."),
 )
 # fmt: on

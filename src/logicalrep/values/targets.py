@@ -1,4 +1,4 @@
-"""What a column becomes in Arrow and in Spark, and how a Python value gets there."""
+"""The types of columns in Arrow and in Spark, and the conversion of Python values to them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from logicalrep.values.types.numeric import Precision
 
 
 def pyarrow() -> Any:
-    """The package pyarrow, imported when it is first needed: only the functions about Arrow need it."""
+    """Import pyarrow, when first needed: only the functions about Arrow need it."""
     return importlib.import_module("pyarrow")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One type of Arrow, and the type of Spark that it is the same as.
+    """A type of Arrow, and the same type in Spark.
 
     Attributes:
         arrow: makes the Arrow type.
         spark: Spark's type as a DDL string; None if Spark has no such type.
-        convert: from a Python value (never None) to what `pyarrow.array` takes for the type, ValueError for a value
-            that the type cannot hold; None where pyarrow takes the Python value as it is.
+        convert: makes of a Python value (never None) one that `pyarrow.array` takes for the type, or raises ValueError
+            for a value that the type cannot hold; None where pyarrow takes the Python value unchanged.
     """
 
     arrow: Callable[[], Any]
@@ -60,7 +60,7 @@ STRING_MAP = Target(
 
 
 def text(format: Callable[[Any], str]) -> Target:
-    """PostgreSQL's text of the value, where there is no type that holds every value."""
+    """Return the target for PostgreSQL's text of the value, used where no type holds every value."""
     return Target(STRING.arrow, STRING.spark, format)
 
 
@@ -77,7 +77,7 @@ def _finite(value: Decimal) -> Decimal:
 
 
 def decimal(precision: Precision) -> Target | None:
-    """The decimal type that holds every finite number of a numeric column; None where it needs too many digits."""
+    """Return the decimal type for every finite number of a numeric column; None if it needs too many digits."""
     digits, scale = precision.decimal
     if digits < 1:  # not the modifier of any numeric column
         return None
@@ -88,7 +88,7 @@ def decimal(precision: Precision) -> Target | None:
     return None
 
 
-# Every unsigned integer of 64 bits.
+# Holds every unsigned integer of 64 bits.
 UINT64 = Target(lambda: pyarrow().decimal128(20, 0), "decimal(20,0)", Decimal)
 
 
@@ -147,7 +147,7 @@ CIRCLE = Target(*_struct(center=POINT, radius=DOUBLE), _circle)
 
 
 def array(element: Target) -> Target:
-    """A list of one dimension that starts at 1: the column's type does not tell dimensions or lower bounds."""
+    """Return a list of one dimension that starts at 1: the column's type does not tell dimensions or lower bounds."""
     convert_element = element.convert
 
     def convert(value: list[Any]) -> list[Any]:
@@ -167,5 +167,5 @@ def array(element: Target) -> Target:
 
 
 def vector(element: Target) -> Target:
-    """int2vector and oidvector."""
+    """Return the target for int2vector and oidvector."""
     return Target(lambda: pyarrow().list_(element.arrow()), f"array<{element.spark}>", list)

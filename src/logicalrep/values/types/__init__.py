@@ -1,1 +1,1 @@
-"""How values of each kind of type are read, from text and from the binary format."""
+"""The loaders of each kind of type, for text and for the binary format."""

@@ -1,4 +1,4 @@
-"""Arrays of any type: nested lists, with the lower bounds beside them where these are not 1."""
+"""Arrays of any type: nested lists, with the lower bounds beside them if any is not 1."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ MOST_DIMENSIONS = 6
 
 
 class BoundedArray(list[Any]):
-    """An array of which not every dimension starts at 1: a list that also knows where it starts.
+    """An array with a dimension that does not start at 1: a list with its lower bounds.
 
-    It equals another BoundedArray with the same elements and bounds, and no plain list.
+    It equals only a BoundedArray with the same elements and bounds, and no plain list.
 
     Attributes:
         lower_bounds: the index of the first element, for each dimension.
@@ -45,7 +45,7 @@ class BoundedArray(list[Any]):
 
 
 def shaped(elements: list[Any], lengths: list[int], lower_bounds: list[int]) -> list[Any]:
-    """Elements in storage order as nested lists; `lengths` and `lower_bounds` from the outermost dimension on."""
+    """Nest elements in storage order; `lengths` and `lower_bounds` are from the outermost dimension on."""
     for length in reversed(lengths[1:]):
         elements = [elements[start : start + length] for start in range(0, len(elements), length)]
     if any(bound != 1 for bound in lower_bounds):
@@ -59,7 +59,7 @@ _BOUNDS = re.compile(r"((?:\[-?[0-9]{1,10}:-?[0-9]{1,10}\])+)=")
 _BOUND = re.compile(r"\[(-?[0-9]+):(-?[0-9]+)\]")
 _BACKSLASH = re.compile(r"\\(.)", re.DOTALL)
 
-# The server quotes an element that is empty, is NULL in any case, or has one of these and the delimiter in it.
+# The server quotes an element that is empty, is NULL in any case, or contains one of these or the delimiter.
 _SPECIAL = r'"\\{} \t\n\r\v\f'
 
 
@@ -70,13 +70,13 @@ class ArrayText:
         self._load = load
         self._format = format
         self._delimiter = delimiter
-        # One token: an opening brace, a quoted element, an unquoted one; then closing braces and a delimiter.
+        # A token is an opening brace, or a quoted or unquoted element; closing braces and a delimiter follow.
         self._token = re.compile(rf'(?:(\{{)|"((?:[^"\\]|\\.)*)"|([^{_SPECIAL}{delimiter}]+))', re.DOTALL).match
         self._plain = re.compile(rf"\{{[^{_SPECIAL}]+\}}").fullmatch
         self._to_quote = re.compile(rf"[{_SPECIAL}{delimiter}]").search
 
     def load(self, text: str) -> list[Any]:
-        """The array as nested lists, NULL as None."""
+        """Return the array as nested lists, NULL as None."""
         load = self._load
         if self._plain(text):  # one dimension, nothing quoted
             return [
@@ -96,7 +96,7 @@ class ArrayText:
         return shaped(elements, lengths, [low for low, _ in declared])
 
     def _scan(self, text: str, position: int) -> tuple[list[Any], list[int]]:
-        """The elements from `position` on in order, and the length of each dimension."""
+        """Return the elements from `position` on in order, and the length of each dimension."""
         if text[position:] == "{}":
             return [], []
         load, delimiter, token = self._load, self._delimiter, self._token
@@ -144,7 +144,7 @@ class ArrayText:
             position += 1
 
     def format(self, value: list[Any]) -> str:
-        """PostgreSQL's text of a value that `load` gave."""
+        """Return PostgreSQL's text of a value that `load` returned."""
         lengths = []
         level: Any = value
         while isinstance(level, list) and level:
@@ -188,7 +188,7 @@ def _not_empty(element: str) -> str:
 def array_binary(
     loader: Callable[[int], Callable[[bytes, str], Any]],
 ) -> Callable[[bytes, str], list[Any]]:
-    """The binary format of arrays. `loader` gives the loader of elements for the OID of their type, or refuses it."""
+    """Return a loader for binary arrays. `loader` returns the elements' loader for their type's OID, or refuses it."""
 
     def load_array(value: bytes, encoding: str) -> list[Any]:
         reader = BinaryReader(value)
@@ -223,11 +223,11 @@ def array_binary(
 
 
 def only(oid: int, load: Callable[[bytes, str], Any]) -> Callable[[int], Callable[[bytes, str], Any]]:
-    """For `array_binary`: elements are of the one type that has this OID."""
+    """Return a `loader` for `array_binary` that accepts elements of one type only, the one with this OID."""
 
     def loader(element_oid: int) -> Callable[[bytes, str], Any]:
         if element_oid != oid:
-            raise ValueError(f"elements of the type with OID {element_oid}, where {oid} is due")
+            raise ValueError(f"elements of the type with OID {element_oid}, not {oid}")
         return load
 
     return loader

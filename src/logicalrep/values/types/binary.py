@@ -1,4 +1,4 @@
-"""Reading values in PostgreSQL's binary (send) format: every length is checked before it is believed."""
+"""A reader of values in PostgreSQL's binary (send) format, which checks every length before using it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["BinaryReader", "fixed"]
 
 
 class BinaryReader:
-    """A value's bytes and how far they have been read. Whatever does not fit raises ValueError."""
+    """A value's bytes and the position up to which they have been read. Every mismatch raises ValueError."""
 
     __slots__ = ("data", "offset")
 
@@ -24,7 +24,7 @@ class BinaryReader:
         return len(self.data) - self.offset
 
     def take(self, length: int) -> bytes:
-        """The next `length` bytes."""
+        """Read the next `length` bytes."""
         if not 0 <= length <= self.left:
             raise ValueError(f"length {length} at byte {self.offset}, where {self.left} bytes are left")
         start = self.offset
@@ -47,19 +47,19 @@ class BinaryReader:
         return int.from_bytes(self.take(4), "big")
 
     def count(self, least: int) -> int:
-        """An Int32 count of things of `least` bytes or more each, so bounded by the bytes that are left."""
+        """Read an Int32 count of items of at least `least` bytes each, which the remaining bytes bound."""
         count = self.int32()
         if not 0 <= count * least <= self.left:
             raise ValueError(f"count {count}, where {self.left} bytes are left")
         return count
 
     def field(self) -> bytes | None:
-        """A value with its Int32 length before it; None for length -1, which is NULL."""
+        """Read a value after its Int32 length; None for length -1, which is NULL."""
         length = self.int32()
         return None if length == -1 else self.take(length)
 
     def string(self) -> bytes:
-        """Bytes up to a terminating zero byte."""
+        """Read bytes up to a terminating zero byte."""
         end = self.data.find(b"\0", self.offset)
         if end < 0:
             raise ValueError(f"no zero byte ends the string at byte {self.offset}")
@@ -67,15 +67,15 @@ class BinaryReader:
         return self.data[start:end]
 
     def end(self) -> None:
-        """Checks that nothing is left."""
+        """Raise ValueError if bytes are left."""
         if self.left:
             raise ValueError(f"{self.left} bytes too many")
 
 
 def fixed(layout: str, make: Callable[..., Any] | None = None) -> Callable[[bytes, str], Any]:
-    """A binary loader for values of fixed length: `layout` as in `struct`, big-endian.
+    """Return a binary loader for values of fixed length: `layout` as in `struct`, big-endian.
 
-    The parts go to `make`; without it the layout has one part, which is the value.
+    `make` takes the parts of the layout; without it the layout has one part, the value.
     """
     structure = struct.Struct(f"!{layout}")
     size, unpack = structure.size, structure.unpack

@@ -19,7 +19,7 @@ def hstore_text(text: str) -> dict[str, str | None]:
             raise ValueError(f"not the text of an hstore, at character {position}")
         key = _BACKSLASH.sub(r"\1", found[1])
         if key in pairs:
-            raise ValueError("a key is there twice")
+            raise ValueError("a key occurs twice")
         pairs[key] = None if found[2] is None else _BACKSLASH.sub(r"\1", found[2])
         position = found.end()
         if position < end:
@@ -30,7 +30,7 @@ def hstore_text(text: str) -> dict[str, str | None]:
 
 
 def hstore_binary(value: bytes, encoding: str) -> dict[str, str | None]:
-    """A count of pairs, then for each the key and the value with their lengths."""
+    """Read a count of pairs, then the key and the value of each with their lengths."""
     reader = BinaryReader(value)
     pairs: dict[str, str | None] = {}
     for _ in range(reader.count(8)):
@@ -39,7 +39,7 @@ def hstore_binary(value: bytes, encoding: str) -> dict[str, str | None]:
             raise ValueError("a key is NULL")
         key = str(key_bytes, encoding)
         if key in pairs:
-            raise ValueError("a key is there twice")
+            raise ValueError("a key occurs twice")
         field = reader.field()
         pairs[key] = None if field is None else str(field, encoding)
     reader.end()

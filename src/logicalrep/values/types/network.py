@@ -1,4 +1,4 @@
-"""inet, cidr, macaddr and macaddr8: Python's ipaddress objects, and text for what Python has no type for."""
+"""inet, cidr, macaddr and macaddr8: Python's ipaddress objects, and text for types that Python lacks."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from logicalrep.values.types.binary import BinaryReader
 Inet = IPv4Address | IPv6Address | IPv4Interface | IPv6Interface
 Cidr = IPv4Network | IPv6Network
 
-# ipaddress alone would take a netmask written as an address, and a scope ("fe80::1%eth0").
+# ipaddress alone would accept a netmask written as an address, and a scope ("fe80::1%eth0").
 _ADDRESS = re.compile("[0-9a-f.:]{2,45}(?:/[0-9]{1,3})?")
 
 _FAMILY_IPV4, _FAMILY_IPV6 = 2, 3
 
 
 def inet_text(text: str) -> Inet:
-    """An address where the mask is the whole address, an interface (address and mask) otherwise."""
+    """Return an address if the mask is the whole address, else an interface (address and mask)."""
     if not _ADDRESS.fullmatch(text):
         raise ValueError("not an address")
     return _host_or_interface(ipaddress.ip_interface(text))
@@ -48,7 +48,7 @@ def _host_or_interface(value: IPv4Interface | IPv6Interface) -> Inet:
 
 
 def _binary(value: bytes, *, cidr: bool) -> tuple[bytes, int]:
-    """The address's bytes and the length of the mask: family, mask, whether it is a cidr, and the address."""
+    """Return the address and the length of its mask from the format: family, mask, a flag for cidr, address."""
     reader = BinaryReader(value)
     family, prefix, is_cidr, length = reader.take(4)
     if (family, length) not in ((_FAMILY_IPV4, 4), (_FAMILY_IPV6, 16)):
@@ -73,7 +73,7 @@ def format_cidr(value: Cidr) -> str:
 
 
 def _format_address(address: IPv4Address | IPv6Address) -> str:
-    """As the server writes it: IPv6 addresses that begin with zeros can end with an IPv4 address."""
+    """Return an address as the server writes it: IPv6 addresses that begin with zeros can end with an IPv4 address."""
     text = str(address)
     if isinstance(address, IPv4Address):
         return text
@@ -86,7 +86,7 @@ def _format_address(address: IPv4Address | IPv6Address) -> str:
 
 
 def mac_text(octets: int) -> Callable[[str], str]:
-    """A hardware address of 6 or 8 octets stays text, in the server's form."""
+    """Return a loader of hardware addresses of 6 or 8 octets, which stay text in the server's form."""
     form = re.compile(":".join(["[0-9a-f]{2}"] * octets))
 
     def load(text: str) -> str:

@@ -1,4 +1,4 @@
-"""numeric: exact decimal numbers, their binary format, and what a type modifier allows."""
+"""numeric: exact decimal numbers, their binary format, and the limits set by a type modifier."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from logicalrep.values.types.binary import BinaryReader
 
-# Decimal() alone would take exponents, which the server never writes and which stand for any number of digits.
+# Decimal() alone would accept exponents, which the server never writes and which can mean any number of digits.
 _NUMERIC = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|Infinity)|NaN").fullmatch
 
 _NEGATIVE = 0x4000
 _SPECIAL = {0xC000: Decimal("NaN"), 0xD000: Decimal("Infinity"), 0xF000: Decimal("-Infinity")}
 
-# Ten bytes can stand for 131072 digits. So many zeros before the decimal point are left to the exponent.
+# Ten bytes can stand for 131072 digits. Larger counts of zeros before the decimal point are kept in the exponent.
 _MOST_ZEROS = 1000
 
 
@@ -27,7 +27,7 @@ def numeric_text(text: str) -> Decimal:
 
 
 def numeric_binary(value: bytes, encoding: str) -> Decimal:
-    """A count of base-10000 digits, the weight of the first one, the sign, the scale shown, and the digits."""
+    """Read a count of base-10000 digits, the weight of the first one, the sign, the scale shown, and the digits."""
     reader = BinaryReader(value)
     count, weight, sign, scale = reader.uint16(), reader.int16(), reader.uint16(), reader.uint16()
     if reader.left != 2 * count:
@@ -42,7 +42,7 @@ def numeric_binary(value: bytes, encoding: str) -> Decimal:
         raise ValueError(f"the scale is {scale}")
     groups = struct.unpack_from(f"!{count}H", value, 8)
     if count and max(groups) > 9999:
-        raise ValueError(f"the base-10000 digit {max(groups)}")
+        raise ValueError(f"base-10000 digit {max(groups)} is out of range")
     digits = "".join([f"{group:04d}" for group in groups]).lstrip("0")
     if not digits:
         return Decimal(f"0E-{scale}")
@@ -73,7 +73,7 @@ class Precision(NamedTuple):
     @classmethod
     def from_modifier(cls, modifier: int) -> Precision:
         packed = modifier - 4
-        # Eleven bits with a sign; before PostgreSQL 15 the scale had sixteen bits and never exceeded 1000.
+        # A signed number of eleven bits; before PostgreSQL 15 the scale had sixteen bits and never exceeded 1000.
         return cls(packed >> 16 & 0xFFFF, (packed & 0x7FF ^ 0x400) - 0x400)
 
     @property
@@ -83,7 +83,7 @@ class Precision(NamedTuple):
         return max(self.precision - self.scale, 0) + scale, scale
 
     def checked(self, value: Decimal) -> Decimal:
-        """`value` if the modifier allows it: NaN is a value of every numeric type, infinity is not."""
+        """Return `value` if the modifier allows it. NaN is a value of every numeric type, infinity is not."""
         if not value.is_finite():
             if value.is_nan():
                 return value

@@ -17,7 +17,7 @@ class Range:
     """A range of values of one type.
 
     Attributes:
-        lower, upper: the bounds; None where the range has none on that side. An infinite date or timestamp is a bound.
+        lower, upper: the bounds; None where the range is unbounded. An infinite date or timestamp is a bound.
         bounds: `[` or `(`, then `]` or `)`: whether the bounds belong to the range; `empty` for the empty range.
     """
 
@@ -117,7 +117,7 @@ _EMPTY, _LOWER_INCLUSIVE, _UPPER_INCLUSIVE, _NO_LOWER, _NO_UPPER = 1, 2, 4, 8, 1
 
 
 def range_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], Range]:
-    """The binary format of ranges: a byte of flags, then each bound that there is, with its length."""
+    """Return a loader for the binary format of ranges: a byte of flags, then each existing bound with its length."""
 
     def load_range(value: bytes, encoding: str) -> Range:
         reader = BinaryReader(value)
@@ -144,7 +144,7 @@ def range_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], Ra
 
 
 def multirange_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], tuple[Range, ...]]:
-    """The binary format of multiranges: a count, then each range with its length."""
+    """Return a loader for the binary format of multiranges: a count, then each range with its length."""
     load_range = range_binary(load)
 
     def load_multirange(value: bytes, encoding: str) -> tuple[Range, ...]:

@@ -14,13 +14,13 @@ _TO_QUOTE = re.compile(r'["\\(),\s]', re.ASCII)
 
 
 def parse_record(text: str) -> tuple[str | None, ...]:
-    """The fields of a composite value's text, such as `(1,"a b",)`: each as text, None for NULL.
+    """Return the fields of a composite value's text, such as `(1,"a b",)`: each as text, None for NULL.
 
-    The text does not say how many columns an empty `()` has: none, or one that is NULL. It is read as one, as the
-    server's own input function does for a type of one column; a type of no columns has no other value.
+    The text `()` is either of no columns or of one NULL. It is read as one, as the server's own input function does for
+    a type of one column; a type of no columns has no other value.
 
     Raises:
-        ValueError: it is not the text of a composite value.
+        ValueError: the argument is not the text of a composite value.
     """
     if not (text.startswith("(") and text.endswith(")") and len(text) > 1):
         raise ValueError("not the text of a composite value")
@@ -42,7 +42,7 @@ def parse_record(text: str) -> tuple[str | None, ...]:
 
 
 def format_record(fields: Iterable[str | None]) -> str:
-    """The text of a composite value from the texts of its fields."""
+    """Return the text of a composite value from the texts of its fields."""
     return f"({','.join(map(_format_field, fields))})"
 
 

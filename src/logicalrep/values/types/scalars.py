@@ -1,8 +1,8 @@
 """Booleans, integers, floating-point numbers, strings of characters, bytes and bits, and identifiers.
 
-As in all modules beside it: a function named `…_text` takes the text format as str, one named `…_binary` takes the
-binary format and the Python codec of the session's client_encoding, one named `format_…` gives PostgreSQL's text
-of a Python value, and what is wrong with a value is said in a ValueError.
+In all modules of this folder a function named `…_text` takes the text format as str; `…_binary` takes the binary format
+and the Python codec of the session's client_encoding; `format_…` returns PostgreSQL's text of a Python value. An
+invalid value raises ValueError with the reason.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def format_boolean(value: bool) -> str:
 
 # --- integers --------------------------------------------------------------------------------------------------
 
-# int() alone would take "1_0", " 1" and digits of other scripts.
+# int() alone would accept "1_0", " 1" and digits of other scripts.
 _INTEGER = re.compile("-?[0-9]{1,20}").fullmatch
 
 
 def integer_text(lowest: int, highest: int) -> Callable[[str], int]:
-    """A loader of decimal integers from `lowest` to `highest`."""
+    """Return a loader of decimal integers from `lowest` to `highest`."""
 
     def load(text: str) -> int:
         if not _INTEGER(text):
@@ -78,10 +78,10 @@ def float8_text(text: str) -> float:
 
 
 def float4_text(text: str) -> float:
-    """The nearest single-precision number, as the server's own input gives it and as its binary format has it."""
+    """Return the nearest single-precision number, as the server's own input and its binary format have it."""
     value = float8_text(text)
-    # Rounding twice, to double and then to single precision, goes wrong where the first step lands exactly between
-    # two single-precision numbers: then the low 28 bits of the double are zero.
+    # Rounding twice, to double and then to single precision, goes wrong if the first step lands exactly between two
+    # single-precision numbers: then the low 28 bits of the double are zero.
     if not struct.unpack("<q", struct.pack("<d", value))[0] & 0xFFFFFFF and math.isfinite(value):
         exact, rounded = Decimal(text), Decimal(value)
         if exact != rounded:
@@ -105,7 +105,7 @@ _FIRST_TIE = 2.0**53
 
 
 def format_float8(value: float) -> str:
-    """The shortest text that gives the same double again, as PostgreSQL 12 and later write it."""
+    """Return the shortest text that reads as the same double, as PostgreSQL 12 and later write it."""
     number = abs(value)
     if not math.isfinite(value) or number < _FIRST_TIE:
         return _format_float(value, repr(number), 15)
@@ -114,7 +114,7 @@ def format_float8(value: float) -> str:
 
 
 def format_float4(value: float) -> str:
-    """The shortest text that gives the same single-precision number again."""
+    """Return the shortest text that reads as the same single-precision number."""
     number = abs(value)
     if not math.isfinite(value) or not value:
         return _format_float(value, "", 6)
@@ -125,16 +125,16 @@ def format_float4(value: float) -> str:
 
 
 def _shortest(number: float, below: Fraction, above: Fraction) -> str:
-    """The nearest of the shortest decimals that are nearer to `number` than to its neighbours.
+    """Return the nearest of the shortest decimals that are nearer to `number` than to its neighbours.
 
-    One that is exactly as near to a neighbour would be read as `number` half of the time: Python takes it where it
-    would be read right, PostgreSQL never takes it.
+    A decimal exactly halfway to a neighbour would be read as `number` half of the time: Python takes it where it would
+    be read right, PostgreSQL never takes it.
     """
     low, high = (below + Fraction(number)) / 2, (Fraction(number) + above) / 2
     for decimals in range(17):
         mantissa, _, power = f"{number:.{decimals}e}".partition("e")
         nearest, exponent = int(mantissa.replace(".", "")), int(power) - decimals
-        # Where the distance below is half of the one above, the nearest decimal can be too far and the next one not.
+        # If the distance below is half of the one above, the nearest decimal can be too far while the next one is not.
         for digits in (nearest, nearest - 1, nearest + 1):
             if low < digits * Fraction(10) ** exponent < high:
                 return f"{digits}e{exponent}"
@@ -142,7 +142,7 @@ def _shortest(number: float, below: Fraction, above: Fraction) -> str:
 
 
 def _format_float(value: float, shortest: str, exponent_from: int) -> str:
-    """`shortest` as the server writes it: with an exponent from 1e+15 (double) or 1e+06 (real) on, and below 1e-04."""
+    """Return `shortest` as the server writes it: with an exponent below 1e-04 and from 1e+15 (real: 1e+06) on."""
     if math.isnan(value):
         return "NaN"
     sign = "-" if math.copysign(1, value) < 0 else ""
@@ -172,14 +172,14 @@ def text_binary(value: bytes, encoding: str) -> str:
 
 
 def versioned_text_binary(value: bytes, encoding: str) -> str:
-    """Text after the version byte 1: jsonb, jsonpath, and ltree's types."""
+    """Read text after the version byte 1: jsonb, jsonpath, and ltree's types."""
     if value[:1] != b"\1":
         raise ValueError("does not start with the version byte 1")
     return str(value[1:], encoding)
 
 
 def char_text(text: str) -> str:
-    """The one-byte type `"char"`: a character, nothing for the zero byte, `\\ooo` for a byte from 0x80 on."""
+    """Read the one-byte type `"char"`: a character, nothing for the zero byte, `\\ooo` for a byte from 0x80 on."""
     if len(text) > 1 and not re.fullmatch(r"\\[2-3][0-7]{2}", text):
         raise ValueError("more than one character")
     return text
@@ -200,9 +200,9 @@ _ESCAPE = re.compile(rb"\\(\\|[0-7]{3})")
 
 
 def bytea_text(text: str) -> bytes:
-    """Both forms of `bytea_output`: hex and escape. In the escape form no value starts with `\\x`."""
+    """Read both forms of `bytea_output`, hex and escape. No value in the escape form starts with `\\x`."""
     if text.startswith("\\x"):
-        # binascii, because bytes.fromhex() passes over blanks.
+        # bytes.fromhex() would skip blanks; binascii does not.
         return binascii.unhexlify(text[2:])
     if not _ESCAPED.fullmatch(text):
         raise ValueError("neither the hex nor the escape form of bytea")
@@ -246,7 +246,7 @@ _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 
 
 def uuid_text(text: str) -> uuid.UUID:
-    # UUID() alone would take braces, "urn:uuid:" and hyphens anywhere.
+    # UUID() alone would accept braces, "urn:uuid:" and hyphens anywhere.
     if not _UUID.fullmatch(text):
         raise ValueError("not a UUID")
     return uuid.UUID(text)
@@ -306,7 +306,7 @@ _MONEY_DIGITS = 2
 
 
 def money_binary_in_c_locale(value: bytes, encoding: str) -> str:
-    """What the server writes when lc_monetary is C: `-$1,234.56`."""
+    """Return the server's text when lc_monetary is C: `-$1,234.56`."""
     if len(value) != 8:
         raise ValueError(f"{len(value)} bytes where there should be 8")
     cents = int.from_bytes(value, "big", signed=True)
@@ -317,7 +317,7 @@ def money_binary_in_c_locale(value: bytes, encoding: str) -> str:
 def money_binary(value: bytes, encoding: str) -> str:
     raise ValueError(
         "the binary format of money counts the smallest units of the server's lc_monetary, which the protocol does "
-        "not tell: give lc_monetary, or have the values sent as text"
+        "not send: pass lc_monetary, or have the values sent as text"
     )
 
 
@@ -338,7 +338,7 @@ def oidvector_text(text: str) -> tuple[int, ...]:
 
 
 def vector_binary(element_oid: int, layout: str) -> Callable[[bytes, str], tuple[int, ...]]:
-    """int2vector and oidvector: the binary format of a one-dimensional array that starts at 0 and has no NULL."""
+    """Return a loader for int2vector or oidvector: a one-dimensional binary array that starts at 0 and has no NULL."""
     size = struct.calcsize(f"!{layout}")
 
     def load(value: bytes, encoding: str) -> tuple[int, ...]:
@@ -354,7 +354,7 @@ def vector_binary(element_oid: int, layout: str) -> Callable[[bytes, str], tuple
             raise ValueError(f"{count} elements from {lower_bound} on in {reader.left} bytes")
         parts = struct.unpack(f"!{f'i{layout}' * count}", reader.take(reader.left))
         if any(length != size for length in parts[::2]):
-            raise ValueError(f"an element that has not {size} bytes")
+            raise ValueError(f"an element that is not {size} bytes long")
         return parts[1::2]
 
     return load

@@ -1,10 +1,10 @@
-"""Dates, times and intervals: Python's own objects where they can hold the value, exact integers where they cannot.
+"""Dates, times and intervals: Python's own objects where they can hold the value, exact integers otherwise.
 
-`datetime` ends where PostgreSQL does not: it has no year before 1 or after 9999, no infinity and no 24:00:00. Those
-values become an ExtendedDate, ExtendedTime or ExtendedTimestamp, which hold the server's own integer and print its
-text. An interval keeps its months, days and microseconds apart, as the server does.
+`datetime` has a smaller range than PostgreSQL: no year before 1 or after 9999, no infinity and no 24:00:00. Such values
+become an ExtendedDate, ExtendedTime or ExtendedTimestamp, which hold the server's own integer and print its text. An
+interval keeps its months, days and microseconds apart, as on the server.
 
-Only the ISO DateStyle and the IntervalStyle postgres are read: in other styles 01/02/2003 is either of two days.
+Only the ISO DateStyle and the IntervalStyle postgres are read: in other styles 01/02/2003 can mean two days.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LAST_ORDINAL = date.max.toordinal()
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 
-# The Gregorian calendar repeats itself after 400 years, so the years that `date` has stand for all others.
+# The Gregorian calendar repeats after 400 years, so the years that `date` can hold stand for all others.
 _CYCLE_YEARS = 400
 _CYCLE_DAYS = 146_097
 
@@ -39,13 +39,13 @@ _FIRST_MICROSECOND, _END_MICROSECOND = -211_813_488_000_000_000, 9_223_371_331_2
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Days from 2000-01-01 to a day of the proleptic Gregorian calendar; year 0 is 1 BC."""
+    """Return the days from 2000-01-01 to a day of the proleptic Gregorian calendar; year 0 is 1 BC."""
     cycles, year_of_cycle = divmod(year - 1, _CYCLE_YEARS)
     return date(year_of_cycle + 1, month, day).toordinal() + cycles * _CYCLE_DAYS - _EPOCH_ORDINAL
 
 
 def _format_days(days: int) -> tuple[str, str]:
-    """The day as `year-month-day`, and ` BC` for a year before 1."""
+    """Return the day as `year-month-day`, and ` BC` for a year before 1."""
     cycles, day_of_cycle = divmod(days + _EPOCH_ORDINAL - 1, _CYCLE_DAYS)
     day = date.fromordinal(day_of_cycle + 1)
     year = day.year + cycles * _CYCLE_YEARS
@@ -54,7 +54,7 @@ def _format_days(days: int) -> tuple[str, str]:
 
 
 def _format_clock(microseconds: int) -> str:
-    """`hours:minutes:seconds`, with up to six decimals where there are any."""
+    """Return `hours:minutes:seconds`, with up to six decimals if there are any."""
     seconds, fraction = divmod(microseconds, _SECOND)
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
@@ -63,7 +63,7 @@ def _format_clock(microseconds: int) -> str:
 
 
 def _format_offset(seconds: int) -> str:
-    """A time zone's offset as the server writes it: minutes and seconds only where there are any."""
+    """Return a time zone's offset as the server writes it: minutes and seconds only if they are not zero."""
     minutes, second = divmod(abs(seconds), 60)
     hour, minute = divmod(minutes, 60)
     rest = f":{minute:02d}:{second:02d}" if second else f":{minute:02d}" if minute else ""
@@ -79,7 +79,7 @@ def _microseconds(fraction: str | None) -> int:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ExtendedDate:
-    """A date that `datetime.date` has not: before the year 1, after 9999, or infinity. Prints as PostgreSQL's text.
+    """A date that `datetime.date` cannot hold: before the year 1, after 9999, or infinite. Prints as PostgreSQL's text.
 
     Attributes:
         days: days since 2000-01-01; 2**31 - 1 and -2**31 are infinity and -infinity, as on the server.
@@ -97,7 +97,7 @@ class ExtendedDate:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ExtendedTimestamp:
-    """A timestamp that `datetime.datetime` has not, with the same range and text rules as ExtendedDate.
+    """A timestamp outside the range of `datetime.datetime`, with the same range and text rules as ExtendedDate.
 
     Attributes:
         microseconds: microseconds since 2000-01-01 00:00:00, in UTC for a timestamp with time zone; 2**63 - 1 and
@@ -122,11 +122,11 @@ class ExtendedTimestamp:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ExtendedTime:
-    """The time 24:00:00, which `datetime.time` has not.
+    """The time 24:00:00, which `datetime.time` cannot hold.
 
     Attributes:
         microseconds: microseconds since midnight.
-        utc_offset: of a `time with time zone`, seconds east of UTC; None for a `time without time zone`.
+        utc_offset: seconds east of UTC for a `time with time zone`; None for a `time without time zone`.
     """
 
     microseconds: int
@@ -139,8 +139,7 @@ class ExtendedTime:
 
 # --- date ------------------------------------------------------------------------------------------------------
 
-# Most values are what Python reads itself, at a quarter of the time. It reads more than the server writes, hence the
-# patterns.
+# Python itself reads most values, in a quarter of the time. The patterns exclude what it reads and servers never write.
 _PLAIN_DATE = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 _PLAIN_TIME = re.compile(r"[0-2][0-9]:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?").fullmatch
 _PLAIN_TIMESTAMP = re.compile(
@@ -164,7 +163,7 @@ def date_text(text: str) -> date | ExtendedDate:
 
 
 def make_date(days: int) -> date | ExtendedDate:
-    """A date from days since 2000-01-01, the binary format."""
+    """Make a date from days since 2000-01-01, the binary format."""
     if days in _INFINITE_DATE:
         return ExtendedDate(days)
     return _make_date(days)
@@ -180,7 +179,7 @@ def _make_date(days: int) -> date | ExtendedDate:
 
 
 def _year(digits: str, before_christ: str | None) -> int:
-    """The year as astronomers count: 1 BC is 0."""
+    """Return the astronomical year, in which 1 BC is 0."""
     year = int(digits)
     if not year:
         raise ValueError("there is no year 0")
@@ -204,7 +203,7 @@ def timestamp_text(text: str) -> datetime | ExtendedTimestamp:
 
 
 def timestamptz_text(text: str) -> datetime | ExtendedTimestamp:
-    """In UTC, whatever the TimeZone of the session: an offset always stands in the ISO style."""
+    """Read a timestamp with time zone, in UTC. The text's own offset is used, whatever the session's TimeZone."""
     return _timestamp_text(text, True)
 
 
@@ -221,7 +220,7 @@ def _timestamp_text(text: str, with_time_zone: bool) -> datetime | ExtendedTimes
         raise ValueError("not a timestamp in the ISO style")
     year, month, day, hour, minute, second, fraction, sign, hours, minutes, seconds, era = found.groups()
     if (sign is not None) is not with_time_zone:
-        raise ValueError("a time zone's offset is missing" if with_time_zone else "a time zone's offset")
+        raise ValueError("the time zone offset is missing" if with_time_zone else "an unexpected time zone offset")
     days = _days(_year(year, era), int(month), int(day))
     clock = _clock(int(hour), int(minute), int(second))
     if clock >= _DAY:
@@ -234,29 +233,29 @@ def _timestamp_text(text: str, with_time_zone: bool) -> datetime | ExtendedTimes
 
 
 def _clock(hour: int, minute: int, second: int) -> int:
-    """Microseconds since midnight; 24:00:00 is a time."""
+    """Return the microseconds since midnight. 24:00:00 is a valid time."""
     if minute > 59 or second > 59 or hour > 24 or (hour == 24 and (minute or second)):
         raise ValueError("not a time of a day")
     return (hour * 3600 + minute * 60 + second) * _SECOND
 
 
 def _offset(sign: str | None, hours: str | None, minutes: str | None, seconds: str | None) -> int:
-    """Seconds east of UTC."""
+    """Return the seconds east of UTC."""
     offset = int(hours or 0) * 3600 + int(minutes or 0) * 60 + int(seconds or 0)
     if offset >= 16 * 3600 or int(minutes or 0) > 59 or int(seconds or 0) > 59:
-        raise ValueError("not a time zone's offset")
+        raise ValueError("not a time zone offset")
     return -offset if sign == "-" else offset
 
 
 def make_timestamp(microseconds: int) -> datetime | ExtendedTimestamp:
-    """A timestamp from microseconds since 2000-01-01, the binary format."""
+    """Make a timestamp from microseconds since 2000-01-01, the binary format."""
     if microseconds in _INFINITE_TIMESTAMP:
         return ExtendedTimestamp(microseconds)
     return _make_timestamp(microseconds, False)
 
 
 def make_timestamptz(microseconds: int) -> datetime | ExtendedTimestamp:
-    """A timestamp with time zone from microseconds since 2000-01-01 in UTC, the binary format."""
+    """Make a timestamp with time zone from microseconds since 2000-01-01 in UTC, the binary format."""
     if microseconds in _INFINITE_TIMESTAMP:
         return ExtendedTimestamp(microseconds, True)
     return _make_timestamp(microseconds, True)
@@ -272,7 +271,7 @@ def _make_timestamp(microseconds: int, with_time_zone: bool) -> datetime | Exten
 
 
 def format_timestamp(value: datetime | ExtendedTimestamp) -> str:
-    """In UTC with the offset +00 if it has a time zone."""
+    """Return PostgreSQL's text, in UTC with the offset +00 if the value has a time zone."""
     if isinstance(value, ExtendedTimestamp):
         return str(value)
     if value.tzinfo is not None:
@@ -307,20 +306,20 @@ def _time_text(text: str, with_time_zone: bool) -> time | ExtendedTime:
         raise ValueError("not a time")
     hour, minute, second, fraction, sign, hours, minutes, seconds = found.groups()
     if (sign is not None) is not with_time_zone:
-        raise ValueError("a time zone's offset is missing" if with_time_zone else "a time zone's offset")
+        raise ValueError("the time zone offset is missing" if with_time_zone else "an unexpected time zone offset")
     microseconds = _clock(int(hour), int(minute), int(second)) + _microseconds(fraction)
     return _make_time(microseconds, _offset(sign, hours, minutes, seconds) if with_time_zone else None)
 
 
 def make_time(microseconds: int) -> time | ExtendedTime:
-    """A time from microseconds since midnight, the binary format."""
+    """Make a time from microseconds since midnight, the binary format."""
     return _make_time(microseconds, None)
 
 
 def make_timetz(microseconds: int, seconds_west: int) -> time | ExtendedTime:
-    """A time with time zone from microseconds since midnight and seconds west of UTC, the binary format."""
+    """Make a time with time zone from microseconds since midnight and seconds west of UTC, the binary format."""
     if abs(seconds_west) >= 16 * 3600:
-        raise ValueError("not a time zone's offset")
+        raise ValueError("not a time zone offset")
     return _make_time(microseconds, -seconds_west)
 
 
@@ -353,11 +352,11 @@ _INT32_MAX, _INT32_MIN, _INT64_MAX, _INT64_MIN = 2**31 - 1, -(2**31), 2**63 - 1,
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An interval as the server holds it: three parts that do not convert into each other. Prints as its text.
+    """An interval as on the server: three parts that do not convert into each other. Prints as PostgreSQL's text.
 
     Attributes:
-        months, days, microseconds: signed, each with a sign of its own; 12 months are printed as a year. All three
-            at their highest or lowest value are infinity and -infinity (since PostgreSQL 17).
+        months, days, microseconds: each with its own sign; 12 months are printed as a year. All three at their highest
+            or lowest value are infinity and -infinity (since PostgreSQL 17).
     """
 
     months: int = 0
@@ -398,7 +397,7 @@ _INTERVAL = re.compile(
 
 
 def interval_text(text: str) -> Interval:
-    """An interval in the IntervalStyle postgres."""
+    """Read an interval in the IntervalStyle postgres."""
     found = _INTERVAL.fullmatch(text)
     if found is None or not text:
         for value, infinity in _INFINITE_INTERVAL.items():
@@ -425,7 +424,7 @@ def interval_text(text: str) -> Interval:
 
 
 def make_interval(microseconds: int, days: int, months: int) -> Interval:
-    """An interval from the parts of the binary format, in their order there."""
+    """Make an interval from the parts of the binary format, in their order there."""
     return Interval(months, days, microseconds)
 
 
@@ -435,7 +434,7 @@ _UNIX_EPOCH_DAYS = _EPOCH_ORDINAL - date(1970, 1, 1).toordinal()
 
 
 def arrow_date(value: date | ExtendedDate) -> date | int:
-    """For date32: days since 1970-01-01 where Python has no date."""
+    """Return a value for date32: days since 1970-01-01 if Python has no such date."""
     if isinstance(value, ExtendedDate):
         if value.is_infinite:
             raise ValueError("the target type has no infinite date")
@@ -444,7 +443,7 @@ def arrow_date(value: date | ExtendedDate) -> date | int:
 
 
 def arrow_timestamp(value: datetime | ExtendedTimestamp) -> datetime | int:
-    """For timestamp[us]: microseconds since 1970-01-01 where Python has no datetime."""
+    """Return a value for timestamp[us]: microseconds since 1970-01-01 if Python has no such datetime."""
     if isinstance(value, ExtendedTimestamp):
         if value.is_infinite:
             raise ValueError("the target type has no infinite timestamp")
@@ -456,14 +455,14 @@ def arrow_timestamp(value: datetime | ExtendedTimestamp) -> datetime | int:
 
 
 def arrow_time(value: time | ExtendedTime) -> time:
-    """For time64[us], which ends before 24:00:00."""
+    """Return a value for time64[us], which ends before 24:00:00."""
     if isinstance(value, ExtendedTime):
         raise ValueError("the target type has no 24:00:00")
     return value
 
 
 def arrow_interval(value: Interval) -> tuple[int, int, int]:
-    """For month_day_nano_interval: months, days, nanoseconds."""
+    """Return a value for month_day_nano_interval: months, days, nanoseconds."""
     nanoseconds = value.microseconds * 1000
     if value.is_infinite or not _INT64_MIN <= nanoseconds <= _INT64_MAX:
         raise ValueError("the target type cannot hold this interval")

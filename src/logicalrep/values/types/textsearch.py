@@ -1,4 +1,4 @@
-"""tsvector and tsquery stay text; their binary formats are turned into the same text."""
+"""tsvector and tsquery, which stay text; their binary formats are turned into the same text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _quoted(lexeme: str) -> str:
 
 
 def tsvector_binary(value: bytes, encoding: str) -> str:
-    """A count of lexemes; each has its string, a count of positions, and positions with a weight in the top bits."""
+    """Read a count of lexemes: each a string and a count of positions, which have a weight in the top bits."""
     reader = BinaryReader(value)
     lexemes = []
     for _ in range(reader.count(3)):
@@ -30,12 +30,12 @@ _OPERAND, _OPERATOR = 1, 2
 _NOT, _AND, _OR, _PHRASE = 1, 2, 3, 4
 _PRIORITY = {_OR: 1, _AND: 2, _PHRASE: 3, _NOT: 4}
 
-# A text in pieces: parts are nested and joined once, since to join them at every operator would take quadratic time.
+# A text in pieces, nested and joined once, since joining at every operator would take quadratic time.
 _Pieces = tuple["str | _Pieces", ...]
 
 
 def tsquery_binary(value: bytes, encoding: str) -> str:
-    """A count of tokens in prefix order, an operator's right operand before the left one."""
+    """Read a count of tokens in prefix order, with an operator's right operand before the left one."""
     reader = BinaryReader(value)
     tokens: list[tuple[int, int, str]] = []  # operator (0: operand), distance, text
     for _ in range(reader.count(2)):
@@ -50,10 +50,10 @@ def tsquery_binary(value: bytes, encoding: str) -> str:
         elif kind == _OPERATOR:
             operator = reader.uint8()
             if operator not in _PRIORITY:
-                raise ValueError(f"the operator {operator}")
+                raise ValueError(f"unknown operator {operator}")
             tokens.append((operator, reader.uint16() if operator == _PHRASE else 0, ""))
         else:
-            raise ValueError(f"a token of kind {kind}")
+            raise ValueError(f"unknown token kind {kind}")
     reader.end()
     if not tokens:
         return ""
