@@ -1,4 +1,4 @@
-"""What a batch must hold, from `parse`: each row as the columns that are not null."""
+"""The expected rows of a batch by `parse`: each row as its columns that are not null."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SINCE = {layout.tag: layout for layout in LOGICALREP.messages}
 
 
 def session_of(capture: Capture) -> Session:
-    """The session of a capture, at its start."""
+    """Return the session of a capture, at its start."""
     return Session(
         version=capture.version, parallel=capture.parallel, two_phase=capture.two_phase, encoding=capture.encoding
     )
@@ -29,14 +29,14 @@ def session_of(capture: Capture) -> Session:
 
 @dataclass(frozen=True)
 class Refused:
-    """What stands in place of a row that `parse` refuses."""
+    """The mark in place of a row that `parse` refuses."""
 
     error: str
     data: bytes
 
 
 def parsed(messages: Iterable[bytes], session: Session) -> Iterator[Any]:
-    """What `parse` makes of each message, with the session's state kept here: a message or a Refused."""
+    """Yield each message as `parse` reads it, or a Refused; the session's state is kept here."""
     streaming = session.streaming
     for data in messages:
         layout = _SINCE.get(data[:1].decode("latin-1"))
@@ -56,7 +56,7 @@ def parsed(messages: Iterable[bytes], session: Session) -> Iterator[Any]:
 
 
 def row_of(message: Any) -> dict[str, Any]:
-    """A message as a row of a batch."""
+    """Return a message as a row of a batch."""
     if isinstance(message, Refused):
         return {"error": message.error, "data": message.data}
     row = {"tag": message.tag}
@@ -75,7 +75,7 @@ def _value(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_value(item) for item in value]
     if isinstance(value, TimestampTz):
-        # As Arrow counts, and in its 64 bits.
+        # Arrow's count, wrapped to its 64 bits.
         return (int(value) + _UNIX_EPOCH + (1 << 63)) % (1 << 64) - (1 << 63)
     if isinstance(value, Enum):
         return str(value.value)
@@ -85,7 +85,7 @@ def _value(value: Any) -> Any:
 
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """A batch's rows, each as the columns that are not null; times as their integers."""
+    """Return a batch's rows, each as its columns that are not null, with times as their integers."""
     batch.validate(full=True)
     columns: dict[str, list[Any]] = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -102,7 +102,7 @@ def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 def decode_in_batches(
     messages: Sequence[bytes], session: Session, size: int, **arguments: Any
 ) -> tuple[pa.Table, Session]:
-    """Decode so many messages at a time, each batch going on where the one before it ended."""
+    """Decode `size` messages at a time; each batch continues where the previous one ended."""
     array = pa.array(messages, pa.binary())
     batches = []
     for start in range(0, len(messages), size):
@@ -112,7 +112,7 @@ def decode_in_batches(
 
 
 def check(messages: Sequence[bytes], session: Session, **arguments: Any) -> None:
-    """Hold a batch of these messages, refused ones marked, to what `parse` says."""
+    """Compare a batch of these messages, refused ones marked, with `parse`."""
     batch, after = decode_batch(pa.array(messages, pa.binary()), session, errors="column", **arguments)
     expected = list(parsed(messages, session))
     assert rows_of(batch) == [row_of(message) for message in expected]

@@ -1,6 +1,7 @@
-"""Messages of real servers with bytes changed: most are no messages any more, some are others.
+"""Messages of real servers with bytes changed: most become invalid, some become other messages.
 
-Run as a program it decodes them one by one under numba's bounds checking, and makes wide tables of some: see test_columnar_mutations.py.
+Run as a program it decodes them one by one under numba's bounds checking, and makes wide tables of some: see
+test_columnar_mutations.py.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _PIECES = [b"\0", b"\xff", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x80\0\0\
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:
-    """The message with one to three changes; sometimes none."""
+    """Return the message with one to three changes; sometimes with none."""
     for _ in range(chance.choice((0, 1, 1, 1, 2, 3))):
         at = chance.randrange(len(data) + 1)
         what = chance.randrange(6)
@@ -40,7 +41,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 
 
 def mutated_batches(count: int, size: int) -> Iterator[tuple[Session, list[bytes]]]:
-    """So many messages in all, in batches of one session each; the same in every run."""
+    """Yield `count` messages in all, in batches of one session each; the same in every run."""
     chance = random.Random(1)
     captures = [read(path) for path in selected()]
     captures = [capture for capture in captures if capture.messages]
@@ -53,7 +54,7 @@ def mutated_batches(count: int, size: int) -> Iterator[tuple[Session, list[bytes
 
 
 def decode_one_by_one(count: int) -> int:
-    """Decode each in a buffer of its own, where a byte too far is outside; how many were refused."""
+    """Decode each message in a buffer of its own, which shows any read too far. Returns the number refused."""
     refused = 0
     for session, messages in mutated_batches(count, 50):
         for data in messages:
@@ -63,7 +64,7 @@ def decode_one_by_one(count: int) -> int:
 
 
 def load_one_by_one() -> int:
-    """Make wide tables of whole captures, each message with its values mutated in a buffer of its own; how many."""
+    """Make wide tables of whole captures with mutated values in buffers of their own. Returns the number made."""
     chance = random.Random(2)
     loaded = 0
     for path in selected():

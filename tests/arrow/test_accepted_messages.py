@@ -1,6 +1,6 @@
-"""Which messages each decoder takes, by version, session and place, in one table that is derived by hand.
+"""The messages that each decoder takes, by version, session and place, in one table that is derived by hand.
 
-The versions are those of the documentation, and what servers were seen to send: see tests/protocol/test_wire_facts.py.
+The versions are those of the documentation, and those observed from servers: see tests/protocol/test_wire_facts.py.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A message in a session, somewhere."""
+    """A message in a session at a place."""
 
     row: Row
     version: int
@@ -76,7 +76,7 @@ class Case(NamedTuple):
 
     @property
     def facts(self) -> dict[str, bool]:
-        """Those that the layout of a message depends on."""
+        """The facts that the message's layout depends on."""
         return {"streaming": self.place == "s", "parallel": self.parallel}
 
     @property
@@ -89,7 +89,7 @@ ROWS = [Row(*line.split()) for line in TABLE.strip().splitlines()]
 
 
 def message(tag: str, case: Case) -> bytes:
-    """The message as a server sends it there."""
+    """Return the message as a server sends it there."""
     body = bytes.fromhex(BODIES[tag])
     if case.place == "s" and tag in WITH_XID_IN_STREAMS:
         body = bytes.fromhex(XID) + body
@@ -99,7 +99,7 @@ def message(tag: str, case: Case) -> bytes:
 
 
 def cases() -> Iterator[Case]:
-    """All, but for places that there are not in such a session."""
+    """Yield all cases, except for places that do not exist in such a session."""
     for row, version, two_phase, parallel, place in product(ROWS, PARSE, (False, True), (False, True), OPENERS):
         if not (place == "s" and version < 2) and not (place == "p" and version < 3 and not two_phase):
             yield Case(row, version, two_phase, parallel, place)
@@ -152,7 +152,7 @@ def test_each_decoder_takes_what_the_table_says(row: Row) -> None:
         assert struct_takes(case) == is_own, case
         assert is_taken(lambda data=data, case=case: PARSE[case.version](data, **case.facts)) == is_own, case  # type: ignore[misc]
         assert session_takes(case) == (case.comes and case.place in row.places), case
-        # The columnar decoder leaves the order of messages to who assembles transactions.
+        # The columnar decoder leaves the order of messages to the assembler of transactions.
         assert columnar_takes(case) == case.comes, case
 
 

@@ -1,4 +1,4 @@
-"""Chunks are all messages in order, end where they may, and stop before what has to be read row by row."""
+"""Chunks contain all messages in order, end where they may, and stop before messages that must be read row by row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Messages = list[tuple[int, bytes]]
 
 
 def _session(transactions: list[list[int]], *, ends: bool) -> Messages:
-    """Transactions with changes of these sizes; the last one may lack its Commit."""
+    """Return transactions with changes of these sizes; the last one may lack its Commit."""
     found = [[b"B", *(b"I" + bytes(size) for size in sizes), b"C"] for sizes in transactions]
     if found and not ends:
         found[-1].pop()
@@ -25,7 +25,7 @@ def _session(transactions: list[list[int]], *, ends: bool) -> Messages:
 
 
 def _chunks(messages: Messages, pieces: list[int], count: int, limit: int | None) -> tuple[list[Messages], Messages]:
-    """The chunks and the rest of messages that come in batches of these lengths."""
+    """Return the chunks and the rest of messages that arrive in batches of these lengths."""
     batches, place = [], 0
     for piece in [*pieces, len(messages)]:
         batches.append(message_batch_of(messages[place : place + piece]))

@@ -1,4 +1,4 @@
-"""Batches of messages that real servers sent: equal to `parse`, in every size of batch."""
+"""Batches of messages from real servers: equal to `parse`, for every size of batch."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_an_error_survives_pickling() -> None:
 
 
 def test_a_refused_message_is_parsed_in_the_state_that_held_there() -> None:
-    # In the segment the Insert without a transaction id is read as one that has one, and is too short.
+    # In the segment the Insert without a transaction id is read as one with an id, and is too short.
     with pytest.raises(RowDecodeError) as caught:
         decode_batch(batch_of(START, STREAMED_INSERT, INSERT, STOP), SESSION)
     with pytest.raises(DecodeError) as expected:
@@ -133,7 +133,7 @@ def test_texts_in_another_encoding_are_decoded_with_its_codec() -> None:
     )
     data = relation.build(encoding="cp1252")
     session = Session(version=1, encoding="cp1252")
-    # 0x81 is no character of this code page.
+    # 0x81 is undefined in this code page.
     bad = [data.replace(b"\xf6n", b"\x81n"), data.replace(b"\xf6\xdf", b"\x81\xdf")]
     batch, _ = decode_batch(batch_of(*bad, data), session, errors="column")
     assert batch["name"].to_pylist() == [None, None, "tür"]

@@ -1,4 +1,4 @@
-"""What is added to the spec is read, checked and a column, without a hand on the columnar code."""
+"""Additions to the spec are read, checked and made columns without a change of the columnar code."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ print(batch["weight"].to_pylist(), batch["error"].to_pylist())
 
 
 def _spec(folder: Path) -> Path:
-    """The spec with fields of many kinds added."""
+    """Return the spec with fields of many kinds added."""
     for path in (ROOT / "spec").rglob("*.yaml"):
         text = path.read_text(encoding="utf-8")
         if path.name in _ADDED:
@@ -91,7 +91,7 @@ def test_fields_that_are_added_are_columns(tmp_path: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    # Of two types of one name the first message's, in the order of the page, keeps it.
+    # Of two types with one name, the type of the first message, in the order of the page, keeps the name.
     none = dict.fromkeys(["reason", "comment", "parents", "columns", "name", "relation_name"])
     column = {"flags": 1, "name": "c", "type_id": 25, "collation": "de", "generated": True, "type_modifier": -1}
     assert result.stdout.splitlines() == [

@@ -1,4 +1,4 @@
-"""What is there without the packages that it needs."""
+"""The columnar code without the packages that it needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ importlib.util.find_spec = lambda name, package=None: None if name in BLOCKED el
 
 
 def run(code: str, *, blocked: tuple[str, ...] = (), **environment: str) -> str:
-    """What a program prints, without some packages."""
+    """Return the output of a program that cannot import the blocked packages."""
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", f"BLOCKED = {blocked!r}\n{_BLOCK}\n{code}"],
         env=os.environ | environment,

@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: compiled again when what they are made of changes, in a folder that is only the user's."""
+"""Compiled kernels on disk: recompiled when their sources change, in a folder that only the user can write to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print("not kept" if not kept else "compiled" if stats.cache_misses else "loaded"
 
 
 class _Copy:
-    """A copy of the packages, and a user's folder for what they keep."""
+    """A copy of the packages, and a user's folder for their cache."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder
@@ -38,7 +38,7 @@ class _Copy:
         self.beside = folder / "logicalrep" / "arrow" / "kernels" / "__pycache__" / f"logicalrep-{os.geteuid()}"
 
     def run(self, program: str = _PROGRAM, **environment: str) -> str:
-        """What a program prints that uses the copy."""
+        """Return the output of a program that uses the copy."""
         path = {"PYTHONPATH": str(self.root), "XDG_CACHE_HOME": str(self.home)}
         result = subprocess.run(
             [sys.executable, "-W", "error", "-c", program],
@@ -62,7 +62,7 @@ def copy(tmp_path: Path) -> _Copy:
 
 def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _Copy) -> None:
     assert copy.run() == f"compiled {copy.beside}"
-    # A file that no function of the kernel is from does not matter.
+    # A file with no function of the kernel does not matter.
     copy.change("logicalrep_runtime/columnar/arrow.py")
     copy.change("logicalrep/arrow/kernels/maps.py")
     assert copy.run() == f"loaded {copy.beside}"

@@ -1,4 +1,4 @@
-"""Messages and damaged messages that Hypothesis makes: a batch has and refuses what `parse` does."""
+"""Messages and damaged messages from Hypothesis: a batch has and refuses the same as `parse`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.protocol.strategies import messages as messages_of
 
 
 def session_in(state: State) -> Session:
-    """The session of which a strategy made messages."""
+    """Return the session for a strategy's messages."""
     return Session(version=state.version, streaming=state.streaming, parallel=state.parallel, encoding=state.encoding)
 
 
 @st.composite
 def whole_batches(draw: st.DrawFn) -> tuple[State, list[bytes]]:
-    """Messages that can come in one state, none of which changes it."""
+    """Draw messages that can occur in one state and do not change it."""
     state = draw(states())
     tags = "BMCORYIUDTcAbPKrp"
     found = draw(st.lists(messages_in(state, tags), max_size=8))
@@ -40,7 +40,7 @@ def test_a_batch_reads_what_is_built(batch: tuple[State, list[bytes]]) -> None:
 @given(st.lists(damaged(), min_size=1, max_size=6), st.sampled_from([False, True]))
 @settings(max_examples=200, deadline=None)
 def test_a_batch_refuses_what_parse_refuses(batch: list[tuple[State, bytes]], two_phase: bool) -> None:
-    """The first message's state is the session's; the others are in any place then, which is as good."""
+    """The session's state is the first message's; the others are then out of place, which is valid here."""
     session = session_in(batch[0][0])
     check([data for _, data in batch], replace(session, two_phase=two_phase))
 
@@ -48,6 +48,6 @@ def test_a_batch_refuses_what_parse_refuses(batch: list[tuple[State, bytes]], tw
 @given(st.lists(messages_of(), min_size=1, max_size=6))
 @settings(max_examples=60, deadline=None)
 def test_a_batch_reads_what_parse_reads(batch: list[tuple[State, Any]]) -> None:
-    """In version 4, which has every message."""
+    """Version 4 has every message."""
     session = replace(session_in(batch[0][0]), version=4)
     check([message.build(encoding=state.encoding) for state, message in batch], session)

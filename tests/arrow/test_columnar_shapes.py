@@ -1,4 +1,4 @@
-"""What goes in and what comes out: arrays of every kind, schemas, and batches of unusual shape."""
+"""Input and output of the columnar decoder: arrays of every kind, schemas, and batches of unusual shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as arrays are the messages one by one, from every format and where files are damaged."""
+"""Message batches equal the messages one by one, in every format and in damaged files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def framed(messages: list[tuple[int, bytes]]) -> bytes:
 
 
 def found(path: Path, *, as_batches: bool) -> tuple[list[tuple[int, bytes]], str | None]:
-    """The messages that come before an error, and the error."""
+    """Return the messages before an error, and the error."""
     messages: list[tuple[int, bytes]] = []
     try:
         with Capture.open(path) as capture:
@@ -73,7 +73,7 @@ def test_damage_gives_one_error_either_way(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("length", [0x40000000, 0x40000001, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF])
 def test_a_length_is_not_believed(length: int) -> None:
-    """Nothing of that size is made, and a frame that is not all there is left."""
+    """Nothing of that size is allocated, and an incomplete frame is left."""
     data = FRAME.pack(7, 1) + b"B" + FRAME.pack(8, length)
     size, batch = split(data, FRAME.size)
     assert (size, list(batch)) == split_frames(data, FRAME.size) == (FRAME.size + 1, [(7, b"B")])
@@ -81,7 +81,7 @@ def test_a_length_is_not_believed(length: int) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_frames_are_split_alike_by_the_compiled_loop(seed: int) -> None:
-    """In a capture's frames and in those of COPY, which begin with more; cut off anywhere, and damaged."""
+    """The frames are a capture's and those of COPY, which have a longer header; cut off anywhere, and damaged."""
     chance = random.Random(seed)
     before = (0, 6)[seed % 2]
     messages = [

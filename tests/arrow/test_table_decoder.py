@@ -1,4 +1,4 @@
-"""Wide tables: the rows of each relation as typed columns, equal to what the type rules say of each value."""
+"""Wide tables: the rows of each relation as typed columns, equal to each value read by its type's rules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SESSION = Session(version=1)
 
 
 def relation(*columns: tuple[str, int, int], oid: int = 7, name: str = "t", key: int = 1) -> bytes:
-    """A Relation of columns by name, type and modifier, of which the first ones are the key."""
+    """Return a Relation of columns by name, type and modifier; the first `key` of them are the key."""
     return v1.Relation(
         relation_id=Oid(oid),
         namespace="public",
@@ -109,7 +109,7 @@ def test_the_five_states_of_a_value_are_kept_apart() -> None:
 
 
 def test_a_key_has_what_was_sent_of_it_flagged_or_not() -> None:
-    """As of a partition whose replica identity is another than its root's."""
+    """A partition may have another replica identity than its root."""
     described = relation(("a", 23, -1), ("b", 23, -1), ("c", 25, -1), ("d", 1186, -1))
     null = NullValue()
     keys = [
@@ -187,7 +187,7 @@ def test_what_the_arrow_type_cannot_hold_is_kept_as_text() -> None:
     }
     values = table.new.values
     assert [name for name in values.schema.names if values[name][0].is_valid] == ["c1", "c3", "c4"]
-    # What datetime cannot hold, Arrow can.
+    # Arrow can hold values that datetime cannot.
     assert values["c1"].view(pa.int64())[0].as_py() == -63517824000000000
     assert values["c3"][0].as_py() == datetime.datetime(1889, 12, 31, 22, 47, 48, tzinfo=datetime.UTC)
     assert str(values["c4"][0].as_py()) == "nan"
@@ -208,7 +208,7 @@ def test_a_change_of_the_schema_within_a_batch_is_right_on_both_sides() -> None:
     ]
     assert tables[0].new.values.to_pylist() == [{"id": 1, "x": "a"}, {"id": 2, "x": "b"}]
     assert tables[2].new.values.to_pylist() == [{"id": 3, "y": "c", "z": True}]
-    # The next batch goes on with the last of them.
+    # The next batch uses the last of these descriptions.
     (table,) = wide.decode(pa.array([insert(b"4", b"d", b"f")], pa.binary()))
     assert table.new.values.to_pylist() == [{"id": 4, "y": "d", "z": False}]
 
@@ -349,7 +349,7 @@ def test_timestamps(type_oid: int) -> None:
 
 
 def test_texts_that_are_utf8_or_are_not() -> None:
-    # What is no text by itself may be one with the next, as which they are copied together.
+    # A text that is invalid by itself may be valid together with the next, with which it is copied.
     split = [b"\xc3", b"\xa9", b"ab\xe2\x82", b"\xac", b"\xf0\x9f\x99", b"\x82", b"\xe2", b"\x82\xac"]
     wrong = [
         b"\xc0\x80",
@@ -374,7 +374,7 @@ def test_texts_that_are_utf8_or_are_not() -> None:
             damaged[chance.randrange(len(damaged))] ^= 1 << chance.randrange(8)
             texts.insert(chance.randrange(20), bytes(damaged))
         _check_both([relation(("c", 25, -1)), *map(insert, texts)], SESSION)
-    # Cut off at the end of what is looked at together.
+    # These texts are cut off at the end of the bytes that are checked together.
     for end in (b"\xc3", b"\xe2", b"\xe2\x82", b"\xf0", b"\xf0\x9f", b"\xf0\x9f\x99"):
         _check_both([relation(("c", 25, -1)), insert(b"x" * (32 - len(end)) + end)], SESSION)
     for text in [*split, *wrong, *right]:
@@ -390,12 +390,12 @@ def _check_texts(type_oid: int, modifier: int, texts: list[bytes]) -> None:
     for values in (texts, texts[::-1]):
         _check_both([described, *(insert(text, b"") for text in values)], SESSION)
     for text in texts:
-        # At the very end of the data, where nothing can be read beyond it.
+        # The value is at the very end of the data, where nothing can be read beyond it.
         _check_both([relation(("c", type_oid, modifier)), insert(text)], SESSION)
 
 
 def _check_both(messages: list[bytes], session: Session, **options: Any) -> list[DecodedTable]:
-    """Decode with the compiled loaders, and with all values left to those of their types: the same."""
+    """Check that the compiled loaders and the loaders of the types give the same tables, and return these."""
     array = pa.array(messages, pa.binary())
     compiled = TableDecoder(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
@@ -415,7 +415,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:
-    """Whether arrays are equal, where a NaN is equal to another and 0 is not equal to -0."""
+    """Return whether arrays are equal; NaN equals NaN, and 0 does not equal -0."""
     if pa.types.is_floating(one.type):
         bits = pa.int32() if one.type == pa.float32() else pa.int64()
         return one.view(bits).equals(other.view(bits))
@@ -439,7 +439,7 @@ def test_the_corpus(path: Path) -> None:
 
 
 def _check_against_parse(capture: Capture, tables: list[DecodedTable]) -> None:
-    """Hold the tables, the states, and the texts of wide tables of strings to `parse`."""
+    """Compare the tables, the states, and the texts of wide tables of strings with `parse`."""
     messages = list(parsed(capture.messages, session_of(capture)))
     described: dict[int, Any] = {}
     relation_of = {}

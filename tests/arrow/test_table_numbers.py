@@ -12,7 +12,7 @@ from logicalrep_runtime.columnar.located import address
 
 _NONE = -1
 
-# Close together, as a server gives them, such as share their last bits, and those that no table of a server has.
+# OIDs close together, as a server assigns them; OIDs with the same last bits; and OIDs that no server's table has.
 OIDS = st.one_of(
     st.integers(16_384, 16_500),
     st.integers(1, 60).map(lambda number: number << 20),

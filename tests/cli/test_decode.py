@@ -264,7 +264,7 @@ def test_the_summary_counts_messages_transactions_and_tables(
 def test_what_pg_recvlogical_writes_is_refused_as_it_has_no_frames(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It ends each message with a newline, which messages may contain: their ends cannot be found again."""
+    """The file ends each message with a newline, which messages may contain, so their ends cannot be found again."""
     path = tmp_path / "capture"
     path.write_bytes(b"".join(message.build() + b"\n" for message in MESSAGES))
     assert main(["decode", str(path)]) == 1

@@ -1,4 +1,4 @@
-"""PostgreSQL's names of character sets as Python codecs."""
+"""The Python codecs of PostgreSQL's character sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colour and the progress bar: for terminals, and for nothing else."""
+"""Colour and the progress bar, which only terminals get."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A clock that stands still; its one item is the time."""
+    """Return a clock that stands still; its one item is the time."""
     now = [100.0]
     monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
     return now

@@ -1,4 +1,4 @@
-"""What is known of the logs that the captures are of."""
+"""Facts about the captures' logs."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from tests.protocol.captured import COLLECTION
 
 
 def name(path: Path) -> str:
-    """A capture's name for a test's id."""
+    """Return a capture's name for a test's id."""
     return "-".join((*path.parts[-3:-1], path.name.removesuffix(".jsonl.gz")))
 
 
 def find(relative: str) -> Path:
-    """A capture by its path in the collection."""
+    """Return a capture by its path in the collection."""
     return COLLECTION / relative
 
 
 def header(path: Path) -> dict[str, Any]:
-    """What a capture says of its session."""
+    """Return a capture's header."""
     with Capture.open(path) as capture:
         return capture.session.header
 
 
 def messages(path: Path) -> list[tuple[Lsn, bytes]]:
-    """A capture's messages with their positions."""
+    """Return a capture's messages with their positions."""
     with Capture.open(path) as capture:
         return list(capture)
 
 
 @cache
 def final_state(folder: Path) -> dict[str, Any]:
-    """The final rows of a workload's tables."""
+    """Return the final rows of a workload's tables."""
     with gzip.open(folder / "truth.final.json.gz", "rt", encoding="utf-8") as file:
         state: dict[str, Any] = json.load(file)
     return state

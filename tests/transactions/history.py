@@ -1,8 +1,8 @@
-"""A small model of a database: random histories, with what they come to, and the server that sends them.
+"""A small model of a database: random histories with their results, and the server that sends them.
 
-The model knows the answer because it runs the history as a database does: a stack of savepoints for each transaction.
-The server knows nothing of the answer. It reads the history as a log and sends it in any version of the protocol, in
-segments or whole, as PostgreSQL does.
+The model knows the result because it runs the history as a database does, with a stack of savepoints for each
+transaction. The server does not know the result. It reads the history as a log and sends it in any version of the
+protocol, in segments or whole, as PostgreSQL does.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from logicalrep_protocol.v1 import Column, ReplicaIdentity, TupleData
 Row = dict[str, bytes | None]
 
 SHARED_TABLES = (Oid(101), Oid(102))
-"""One with a primary key, one with REPLICA IDENTITY FULL; all transactions use them at once."""
+"""A table with a primary key and one with REPLICA IDENTITY FULL; all transactions use them concurrently."""
 ALTERED_TABLES = (Oid(201), Oid(202))
 """Tables that get new columns; a transaction locks them until it ends."""
 RECORD = 100
-"""How many bytes of log a step takes."""
+"""The bytes of log that a step takes."""
 END = 40
-"""How many of these a commit record takes."""
+"""The bytes of these that a commit record takes."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Write:
-    """A row change, a truncation or a transactional message, as the log has it."""
+    """A row change, a truncation or a transactional message, as in the log."""
 
     op: str
     tables: tuple[Table, ...] = ()
@@ -71,7 +71,7 @@ class Write:
     content: bytes = b""
 
     def answers(self) -> list[tuple[Any, ...]]:
-        """What a reader has to make of it: operation, table, columns, old row, new row, columns left as they are."""
+        """Return the changes a reader must produce: operation, table, columns, old row, new row, unchanged columns."""
         if self.op == "message":
             return [("message", None, (), None, self.content, ())]
         if self.op == "truncate":
@@ -100,12 +100,12 @@ class Step:
     write: Write | None = None
     gid: str = ""
     xids: tuple[int, ...] = ()
-    """Of a write, the ids of the transaction and of the subtransactions that it is in, the outermost first."""
+    """The ids of a write's transaction and subtransactions, from the outermost to the innermost."""
 
 
 @dataclass
 class Answer:
-    """What a transaction comes to."""
+    """A transaction's result."""
 
     xid: int
     gid: str | None
@@ -115,14 +115,14 @@ class Answer:
 
 @dataclass
 class History:
-    """The steps, which are the log in its order, and what they come to in the order of the commits."""
+    """The steps, in the order of the log, and their results, in the order of the commits."""
 
     steps: list[Step] = field(default_factory=list)
     origins: dict[int, str] = field(default_factory=dict)
     answers: list[Answer] = field(default_factory=list)
     """The committed transactions that have changes."""
     messages: list[bytes] = field(default_factory=list)
-    """The messages that belong to no transaction."""
+    """The non-transactional messages."""
 
 
 class _Database:
@@ -140,7 +140,7 @@ class _Database:
             ALTERED_TABLES[1]: Table(ALTERED_TABLES[1], "f", ("id", "a")),
         }
         self.locks: dict[Oid, int] = {}
-        # Each open transaction is a stack of levels, one for each savepoint that is set.
+        # Each open transaction is a stack of levels, one for each savepoint.
         self.open: dict[int, list[_Level]] = {}
         self.prepared: dict[int, tuple[str, list[_Level]]] = {}
 
@@ -175,7 +175,7 @@ class _Database:
             self.log("savepoint", transaction)
         elif choice < 0.76:
             if len(levels) > 1:
-                # The savepoint stays: what follows is a new subtransaction.
+                # The savepoint stays; the following writes are in a new subtransaction.
                 at = self.random.randrange(1, len(levels))
                 del levels[at:]
                 levels.append(_Level())
@@ -261,7 +261,7 @@ class _Database:
     def make_write(self, transaction: int, levels: list[_Level]) -> Write | None:
         choice = self.random.random()
         if choice < 0.1:
-            # One that precedes all rows of its subtransaction could not be taken back by anybody.
+            # A message before all rows of its subtransaction could not be rolled back by any reader.
             if len(levels) > 1 and not levels[-1].wrote_rows:
                 return None
             return Write("message", content=self.value(b"message"))
@@ -330,7 +330,7 @@ class _Level:
 
 
 def make_history(random: Random, steps: int) -> History:
-    """A random history of about so many steps, whose transaction ids may wrap around."""
+    """Return a random history of about `steps` steps, whose transaction ids may wrap around."""
     return _Database(random, random.choice((700, 0xFFFFFFF0))).run(steps)
 
 
@@ -340,7 +340,7 @@ class _Subtransaction:
     children: list[_Subtransaction] = field(default_factory=list)
 
     def family(self) -> list[_Subtransaction]:
-        """Itself last, and those within it, the innermost first."""
+        """Return the subtransaction itself last, after those within it, the innermost first."""
         return [*(inner for child in self.children for inner in child.family()), self]
 
 
@@ -364,14 +364,14 @@ class _LoggedTransaction:
 
 @dataclass
 class _Described:
-    """What the server has told its client of a table: outside of streams, and in each streamed transaction."""
+    """The descriptions of a table that the server has sent: outside of streams, and in each streamed transaction."""
 
     form: Table | None = None
     streamed: dict[int, Table] = field(default_factory=dict)
 
 
 class Server:
-    """Sends a history, as from a start position: `sent` has the messages with their positions."""
+    """Sends a history from a start position on: `sent` has the messages with their positions."""
 
     def __init__(
         self,
@@ -449,7 +449,7 @@ class Server:
         family = aborted.family()
         transaction.records = [record for record in transaction.records if record.level not in family]
         for level in family:
-            # One for each that was streamed; now and then for one of which nothing came through.
+            # There is an abort for each streamed subtransaction, and now and then for one of which nothing was sent.
             if (
                 transaction.streamed
                 and level.xid is not None
@@ -605,7 +605,7 @@ class Server:
             self.send(v1.Type(**facts) if self.version == 1 else v2.Type(xid=xid, **facts), 0)
         self.send(table.relation(xid, self.version), 0)
         if described.form != table:
-            # Whoever alters a table makes the server forget that it described it.
+            # Altering a table makes the server forget that it has described it.
             described.form = None
         if stream is None:
             described.form = table

@@ -1,4 +1,4 @@
-"""Reads what the plugin test_decoding printed: the same log, told by somebody else."""
+"""A reader of the plugin test_decoding's output: an independent account of the same log."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PluginChange(NamedTuple):
     old: Row | None = None
     new: Row | None = None
     message: tuple[str, str] | None = None
-    """The prefix and the content of a message; bytes that are no text are surrogates."""
+    """The prefix and the content of a message; bytes that are not text are surrogates."""
 
 
 @dataclass
@@ -60,18 +60,18 @@ class PluginDecision:
 
 
 PluginEvent = PluginTransaction | PluginDecision | PluginChange
-"""What stands between transactions too is a message."""
+"""A PluginChange between transactions is a message."""
 
 
 def plugin_events(path: Path) -> list[PluginEvent]:
-    """All that a file tells, in its order."""
+    """Return all events of a file, in order."""
     lines = rows(path)
     next(lines)
     return list(events_of(lines))
 
 
 def events_of(lines: Iterable[dict[str, Any]]) -> Iterator[PluginEvent]:
-    """What lines tell that have the text, or as `hex` its bytes, and the `lsn`; commits have their timestamps."""
+    """Yield the events of lines with an `lsn` and the text, or its bytes as `hex`; commits have timestamps."""
     transaction: PluginTransaction | None = None
     for line in lines:
         text = line["text"] if "text" in line else bytes.fromhex(line["hex"]).decode("utf-8", "surrogateescape")
@@ -105,7 +105,7 @@ def events_of(lines: Iterable[dict[str, Any]]) -> Iterator[PluginEvent]:
 def _message(text: str, lsn: str) -> tuple[bool, PluginChange]:
     found = _MESSAGE.fullmatch(text)
     assert found is not None, text
-    # The prefix may hold what looks like the text between; the size tells.
+    # The prefix may contain the text that ends it; the size tells.
     return found[1] == "1", PluginChange("message", lsn, message=(found[2], found[4]))
 
 
@@ -143,7 +143,7 @@ def _table_changes(text: str, lsn: str) -> list[PluginChange]:
 
 
 def _columns(text: str) -> tuple[Row, str]:
-    """The columns of a row, and what follows them."""
+    """Return the columns of a row, and the text behind them."""
     row: Row = {}
     offset = 0
     while offset < len(text) and not text.startswith(" new-tuple:", offset):
@@ -175,7 +175,7 @@ def _name(text: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """A string constant, with a backslash doubled in the form E'...'."""
+    """Return a string constant, with backslashes doubled in the form E'...'."""
     value = _unquoted(text[text.index("'") + 1 : -1], "'")
     return value.replace("\\\\", "\\") if text.startswith("E") else value
 

@@ -1,4 +1,4 @@
-"""Applies changes to empty tables: what a consumer of the feed would hold in the end."""
+"""Application of changes to empty tables, as a consumer of the feed would do."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Row = dict[str, Value]
 
 
 class Tables:
-    """Tables by OID, so that a rename changes nothing."""
+    """Tables by OID, so that a rename has no effect."""
 
     def __init__(self, oids: Container[Oid]) -> None:
         self.oids = oids
-        """The tables whose rows nothing changes but what is in the feed."""
+        """The tables whose rows change only by changes in the feed."""
         self.relations: dict[Oid, TableDescription] = {}
         self.rows: dict[Oid, list[Row]] = {}
 
     def apply(self, changes: Iterable[Change]) -> None:
-        """Apply changes in their order; a row to be changed has to be there."""
+        """Apply changes in order; a row to be changed must exist."""
         for change in changes:
             if change.relation is None or change.relation.relation_id not in self.oids:
                 continue
@@ -51,7 +51,7 @@ class Tables:
 
 
 def _find(rows: list[Row], identity: Row) -> int:
-    # The row that is changed is mostly one of the last.
+    # The changed row is mostly one of the last.
     assert identity, "nothing identifies the row"
     for at in range(len(rows) - 1, -1, -1):
         row = rows[at]
@@ -64,13 +64,13 @@ _NULL = NullValue()
 
 
 def is_complete(path: Path) -> bool:
-    """Whether a capture has all that happened to its publications' tables."""
+    """Return whether a capture has all changes to its publications' tables."""
     facts = header(path)
     return facts["mode"] == "end" and "part" not in facts and facts["options"].get("origin") != "none"
 
 
 def replayable(path: Path) -> set[Oid]:
-    """The tables of a capture's publications whose final rows follow from the changes alone."""
+    """Return the tables of a capture's publications whose final rows follow from the changes alone."""
     publications = final_state(path.parent)["publications"]
     return {
         table["oid"]
@@ -81,7 +81,7 @@ def replayable(path: Path) -> set[Oid]:
 
 
 def check_final_tables(path: Path) -> int:
-    """Replaying a capture gives the final tables; returns how many were compared."""
+    """Check that replaying a capture gives the final tables. Returns the number of tables compared."""
     with Assembler() as assembler:
         out = assembled(path, assembler)
     tables = Tables(replayable(path))
@@ -92,7 +92,7 @@ def check_final_tables(path: Path) -> int:
 
 
 def compare(tables: Tables, path: Path) -> int:
-    """The tables of a capture's publications are those of the final state; returns how many were compared."""
+    """Check that a capture's published tables have their final state. Returns the number of tables compared."""
     facts = header(path)
     state = final_state(path.parent)
     if facts["session"] != state["session"]:
@@ -173,7 +173,7 @@ def _order(row: list[str | None]) -> list[tuple[bool, str]]:
 
 
 def csv_rows(text: str) -> Iterator[list[str | None]]:
-    """The rows of COPY's CSV, where an empty field without quotes is NULL."""
+    """Yield the rows of COPY's CSV, where an empty field without quotes is NULL."""
     row: list[str | None] = []
     offset = 0
     while offset < len(text):

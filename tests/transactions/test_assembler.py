@@ -1,4 +1,4 @@
-"""What the assembler makes of each kind of transaction, and of messages that make no sense."""
+"""The assembler's events for each kind of transaction, and its errors for invalid sequences of messages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.transactions.wire import (
 
 
 def prepared(xid: int, gid: str, lsn: int, *values: str) -> list[AnyMessage]:
-    """A prepared transaction that is sent whole."""
+    """Return a prepared transaction that is sent whole."""
     return [
         begin_prepare(xid, gid, lsn),
         relation("id"),
@@ -114,7 +114,7 @@ class TestStreamedTransactions:
 
 class TestSchemaChanges:
     def schema_changes(self, transaction: Transaction | PreparedTransaction) -> list[tuple[int, int, int]]:
-        """Each as its ordinal, and how many columns there were and are."""
+        """Return each change's ordinal, and its number of columns before and after."""
         return [
             (each.ordinal, 0 if each.old is None else len(each.old.columns), len(each.new.columns))
             for each in transaction.schema_changes
@@ -141,7 +141,7 @@ class TestSchemaChanges:
         feed(assembler, begin(6, 1), relation("id"), insert("0"), commit(1))
         feed(assembler, start(7, first=True), streamed_relation(7, "id"), streamed_insert(7, "1"))
         feed(assembler, streamed_relation(8, "id", "b"), streamed_insert(8, "2", "b"), STOP, stream_abort(7, 8))
-        # No Relation comes again here, though servers send one.
+        # No Relation is repeated here, though servers send one.
         feed(assembler, start(7), streamed_insert(7, "3"), STOP)
         transaction = only_transaction(feed(assembler, stream_commit(7, 100)))
         assert self.schema_changes(transaction) == []
@@ -261,7 +261,7 @@ class TestPreparedTransactions:
         feed(first, *prepared(7, "g", 100, "1"), commit_prepared(7, "g", 200), *prepared(8, "g", 300, "2"))
         assert first.position.prepared == {"g": 308}
         second = Assembler(hand_on_prepared=True, after=first.position)
-        # The server did not hear that the first one is safe.
+        # The server has not been told that the first transaction is safe.
         assert (
             feed(second, *prepared(7, "g", 100, "1"), commit_prepared(7, "g", 200), *prepared(8, "g", 300, "2")) == []
         )
@@ -335,7 +335,7 @@ class TestPositions:
 
 
 class TestPreparedTransactionsWithoutChanges:
-    """PostgreSQL 18 sends no Begin Prepare of one that has only locked rows."""
+    """PostgreSQL 18 sends no Begin Prepare for a transaction that has only locked rows."""
 
     def test_it_comes_out_at_its_commit(self) -> None:
         assembler = Assembler()

@@ -1,4 +1,4 @@
-"""Rows of the change feed: literal expectations, and that they are JSON."""
+"""Rows of the change feed: literal expectations, and their form as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MICROSECOND = "2000-01-01T00:00:00.000100Z"
 
 
 def rows(*messages: AnyMessage, encoding: str = "utf-8", **options: Any) -> list[dict[str, Any]]:
-    """The rows of messages that are sent in one session."""
+    """Return the rows of messages that are sent in one session."""
     sent = [(Lsn(0x1_0000_0010), each.build(encoding=encoding)) for each in messages]
     return list(change_rows(sent, Decoder(3, encoding=encoding), **options))
 

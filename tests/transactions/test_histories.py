@@ -1,4 +1,4 @@
-"""Random histories come out as the model has them, in every version, whatever way the server sends them."""
+"""Random histories are read as the model has them, in every version, whatever way the server sends them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HELD_IN_MEMORY = 64 << 20
 ALL_ON_DISK = 0
 
 Told = list[Answer | bytes]
-"""Transactions that have changes and messages without a transaction, in the order in which they came."""
+"""Transactions with changes, and non-transactional messages, in the order in which they came."""
 
 
 def decoder(way: dict[str, Any]) -> Decoder:
@@ -51,7 +51,7 @@ def read(sent: list[tuple[Lsn, bytes]], way: dict[str, Any], assembler: Assemble
 
 
 def answers(change: Change) -> tuple[Any, ...]:
-    """A change as the model has it."""
+    """Return a change in the model's form."""
     if change.relation is None:
         message: Any = change.message
         return ("message", None, (), None, message.content, ())
@@ -63,7 +63,7 @@ def answers(change: Change) -> tuple[Any, ...]:
 
 
 def tell(events: list[Event]) -> Told:
-    """What came, as the model has it; prepared transactions where they are decided."""
+    """Return the events in the model's form; prepared transactions where they are decided."""
     told: Told = []
     prepared: dict[str, PreparedTransaction] = {}
     for event in events:
@@ -132,7 +132,7 @@ def test_prepared_transactions_handed_on_come_to_the_same(seed: int, steps: int)
 def test_after_interruptions_nothing_is_lost_and_nothing_comes_twice(
     hand_on_prepared: bool, lives_on: bool, seed: int, steps: int
 ) -> None:
-    """The assembler lives on and reconnects, or a new one has its position; the server may not have heard the last."""
+    """The assembler lives on and reconnects, or a new one has its position, which the server may not have received."""
     history = make_history(Random(seed), steps)
     for way in WAYS:
         random = Random(seed)

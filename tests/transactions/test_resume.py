@@ -1,4 +1,4 @@
-"""Readers are interrupted: at every message of a capture, and in captures of servers that really were."""
+"""Readers are interrupted at every message of a capture, and captures come from servers that were interrupted."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Told = list[Any]
 
 @dataclass
 class Unit:
-    """What a server sends again as a whole or not at all: one transaction, decision or free message."""
+    """The unit that a server repeats as a whole or not at all: a transaction, decision or non-transactional message."""
 
     effect: int = 0
-    """Where in the log it took effect: what a server compares with the position that was acknowledged."""
+    """The position in the log at which it took effect, which a server compares with the acknowledged position."""
 
 
 @dataclass
 class Sent:
-    """A message of a capture, of which unit it is, and the descriptions that hold for it."""
+    """A message of a capture, its unit, and the table descriptions that hold for it."""
 
     lsn: Lsn
     message: AnyMessage
@@ -43,7 +43,7 @@ class Sent:
 
 
 class CapturedServer:
-    """Sends a capture from any position, as a server would: whole units, and each table described anew."""
+    """Sends a capture from any position as a server would: whole units, with each table described anew."""
 
     def __init__(self, path: Path) -> None:
         with Capture.open(path) as capture:
@@ -81,14 +81,14 @@ class CapturedServer:
             elif message.tag == "A":
                 unit = streams.get(facts.xid, unit)
                 if facts.subxid == facts.xid:
-                    # Rolled back or lost in a crash: it stays a matter of the server whether it streams it at all.
+                    # The transaction was rolled back or lost in a crash: the server may or may not stream it.
                     unit.effect = 1 << 64
             elif message.tag == "K":
                 unit.effect = facts.commit_lsn
             elif message.tag == "r":
                 unit.effect = facts.rollback_end_lsn - 1
             elif isinstance(message, Message) and not message.transactional:
-                # This is where its record ends.
+                # The LSN is the end of its record.
                 unit = Unit(message.message_lsn - 1)
             sent = Sent(lsn, message, unit)
             if isinstance(message, Type):
@@ -103,7 +103,7 @@ class CapturedServer:
             yield sent
 
     def send(self, start: int) -> Iterator[tuple[Lsn, bytes]]:
-        """What comes on a new connection."""
+        """Yield the messages on a new connection."""
         known: dict[tuple[int | None, int], bytes] = {}
         stream: int | None = None
         for sent in self.messages:
@@ -142,13 +142,13 @@ def _described(
 
 
 def told(assembler: Assembler, lsn: Lsn, message: AnyMessage, encoding: str) -> Told:
-    """What one message makes known, as plain data."""
+    """Return the events from one message as plain data."""
     result: Told = []
     for event in assembler.feed(message, lsn):
         if isinstance(event, Transaction | PreparedTransaction):
             with event:
                 rows = [change_row(change, event, encoding=encoding) for change in event.changes]
-            # Relations are not sent at the same places again, so nothing is said of schema changes here.
+            # Relations are not repeated at the same places, so schema changes are left out here.
             result.append((type(event).__name__, event.xid, event.gid, event.end_lsn, rows))
         elif isinstance(event, NonTransactionalMessage):
             result.append(message_row(event, encoding=encoding))
@@ -160,7 +160,7 @@ def told(assembler: Assembler, lsn: Lsn, message: AnyMessage, encoding: str) -> 
 
 
 def check_every_boundary(path: Path, *, hand_on_prepared: bool) -> None:
-    """Killed after any message, a reader that goes on from its position tells the rest, once."""
+    """Check that a reader killed after any message, and resumed at its position, reads the rest exactly once."""
     server = CapturedServer(path)
     encoding = server.session.encoding
     whole: Told = []
@@ -174,7 +174,7 @@ def check_every_boundary(path: Path, *, hand_on_prepared: bool) -> None:
     previous = None
     for count, position in boundaries:
         if (count, position) == previous:
-            # What was half received is not part of a position: resuming here is resuming there.
+            # Half a transaction is not part of a position: resuming here equals resuming there.
             continue
         previous = (count, position)
         for start in (position.acknowledged, 0):
@@ -187,7 +187,7 @@ def check_every_boundary(path: Path, *, hand_on_prepared: bool) -> None:
 
 
 def check_reconnecting(path: Path) -> None:
-    """The same with an assembler that lives on, which still has all that was half received."""
+    """Check the same with an assembler that lives on and still holds half a transaction."""
     server = CapturedServer(path)
     encoding = server.session.encoding
     messages = list(server.send(0))
@@ -236,7 +236,7 @@ def test_killed_at_every_message_of_many_captures(hand_on_prepared: bool) -> Non
 
 
 def restarts() -> list[Path]:
-    """The first parts of captures whose connection was lost."""
+    """Return the first parts of captures whose connection was lost."""
     return [path for path in collected() if ".part1." in path.name]
 
 

@@ -1,4 +1,4 @@
-"""Rows that are kept together are what the rows are one by one, up to the first that cannot come."""
+"""Runs of rows equal the rows one by one, up to the first invalid one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def table(*names: str) -> TableDescription:
 
 
 def of(*messages: AnyMessage | bytes) -> MessageBatch:
-    """A batch of these, whose LSNs count from 1."""
+    """Return a batch of these messages, whose LSNs count from 1."""
     return message_batch_of(
         [(lsn, data if isinstance(data, bytes) else data.build()) for lsn, data in enumerate(messages, 1)]
     )
@@ -101,7 +101,7 @@ def test_pieces_have_so_many_bytes_or_one_row() -> None:
     ],
 )
 def test_a_row_that_cannot_come_is_the_same_error_as_alone(wrong: AnyMessage | bytes, at: int) -> None:
-    """And those before it are taken."""
+    """The rows before it are taken."""
     good = [streamed_insert(7, str(number), "v") for number in range(40)]
     batch = of(*good[:at], wrong, *good)
     rows = rows_from(batch, 0, STREAM)

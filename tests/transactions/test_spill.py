@@ -1,4 +1,4 @@
-"""Changes on disk are those that were in memory, and their files go away in every outcome."""
+"""Changes on disk equal those in memory, and their files are removed in every outcome."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="open
 
 
 def open_files(folder: Path) -> int:
-    """How many files that lie, or lay, in a folder this process has open."""
+    """Return the number of files in a folder, existing or deleted, that this process has open."""
     count = 0
     for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ def told(log: ChangeLog) -> list[tuple[int, int, object, TableDescription | None
 
 
 def run_of(count: int, first: int, table: TableDescription | None) -> PackedRows:
-    """Rows of a stream, whose LSNs count from a number on."""
+    """Return rows of a stream, whose LSNs count up from a number."""
     messages = [(number, wire.streamed_insert(7, str(number), "").build()) for number in range(first, first + count)]
     rows = rows_from(message_batch_of(messages), 0, Session(version=2, streaming=True))
     assert rows is not None
@@ -72,7 +72,7 @@ def run_of(count: int, first: int, table: TableDescription | None) -> PackedRows
 
 
 def v1_bytes(message: ChangeMessage) -> bytes:
-    """A message as it is outside of streams."""
+    """Return a message's bytes outside of streams."""
     data = message.build()
     return data[:1] + data[5:] if getattr(message, "xid", None) is not None else data
 
@@ -157,7 +157,7 @@ def test_a_log_that_is_closed_says_so(table: TableDescription) -> None:
 
 
 def spilled_stream(directory: Path, changes: int = 50) -> Assembler:
-    """An assembler that holds a streamed transaction on disk."""
+    """Return an assembler that holds a streamed transaction on disk."""
     assembler = Assembler(memory_limit=0, directory=directory)
     feed(assembler, start(7, first=True), wire.streamed_relation(7, "id"))
     feed(assembler, *(wire.streamed_insert(7, str(number)) for number in range(changes)), STOP)
@@ -288,5 +288,5 @@ def test_a_large_transaction_takes_no_more_memory_than_the_limit() -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    # Beside the limit, what is written and read at once.
+    # The limit, plus the data being written and read at the same time.
     assert peak < 500_000 + 4 * (1 << 20)

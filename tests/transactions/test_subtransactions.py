@@ -1,4 +1,4 @@
-"""Where an abort cuts, for any order of appearances and aborts, against lists that are searched from their beginning."""
+"""The cut of an abort, for any order of appearances and aborts, compared with lists searched from their beginning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from logicalrep.transactions.subtransactions import Subtransactions
 
 
 class Searched:
-    """The same as a list of places."""
+    """Subtransactions kept as a list of places."""
 
     def __init__(self, xid: int) -> None:
         self.xid = xid
@@ -24,7 +24,7 @@ class Searched:
     def abort(self, subxid: int) -> tuple[int, int] | None:
         for known, place in self.places:
             if known == subxid:
-                # What appeared at the very same place has nothing before it that is left.
+                # The abort cuts off everything from this place on.
                 self.places = [each for each in self.places if each[1] < place or each == (known, place)]
                 self.places.remove((known, place))
                 return place

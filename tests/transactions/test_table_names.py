@@ -1,4 +1,4 @@
-"""Tables' names as SQL has them: what is read, what is refused, and the same name however it is written."""
+"""Table names in SQL's form: the names that are read, those that are refused, and one name for all spellings."""
 
 from __future__ import annotations
 

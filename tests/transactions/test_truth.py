@@ -1,4 +1,4 @@
-"""What comes out is what an independent plugin said of the same log, and what the tables held in the end."""
+"""Assembled transactions equal an independent plugin's account of the same log, and the tables' final rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def has_committed_truth(path: Path) -> bool:
 
 
 def has_prepared_truth(path: Path) -> bool:
-    """Servers before 15 take two_phase for the slot, and pgoutput ignores it."""
+    """Return whether a prepared transaction can be compared: before 15 pgoutput ignores the slot's two_phase."""
     facts = header(path)
     return (
         (path.parent / "truth.test_decoding_two_phase.jsonl.gz").exists()
@@ -49,7 +49,7 @@ def test_the_selection_has_all_of_it() -> None:
 
 
 def over(paths: Iterable[Path], check: Callable[[Path], object]) -> list[object]:
-    """Check all of them; a failure names the capture."""
+    """Check all captures; a failure names the capture."""
     results = []
     for path in paths:
         try:

@@ -1,7 +1,7 @@
-"""What real servers do that the documentation leaves out, one test each, mostly in what a server sent.
+"""Behaviour of real servers that the documentation leaves out, one test each, mostly with captured messages.
 
-The numbers are those of a list of such facts, of which this is the part from tuples to positions. What it says of
-connections and of files without frames is tested where these are read.
+The numbers are those of a list of such facts, whose part from tuples to positions is here. Facts about connections and
+about files without frames are tested with their readers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from tests.transactions.wire import (
 
 
 def one_change(*messages: AnyMessage) -> Change:
-    """The one change of a transaction."""
+    """Return the one change of a transaction."""
     [change] = only_transaction(feed(Assembler(), begin(7, 1), *messages, commit(1))).changes
     return change
 
@@ -129,7 +129,7 @@ def test_15_the_flags_are_the_replica_identity() -> None:
 
 def test_16_a_row_filter_makes_an_insert_or_a_delete_of_an_update() -> None:
     path = find("pg17/filters/v3-both-bin.sql.jsonl.gz")
-    # That these were updates is what truth.check_committed compares.
+    # truth.check_committed compares that these were updates.
     assert {each["op"] for each in rows(path)} == {"insert", "update", "delete"}
 
 
@@ -146,7 +146,7 @@ def test_17_rows_of_partitions_come_under_the_root() -> None:
         f"{message.namespace}.{message.name}" for _, message in decoded(path) if isinstance(message, v1.Relation)
     }
     assert used == {"public.pt", "public.pu"}
-    # The partitions are described too, in another order of columns, and are no schema change as no row needs them.
+    # The partitions are described too, with columns in another order; as no row uses them, they are no schema change.
     assert described > used
     assert {str(new.new) for each in out for new in each.transaction.schema_changes} == used
     for each in out:

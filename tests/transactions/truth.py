@@ -1,7 +1,7 @@
-"""Compares what was put together of a capture with what test_decoding said of the same log.
+"""Comparison of a capture's assembled transactions with test_decoding's account of the same log.
 
-test_decoding knows no publications, so what it says is reduced to what the capture's publications let through: their
-tables, row filters and partition roots. Columns that are not published are looked up in neither.
+test_decoding knows no publications, so its output is reduced to what the capture's publications admit: their tables,
+row filters and partition roots. Columns that are not published are ignored in both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROOTS = {
     },
     "pub_mid": dict.fromkeys(("pt_sub_lo", "pt_sub_hi"), "pt_sub"),
 }
-"""The publications that publish via the root, by name: which table is published as which."""
+"""The published name of each table, by the name of a publication that publishes via the root."""
 
 ROW_FILTERS: dict[str, Callable[[Row], bool]] = {
     "(id > 10)": lambda row: int(row["id"]) > 10,
@@ -53,18 +53,18 @@ UNPUBLISHED_COLUMNS = {
     "gencols": {"gc": {"label", "twice", "virt", "z"}, "gcf": {"a", "twice"}},
     "shapes": {"sh_gen": {"twice"}},
 }
-"""By workload and table, the columns that are generated or that a column list leaves out."""
+"""The columns that are generated or left out by a column list, by workload and table."""
 
 DETACHED = "pu_us"
-"""A partition that is detached for a while, when it is in no publication, or still sent as if it were (13, 14)."""
+"""A partition that is detached for a while and then either in no publication, or still sent (13, 14)."""
 
 STREAMED_AND_ROLLED_BACK = ("sub", b"in a subtransaction")
-"""A logical message that precedes all row changes of its subtransaction: once streamed, no abort can take it back."""
+"""A logical message before all row changes of its subtransaction: once streamed, no abort can roll it back."""
 
 
 @dataclass
 class Expected:
-    """A transaction as test_decoding has it, with what the publications let through."""
+    """A transaction by test_decoding, reduced to what the publications admit."""
 
     plugin: PluginTransaction
     changes: list[PluginChange] = field(default_factory=list)
@@ -72,14 +72,14 @@ class Expected:
 
 @dataclass
 class Assembled:
-    """A transaction as it was put together."""
+    """An assembled transaction."""
 
     transaction: Transaction | PreparedTransaction
     changes: list[Change]
 
 
 def assembled(path: Path, assembler: Assembler) -> list[Assembled | Decision | NonTransactionalMessage]:
-    """All that comes out of a capture, with the changes of each transaction at hand."""
+    """Return all events of a capture, with each transaction's changes."""
     result: list[Assembled | Decision | NonTransactionalMessage] = []
     with Capture.open(path) as capture:
         for event in events(capture, capture.session.decoder(), assembler):
@@ -94,7 +94,7 @@ def assembled(path: Path, assembler: Assembler) -> list[Assembled | Decision | N
 
 
 def check_committed(path: Path) -> None:
-    """The committed transactions of a capture are those that test_decoding tells of, change by change."""
+    """Check that a capture's committed transactions are those of test_decoding, change by change."""
     with Assembler() as assembler:
         out = assembled(path, assembler)
     plugin = plugin_events(path.parent / "truth.test_decoding.jsonl.gz")
@@ -111,12 +111,12 @@ def check_committed(path: Path) -> None:
 
 
 def check_prepared(path: Path) -> None:
-    """Of a two_phase slot: prepared transactions and their decisions come as they come with test_decoding."""
+    """Check that the prepared transactions and decisions of a two_phase slot come as from test_decoding."""
     with Assembler(hand_on_prepared=True) as assembler:
         out = assembled(path, assembler)
     plugin = plugin_events(path.parent / "truth.test_decoding_two_phase.jsonl.gz")
     check = Check.of(path)
-    # A transaction that is rolled back already when it is decoded comes without what needs the catalog to be read.
+    # A transaction that is already rolled back when decoded comes without the changes whose decoding needs the catalog.
     rolled_back = {each.xid for each in plugin if isinstance(each, PluginDecision) and not each.committed}
     check.transactions(
         [each for each in out if isinstance(each, Assembled) and each.transaction.xid not in rolled_back],
@@ -132,7 +132,7 @@ def check_prepared(path: Path) -> None:
 
 @dataclass
 class Check:
-    """What is known of a capture that a comparison has to heed."""
+    """The facts about a capture that a comparison depends on."""
 
     path: Path
     header: dict[str, Any]
@@ -164,7 +164,7 @@ class Check:
         return self.header["options"]  # type: ignore[no-any-return]
 
     def messages(self, ours: list[NonTransactionalMessage], theirs: list[PluginChange]) -> None:
-        """The messages that belong to no transaction."""
+        """Compare the non-transactional messages."""
         if self.options.get("messages") not in ("true", "on"):
             assert not ours
             return
@@ -176,7 +176,7 @@ class Check:
         assert told == self.part(told, expected)
 
     def transactions(self, ours: list[Assembled], theirs: list[PluginTransaction]) -> None:
-        """The transactions, in their order; without changes only some are sent, by old servers."""
+        """Compare the transactions in order. Old servers send some transactions without changes."""
         seen = [(each.transaction.xid, each.transaction.gid) for each in ours]
         known = iter((each.xid, each.gid) for each in theirs)
         by_xid = iter(each.xid for each in theirs)
@@ -211,14 +211,14 @@ class Check:
             self._transaction(each, other)
 
     def without_origins(self, theirs: list[Any]) -> list[Any]:
-        """Leaves out transactions of replication origins, where the session asked for that."""
+        """Leave out transactions of replication origins if the session asked for that."""
         if self.options.get("origin") != "none":
             return theirs
         of_origins = _xids_of_origins(self.path.parent)
         return [each for each in theirs if _xid(each) not in of_origins]
 
     def part(self, ours: list[Any], theirs: list[Any]) -> list[Any]:
-        """Of what happened, as much as the capture is of: its beginning or its end, if it was interrupted."""
+        """Return the part of the events that the capture covers: its beginning or its end if it was interrupted."""
         part = self.header.get("part")
         if self.header["mode"] == "mid" or part == "part1":
             return theirs[: len(ours)]
@@ -230,7 +230,7 @@ class Check:
         if change.op == "message":
             return self.options.get("messages") in ("true", "on")
         if change.table in self.roots:
-            # Truncating a partition is not truncating its root.
+            # Truncating a partition does not truncate its root.
             return change.op != "truncate"
         if change.table == DETACHED and (change.schema, change.table) not in published:
             return False
@@ -239,7 +239,7 @@ class Check:
         return self._filtered(change) is not None
 
     def _is_renamed(self, change: PluginChange) -> bool:
-        """Before 16, the server sends no new Relation when a schema is renamed."""
+        """Return whether a schema was renamed: before 16, the server sends no new Relation then."""
         return self.header["workload"] == "ddl" and change.schema in ("other", "other2")
 
     def _may_be_missing(self, change: PluginChange) -> bool:
@@ -252,7 +252,7 @@ class Check:
         return change.op == "truncate" or (row is not None and (row.get("v") == "detached" or set(row) == {"id"}))
 
     def _filtered(self, change: PluginChange) -> str | None:
-        """What becomes of a change: its operation, or None where the row filters of all publications refuse it."""
+        """Return a change's operation after all publications' row filters, or None if they drop it."""
         conditions = self.row_filters.get(change.table)
         if not conditions or None in conditions or change.op == "truncate":
             return change.op
@@ -309,7 +309,7 @@ class Check:
             return
         old, new = theirs.old, theirs.new
         if self._filtered(theirs) != theirs.op:
-            # A row filter made an Insert or a Delete of an Update: the one is complete, the other says which row it was.
+            # A row filter made an Insert, which is complete, or a Delete, which has the row's identity, from an Update.
             assert new is not None
             if ours.op == "insert":
                 old, new = None, resolved(new, old)
@@ -372,13 +372,13 @@ class Check:
         try:
             loaded = typed.load("b", ours.value)
         except ColumnValueError:
-            # A type of which nothing is known cannot be read in its binary format.
+            # An unknown type cannot be read in its binary format.
             return
         assert repr(loaded) == repr(typed.load("t", theirs.encode()))
 
 
 def resolved(new: Row, old: Row | None) -> Row:
-    """The new row with what was not logged taken from the old one."""
+    """Return the new row, with values that were not logged taken from the old one."""
     return {name: (old or {}).get(name, value) if value is UNCHANGED else value for name, value in new.items()}
 
 
@@ -390,7 +390,7 @@ def _xid(each: Any) -> int:
 
 @cache
 def _xids_of_origins(folder: Path) -> frozenset[int]:
-    """The transactions of a log that were replayed from a replication origin, by those captures that have them all."""
+    """Return the transactions of a log replayed from a replication origin, from the captures that have them all."""
     xids = set()
     found = False
     for path in sorted(folder.glob("v*.jsonl.gz")):

@@ -1,4 +1,4 @@
-"""Messages for tests in few words: what a server of each kind would send."""
+"""Messages for tests in few words, as a server of each kind would send them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TABLE = Oid(16400)
 
 
 def row(*values: str | bytes | Cell | None) -> TupleData:
-    """A tuple: text for str, binary format for bytes, NULL for None, U for unchanged."""
+    """Return a tuple: text for str, binary format for bytes, NULL for None, U for unchanged."""
     cells: list[Cell] = []
     for value in values:
         if value is None:
@@ -28,7 +28,7 @@ def row(*values: str | bytes | Cell | None) -> TupleData:
 
 
 def columns(*names: str, key: str = "id") -> tuple[Column, ...]:
-    """Columns of type text; `*` as key flags all."""
+    """Return columns of type text; `*` as key flags all."""
     return tuple(Column(flags=int(key in (name, "*")), name=name, type_id=Oid(25), type_modifier=-1) for name in names)
 
 
@@ -132,19 +132,19 @@ def message(content: bytes, *, lsn: int = 1, transactional: bool = True, xid: in
 
 
 def feed(assembler: Assembler, *messages: AnyMessage, lsn: int = 1) -> list[Event]:
-    """What comes out of these messages."""
+    """Return the events from these messages."""
     return [event for each in messages for event in assembler.feed(each, Lsn(lsn))]
 
 
 def only_transaction(events: list[Event]) -> Transaction:
-    """The one thing that came out."""
+    """Return the only event, a transaction."""
     [transaction] = events
     assert isinstance(transaction, Transaction)
     return transaction
 
 
 def ids(transaction: Transaction) -> list[str]:
-    """The first value of each new row, the content of each message."""
+    """Return the first value of each new row, and the content of each message."""
     result = []
     for change in transaction.changes:
         each = change.message

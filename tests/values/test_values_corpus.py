@@ -38,7 +38,7 @@ def header(path: pathlib.Path) -> dict[str, Any]:
 
 
 class Tuple:
-    """One tuple of a row: its relation's columns and what was sent for them."""
+    """One tuple of a row: its relation's columns and the values sent for them."""
 
     def __init__(self, place: tuple[str, str], columns: list[Column], data: Any) -> None:
         self.place = place

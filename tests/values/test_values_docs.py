@@ -1,4 +1,4 @@
-"""docs/types.md has the table of types as it is."""
+"""docs/types.md contains the current table of types."""
 
 from __future__ import annotations
 

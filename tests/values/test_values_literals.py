@@ -17,7 +17,7 @@ IDS = [f"{literal.name} {literal.text[:20]}" for literal in LITERALS]
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal, of the same types, NaN to NaN, -0.0 not to 0.0."""
+    """Return whether values are equal and of the same types; NaN equals NaN, and -0.0 does not equal 0.0."""
     return type(left) is type(right) and (left == right or _is_nan(left)) and repr(left) == repr(right)
 
 
@@ -62,7 +62,7 @@ ROWS = {row.oid: row for row in TABLE}
 
 
 def array_binary(element_oid: int, members: list[bytes | None], bounds: list[tuple[int, int]]) -> bytes:
-    """The binary format of an array; `bounds` has each dimension's length and lower bound."""
+    """Return the binary format of an array; `bounds` has each dimension's length and lower bound."""
     header = struct.pack("!iiI", len(bounds), int(None in members), element_oid)
     dimensions = b"".join(struct.pack("!ii", length, lower) for length, lower in bounds)
     return (
@@ -112,7 +112,7 @@ def test_oids_are_those_of_psycopgs_list() -> None:
         assert ours[name].oid == known[name].oid, name
         assert ours[name].array_oid == known[name].array_oid, name
         assert ours[name].delimiter == known[name].delimiter, name
-    # No column has these.
+    # No column has these types.
     assert known.keys() - ours.keys() <= {"record", "gtsvector"}
 
 

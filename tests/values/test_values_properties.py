@@ -1,4 +1,4 @@
-"""Round trips: psycopg writes the binary format and reads the text that we write."""
+"""Round trips: psycopg writes the binary format and reads our text."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ SCALARS: dict[int, st.SearchStrategy[Any]] = {
 }
 
 
-# psycopg chooses the type of an integer and of a range by the value; these say which.
+# psycopg chooses the type of an integer and of a range by the value; these wrappers fix it.
 WRAPPERS: dict[int, Any] = {
     21: numeric.Int2, 23: numeric.Int4, 20: numeric.Int8,
     3904: range.Int4Range, 3926: range.Int8Range, 3906: range.NumericRange,
@@ -201,7 +201,7 @@ def test_real(value: float) -> None:
 
 
 def test_real_is_rounded_once() -> None:
-    # Just above the middle of 1 and the next single-precision number; a double rounds it to the middle.
+    # This is just above the middle between 1 and the next single-precision number; a double rounds it to the middle.
     assert float4_text("1.0000000596046447753906250000001") == 1 + 2.0**-23
     assert float4_text("1.000000059604644775390625") == 1.0
     assert float4_text("1.0000000596046447753906249999999") == 1.0

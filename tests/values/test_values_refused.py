@@ -1,4 +1,4 @@
-"""Values that are not what their type says: one error, soon, and nothing else."""
+"""Values that do not fit their types: each raises the one error, soon."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def refused_or_loaded(column: ColumnType, kind: str, value: bytes) -> None:
         loaded = column.load(kind, value)
     except ColumnValueError:
         return
-    # What was loaded has a text, and the text is a value again.
+    # A loaded value has a text, and the text loads as a value.
     assert isinstance(column.to_text(loaded), str)
 
 

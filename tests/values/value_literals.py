@@ -1,4 +1,4 @@
-"""Values as PostgreSQL 15 writes them in text and in binary format, and what they are in Python.
+"""Values as PostgreSQL 15 writes them in text and in binary format, and their Python values.
 
 The infinite intervals are PostgreSQL 17's.
 """
