@@ -1,9 +1,8 @@
-"""PostgreSQL's logical replication protocol, and what follows from it: committed changes, Arrow, Spark, tables.
+"""PostgreSQL's logical replication protocol and its uses: committed changes, Arrow, Spark, tables.
 
 `v1` to `v4` have the messages of each protocol version and `parse`; `Decoder` keeps the state of a session. They are
-generated, in the package `logicalrep_protocol`. This package is written by hand: README.md beside this file says where
-what is. Everything here needs `construct` alone, but for `stream`, which needs
-`logicalrep[postgres]`.
+generated, in the package `logicalrep_protocol`. This package is written by hand; its README.md is the guide to its
+modules. All names here need only `construct`, except `stream`, which needs `logicalrep[postgres]`.
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "stream":
-        # It needs psycopg, which the rest does not.
+        # Only stream needs psycopg.
         from logicalrep.postgres import stream
 
         return stream
     if name == "__version__":
-        # Reading it takes longer than importing all the rest.
+        # Reading the version takes longer than all other imports together.
         from importlib.metadata import version
 
         return version("logicalrep")

@@ -1,4 +1,4 @@
-"""The codes of all errors: what happened, and what to do.
+"""The codes of all errors, each with its cause and remedy.
 
 `python -m logicalrep.error_codes docs/errors.md` writes the page that lists them.
 """
@@ -10,47 +10,47 @@ import sys
 
 CODES: dict[str, tuple[str, str]] = {
     "CAPTURE_DAMAGED": (
-        "A file is no capture, or is damaged.",
-        "The text names the place. Record the capture again, or read what comes before.",
+        "A file is not a capture, or is damaged.",
+        "The text names the place. Record the capture again, or read the part before that place.",
     ),
     "CHANGES_NOT_TYPED": (
-        "`merged` or `changed_rows` is given rows that are none of a typed table.",
-        "Read the table with the option `table`, or by `typed_table`.",
+        "The rows given to `merged` or `changed_rows` are not those of a typed table.",
+        "Read the table with the option `table`, or with `typed_table`.",
     ),
     "CHECKPOINT_FOREIGN": (
-        "The query's checkpoint is of another source.",
+        "The query's checkpoint belongs to another source.",
         "Start the query with a checkpoint of its own.",
     ),
     "COLUMNS_AMBIGUOUS": (
-        "Columns of a table have names that Spark takes for one, or that `changed_rows` has for a column of its own.",
-        "Set `spark.sql.caseSensitive` to true where they differ in case, else rename the column in the database.",
+        "Two columns have names that are the same to Spark, or a column has a name that `changed_rows` uses itself.",
+        "Set `spark.sql.caseSensitive` to true if the names differ in case, else rename the column in the database.",
     ),
     "COLUMN_VALUE": (
         "A value does not parse as its column's type, or the target type cannot hold it.",
-        "Read the column as text with the option `text_columns`; leave out `binary` if the value came so.",
+        "Read the column as text with the option `text_columns`; leave out `binary` if it was sent in binary.",
     ),
     "CONNECTION_REFUSED": (
-        "The server answers, and refuses the connection.",
-        "The text has the server's words: correct the database, the role, the password, or the server's pg_hba.conf.",
+        "The server answers and refuses the connection.",
+        "The text quotes the server: correct the database, the role, the password, or the server's pg_hba.conf.",
     ),
     "CONNECTION_SETTINGS": (
-        "The connection string, or a parameter beside it, is none of libpq's.",
-        "Correct `dsn`, or the parameter that is named.",
+        "The connection string, or a parameter, is not valid for libpq.",
+        "Correct `dsn`, or the parameter in the text.",
     ),
     "COPY_DIFFERS": (
-        "A copy of a table has columns that its changes lack, lacks a column of the key, or has one of another type.",
-        "Leave out such columns, or cast the one that is named; where that loses something, make the copy anew.",
+        "A copy of a table has columns that its changes lack, lacks a key column, or has a column of another type.",
+        "Drop such columns, or cast the column in the text; if that loses information, make the copy anew.",
     ),
     "DECODE_ERROR": (
-        "Bytes are no message of the protocol version, in the session's state.",
+        "The bytes are not a message of the protocol version in the session's state.",
         "Check the version, `streaming` and `parallel`; the text names the field and the offset.",
     ),
     "ENCODE_ERROR": (
-        "A message cannot be written, as an attribute does not fit its field.",
-        "Correct the attribute that is named.",
+        "A message cannot be written because an attribute does not fit its field.",
+        "Correct the attribute in the text.",
     ),
     "ENCODING_UNKNOWN": (
-        "A client_encoding has no codec in Python.",
+        "Python has no codec for a client_encoding.",
         "Use UTF8 for the session.",
     ),
     "JAVA_MISSING": (
@@ -58,148 +58,148 @@ CODES: dict[str, tuple[str, str]] = {
         "Install Java 17 or later, or `pip install 'logicalrep[java]'`.",
     ),
     "KEYS_INVALID": (
-        "The keys that `merged` or `changed_rows` is given are none, or no columns of the table.",
-        "Name the columns of the replica identity, or of a unique index where that is FULL.",
+        "The `keys` of `merged` or `changed_rows` are empty, or not columns of the table.",
+        "Name the columns of the replica identity, or of a unique index if the identity is FULL.",
     ),
     "KEY_NULL": (
-        "A row of a change, or of a copy that is truncated, has no value for a column of `keys`.",
-        "Name the columns of the replica identity; delete such rows of the copy where its table was truncated.",
+        "A changed row, or a row of a copy whose table was truncated, is NULL in a column of `keys`.",
+        "Name the columns of the replica identity; delete such rows from the copy if its table was truncated.",
     ),
     "LOGICALREP": (
-        "The base of all errors; none has this code itself.",
-        "Catch `LogicalRepError` to catch them all.",
+        "The base class of all errors; no error has this code itself.",
+        "Catch `LogicalRepError` to catch all of them.",
     ),
     "MESSAGE_OUT_OF_PLACE": (
         "A message came where it cannot come, such as a commit without its beginning.",
-        "Read the stream from a position at which no transaction is open, with all of its messages.",
+        "Read the stream from a position without an open transaction, with all of its messages.",
     ),
     "NO_FREE_SLOT": (
-        "The server has as many replication slots as it may have.",
-        "Raise `max_replication_slots`, or drop a slot that nobody uses.",
+        "The server has no free replication slot.",
+        "Raise `max_replication_slots`, or drop an unused slot.",
     ),
     "NO_WALSENDERS": (
-        "The server has no walsenders.",
+        "The server is configured without walsenders.",
         "Run `ALTER SYSTEM SET max_wal_senders = 10` and restart the server, or use `mode = peek`.",
     ),
     "OPTION_INVALID": (
-        "An option is unknown, is missing, has a value that it does not take, or does nothing beside the others.",
-        "Correct the option that is named.",
+        "An option is unknown, is missing, has an invalid value, or has no effect together with the others.",
+        "Correct the option in the text.",
     ),
     "PACKAGE_MISSING": (
         "The Python worker of an executor cannot import logicalrep, or a package that it needs.",
-        "Install logicalrep with its extra `spark` for the Python of all executors, or name one that has it in "
+        "Install logicalrep with its extra `spark` for the Python of all executors, or name such a Python in "
         "`PYSPARK_PYTHON`.",
     ),
     "PASSWORD_MISSING": (
-        "The server wants a password, and there is none.",
-        "Set the option `password`, or have it in `~/.pgpass` or the file that `PGPASSFILE` names, for Spark's "
-        "executors as well as for its driver.",
+        "The server requires a password, and none is given.",
+        "Set the option `password`, or put it in `~/.pgpass` or the file in `PGPASSFILE`, for Spark's executors as "
+        "well as for its driver.",
     ),
     "POSITION_PASSED": (
-        "The slot is past the reader's position: somebody else has acknowledged what lies between.",
+        "The slot is past the reader's position: another reader has acknowledged the changes in between.",
         "Give each reader a slot of its own, copy the tables anew, and start with a new checkpoint.",
     ),
     "PUBLICATION_GONE": (
-        "The publication did not exist when a change was made that is to be read.",
-        "Make a new slot after the publication, copy the tables anew, and start with a new checkpoint.",
+        "The publication did not exist when one of the changes to read was made.",
+        "Create a new slot after the publication, copy the tables anew, and start with a new checkpoint.",
     ),
     "PUBLICATION_MISSING": (
         "The publication does not exist in this database.",
-        "Make it with `CREATE PUBLICATION`, before the slot.",
+        "Create it with `CREATE PUBLICATION`, before the slot.",
     ),
     "QUERY_NOT_FINISHED": (
-        "A query is acknowledged while it runs, or after it has failed.",
-        "Stop it or wait for its end; restart one that failed.",
+        "`acknowledge` was called for a query that is running or has failed.",
+        "Stop the query or wait for its end; restart a failed query.",
     ),
     "QUERY_NOT_OF_SLOT": (
-        "A query is acknowledged for a slot that none of its sources reads, or several of them.",
-        "Give the options of the source whose slot is to move.",
+        "`acknowledge` was called for a slot that none of the query's sources reads, or several of them.",
+        "Pass the options of the source whose slot moves.",
     ),
     "RECEIVER_ENDED": (
-        "The thread that receives from the server has ended without an error of its own.",
-        "Start the query again, and report it with the log.",
+        "The thread that receives from the server has ended without an error.",
+        "Start the query again, and report the problem with the log.",
     ),
     "ROLE_CANNOT_REPLICATE": (
         "The role has no right to replicate.",
-        "Run `ALTER ROLE … REPLICATION`, or what the managed service has for it.",
+        "Run `ALTER ROLE … REPLICATION`, or the managed service's command for it.",
     ),
     "SCHEMA_CHANGED": (
-        "A table has other columns than the stream's schema.",
+        "A table's columns differ from the stream's schema.",
         "The text names the column, and the option that reads it.",
     ),
     "SEGMENT_DAMAGED": (
-        "A file of the spool is damaged, or has other rows than are asked for.",
+        "A file of the spool is damaged, or has other rows than requested.",
         "Remove it if no query uses it; a running query receives its rows again after a restart.",
     ),
     "SEGMENT_GONE": (
-        "A file of the spool is gone, as Spark has committed its rows.",
-        "Read the rows from where the query wrote them.",
+        "A file of the spool is gone because Spark has committed its rows.",
+        "Read the rows from the query's output.",
     ),
     "SERVER_AWAY": (
-        "Nobody answers where the server is to be, or it starts or stops.",
-        "Start it, or correct `host` and `port`; the option `retry_timeout` says for how long it is tried.",
+        "No server answers at the address, or the server is starting or stopping.",
+        "Start it, or correct `host` and `port`; the option `retry_timeout` limits the time for retries.",
     ),
     "SERVER_LACKS_OPTION": (
-        "An option needs a newer PostgreSQL.",
+        "An option needs a newer version of PostgreSQL.",
         "Leave the option out.",
     ),
     "SERVER_NOT_STARTED": (
         "A local server for tests or demonstrations was not found, or did not start.",
-        "The text has what it said.",
+        "The text quotes its output.",
     ),
     "SERVER_SILENT": (
         "The server sends nothing, although it has more.",
-        "Look into the server's log for the walsender's process; raise `retry_timeout` where it is busy.",
+        "Look for the walsender's process in the server's log; raise `retry_timeout` if it is busy.",
     ),
     "SERVER_TOO_OLD": (
         "The server is older than PostgreSQL 10, which has no pgoutput.",
         "Upgrade the server.",
     ),
     "SLOT_EXISTS": (
-        "A snapshot is to be made with a slot that exists already.",
-        "Name another slot, or drop it first if no query goes on from it.",
+        "The slot for a new snapshot exists already.",
+        "Name another slot, or drop it first if no query continues from it.",
     ),
     "SLOT_IN_USE": (
         "Another process reads from the slot.",
-        "Stop that reader, which is named, or give this one a slot of its own.",
+        "Stop the reader that the text names, or give this one a slot of its own.",
     ),
     "SLOT_LOST": (
         "The server has removed WAL that the slot needs.",
-        "Drop the slot, make a new one, copy the tables anew, and start with a new checkpoint; a larger "
+        "Drop the slot, create a new one, copy the tables anew, and start with a new checkpoint; a larger "
         "`max_slot_wal_keep_size` keeps slots longer.",
     ),
     "SLOT_MISSING": (
         "The slot does not exist.",
-        "Make it, or set `create_slot = true`; if it was dropped, copy the tables anew and start with a new "
+        "Create it, or set `create_slot = true`; if it was dropped, copy the tables anew and start with a new "
         "checkpoint.",
     ),
     "SLOT_UNUSABLE": (
-        "The slot is of another kind, plugin or database, or has two_phase.",
+        "The slot has another kind, plugin or database, or has two_phase.",
         "Name another slot, as the text says.",
     ),
     "SNAPSHOT_BLOCKED": (
-        "Somebody waits to truncate or alter a table that the snapshot holds.",
+        "Another session waits to truncate or alter a table that the snapshot has locked.",
         "End that session, or make the snapshot again.",
     ),
     "SNAPSHOT_GONE": (
-        "The server has no such snapshot any more.",
-        "Read it within the context that made it; make it again.",
+        "The snapshot has ended.",
+        "Make it again, and read it within the context that made it.",
     ),
     "SNAPSHOT_STALE": (
-        "A table was truncated, rewritten, altered or renamed while the snapshot was made.",
+        "A table was truncated, rewritten, altered, dropped or renamed while the snapshot was made.",
         "Make the snapshot again.",
     ),
     "SPOOL_NOT_MADE": (
-        "The folder for the spool cannot be made.",
-        "Name another in the option `spool`.",
+        "The folder for the spool cannot be created.",
+        "Name another folder in the option `spool`.",
     ),
     "SPOOL_NOT_SEEN": (
-        "An executor does not see the folder where the driver spools.",
-        "Name a folder that the driver and all executors share in the option `spool`, or take `mode = peek`.",
+        "An executor does not see the driver's spool folder.",
+        "Name a folder that the driver and all executors share in the option `spool`, or use `mode = peek`.",
     ),
     "SPOOL_UNSAFE": (
         "The folder for the spool belongs to another user, can be written by others, or is a link.",
-        "Remove it or close it to others, or name another in the option `spool`; executors run as the driver's user.",
+        "Remove it, close it to others, or name another in the option `spool`; run executors as the driver's user.",
     ),
     "TABLE_MISSING": (
         "A table does not exist in this database, or none of its columns is published.",
@@ -207,64 +207,64 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "TABLE_NAME": (
         "A table's name is not written as in SQL.",
-        'Write `schema.table`, and what is not in small letters in double quotes: `public."Orders"`.',
+        'Write `schema.table`, with double quotes around names that are not in lower case: `public."Orders"`.',
     ),
     "TABLE_NOT_PUBLISHED": (
-        "A table is not in the publications that are read.",
+        "A table is not in the query's publications.",
         "Write it as `schema.table`, or run `ALTER PUBLICATION … ADD TABLE`.",
     ),
     "TABLE_NOT_READABLE": (
-        "The role may not read a table that a snapshot is to copy.",
+        "The role may not read a table of the snapshot.",
         "Run `GRANT SELECT` as the text says.",
     ),
     "TABLE_RENAMED": (
-        "The table of a typed stream has another name by now.",
-        "Name it so in the option `table`, and go on with the same checkpoint.",
+        "The table of a typed stream was renamed.",
+        "Set the option `table` to the new name, and continue with the same checkpoint.",
     ),
     "TABLE_REPLACED": (
-        "The name of a typed stream's table is another table's by now.",
+        "The name of a typed stream's table now belongs to another table.",
         "Copy the table anew, with a new slot and checkpoint, or read the changes of both in the change feed.",
     ),
     "TOO_LARGE": (
-        "Messages or values of 2 GiB and more cannot be read in columns.",
+        "Messages or values of 2 GiB and more cannot be read as columns.",
         "Read smaller batches.",
     ),
     "TRANSACTION_CLOSED": (
-        "The changes of a transaction are asked for after it was closed.",
+        "The changes of a transaction were requested after it was closed.",
         "Read them before the end of its context.",
     ),
     "USAGE": (
-        "A command's arguments make no sense.",
+        "A command's arguments are not valid.",
         "Correct them; `--help` lists them.",
     ),
     "VALUE_NOT_SENT": (
-        "The server left out a value that is stored out of line and did not change, and the copy lacks it.",
-        "Give the row the value in the copy, or make the copy anew; REPLICA IDENTITY FULL has the server send all.",
+        "The server left out an unchanged value that is stored out of line, and the copy lacks it.",
+        "Set the value in the copy, or make the copy anew; with REPLICA IDENTITY FULL the server sends all values.",
     ),
     "VALUE_NOT_TEXT": (
         "A value is not valid in the session's encoding.",
-        "Look at the row in the database, which holds bytes that are no text.",
+        "Correct the row in the database, which has bytes that are not text.",
     ),
     "WAL_DIVERGED": (
-        "The server's WAL did not come by the reader's position: it is another server, or was restored from a backup, "
-        "or took over from one that was ahead of it.",
+        "The server's WAL does not contain the reader's position: it is another server, was restored from a backup, or "
+        "took over from a server that was ahead of it.",
         "Copy the tables anew, and start with a new checkpoint.",
     ),
     "WAL_LEVEL": (
-        "The server's WAL has not what logical decoding needs.",
+        "The server's wal_level is too low for logical decoding.",
         "Run `ALTER SYSTEM SET wal_level = logical` and restart the server; from PostgreSQL 19 on `replica` is enough.",
     ),
 }
-"""Of each code what happened, and what to do."""
+"""The cause and the remedy of each code."""
 
 _HEAD = """# Errors
 
-Every error of logicalrep is a `LogicalRepError` and begins with its code, which is stable: `[SLOT_LOST] replication
-slot 'x' is lost …`. In Spark, where often only text arrives, look for the code. The attribute `code` has it as well;
-the text of a `DecodeError` or an `EncodeError` goes without. A `PreflightError` has a line for each finding, each with
-its code.
+Every error of logicalrep is a `LogicalRepError`. Its text begins with its code, which is stable: `[SLOT_LOST]
+replication slot 'x' is lost …`. In Spark, where often only the text arrives, look for the code. The attribute `code`
+has it too; the texts of `DecodeError` and `EncodeError` omit it. A `PreflightError` has a line for each finding, each
+with its own code.
 
-| code | what happened | what to do |
+| code | cause | remedy |
 | --- | --- | --- |
 """
 
