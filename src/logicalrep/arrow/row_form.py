@@ -51,9 +51,10 @@ CHANGE_FIELDS = tuple(
 
 @dataclass(frozen=True, kw_only=True)
 class TableForm:
-    """One table in its own columns and types."""
+    """One table in its own columns and types. `table_form` makes one."""
 
     table: TableName
+    """The table's schema and name."""
     column_types: Mapping[str, str]
     """The Spark types of its own columns in their order, such as `decimal(10,2)`."""
     new_columns: Literal["error", "null"] = "error"
@@ -68,11 +69,12 @@ class TableForm:
 
 @dataclass(frozen=True, kw_only=True)
 class RowForm:
-    """The form and the size of record batches."""
+    """The form and the size of record batches. `feed_form` and `table_form` make one."""
 
     schema: pa.Schema
     """The schema of the record batches."""
     rows_per_record_batch: int
+    """The most rows of a record batch."""
     memory_limit: int
     """The memory limit for the changes of open transactions, in bytes; the excess is kept on disk."""
     reads: Callable[[str, str], bool] = lambda schema, name: True
@@ -86,12 +88,23 @@ class RowForm:
 
 
 def feed_form(*, rows_per_record_batch: int = 10_000, memory_limit: int = 64 << 20) -> RowForm:
-    """Return the form of the change feed, with all changes of all tables."""
+    """Return the form of the change feed, with all changes of all tables.
+
+    Args:
+        rows_per_record_batch: the most rows of a record batch.
+        memory_limit: the memory limit for the changes of open transactions, in bytes; the excess is kept on disk.
+    """
     return RowForm(schema=FEED_SCHEMA, rows_per_record_batch=rows_per_record_batch, memory_limit=memory_limit)
 
 
 def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> RowForm:
-    """Return a form for one table in its own columns and types, which is otherwise like `form`."""
+    """Return a form for one table in its own columns and types, which is otherwise like `form`.
+
+    Args:
+        table: the table's description, from its Relation message or from `publications.published_relation`.
+        catalog: the server catalog's facts on the table's types; an empty TypeCatalog if there is no server to ask.
+        form: the form whose batch size and memory limit are kept.
+    """
     types = {type_.type_id: type_ for type_ in table.types if type_ is not None}
     columns = {
         column.name: column_type(column.type_id, column.type_modifier, types, catalog=catalog)

@@ -48,6 +48,7 @@ class CaptureSession:
     """The settings of the captured session."""
 
     protocol_version: int = _NEWEST
+    """The session's option proto_version."""
     parallel: bool = False
     """Whether the session had the option streaming = parallel."""
     two_phase: bool = False

@@ -46,6 +46,9 @@ def merged(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
 
     Arguments and errors are those of `changed_rows`. After a truncate all rows of the copy are gone, also those without
     a value for a key.
+
+    Example:
+        >>> merged(spark.read.parquet("orders/1"), batch, keys=["id"]).write.parquet("orders/2")
     """
     before = fitted(table, changes, keys)
     changed, is_truncated = _changed(before, changes, keys)

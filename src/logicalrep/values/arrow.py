@@ -39,6 +39,10 @@ def arrow_array(column: Column | ColumnType, values: Sequence[Any], *, for_spark
 
     Raises:
         ColumnValueError: the Arrow type cannot hold a value; `row` is its index.
+
+    Example:
+        >>> arrow_array(column_type(23), [1, None]).to_pylist()
+        [1, None]
     """
     column_type = column.type if isinstance(column, Column) else column
     target = _target(column_type, for_spark)

@@ -44,7 +44,7 @@ class CatalogType:
 
 @dataclass(frozen=True)
 class TypeCatalog:
-    """The types that columns have, or had when they were looked up. Get one from `published.type_catalog()`."""
+    """The types that columns have, or had when they were looked up. Get one from `publications.type_catalog()`."""
 
     by_oid: Mapping[int, CatalogType] = field(default_factory=dict)
 

@@ -39,6 +39,10 @@ def column_type(
         lc_monetary: the server's setting, if known. The binary format of money can be read if it is C or POSIX.
         catalog: the server catalog's facts on types, if available. Without them a name that begins with _ may be an
             array's, with any delimiter, or not: the values of such types stay text.
+
+    Example:
+        >>> column_type(1700, 655366).load("t", b"19.90")  # numeric(10,2)
+        Decimal('19.90')
     """
     resolver = _Resolver({} if types is None else types, lc_monetary, catalog or TypeCatalog())
     return resolver.resolve(type_oid, type_modifier)

@@ -123,6 +123,10 @@ def decode_batch(
         DecodeError: a RowDecodeError, whose `row` is the first row with an invalid message.
         TypeError: `messages` is not an array of bytes.
         ValueError: a message is null, or an argument has an unknown value.
+
+    Example:
+        >>> batch, session = decode_batch(pa.array(messages, pa.binary()), Session(version=4))
+        >>> batch, session = decode_batch(pa.array(more_messages, pa.binary()), session)
     """
     if errors not in ("raise", "column"):
         raise ValueError(f"errors must be 'raise' or 'column', not {errors!r}")

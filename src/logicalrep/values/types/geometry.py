@@ -14,6 +14,8 @@ __all__ = ["Box", "Circle", "Line", "LineSegment", "Path", "Point", "Polygon"]
 
 
 class Point(NamedTuple):
+    """A point of the plane."""
+
     x: float
     y: float
 
@@ -27,6 +29,8 @@ class Line(NamedTuple):
 
 
 class LineSegment(NamedTuple):
+    """The two ends of a line segment."""
+
     first: Point
     second: Point
 
@@ -46,10 +50,14 @@ class Path(NamedTuple):
 
 
 class Polygon(NamedTuple):
+    """The corners of a polygon, in order."""
+
     points: tuple[Point, ...]
 
 
 class Circle(NamedTuple):
+    """A circle by its center and radius."""
+
     center: Point
     radius: float
 

@@ -27,6 +27,7 @@ class Range:
 
     @property
     def is_empty(self) -> bool:
+        """Whether the range is empty."""
         return self.bounds == "empty"
 
 

@@ -21,6 +21,10 @@ def parse_record(text: str) -> tuple[str | None, ...]:
 
     Raises:
         ValueError: the argument is not the text of a composite value.
+
+    Example:
+        >>> parse_record('(1,"a b",)')
+        ('1', 'a b', None)
     """
     if not (text.startswith("(") and text.endswith(")") and len(text) > 1):
         raise ValueError("not the text of a composite value")

@@ -89,6 +89,7 @@ class ExtendedDate:
 
     @property
     def is_infinite(self) -> bool:
+        """Whether the date is infinity or -infinity."""
         return self.days in _INFINITE_DATE
 
     def __str__(self) -> str:
@@ -110,6 +111,7 @@ class ExtendedTimestamp:
 
     @property
     def is_infinite(self) -> bool:
+        """Whether the timestamp is infinity or -infinity."""
         return self.microseconds in _INFINITE_TIMESTAMP
 
     def __str__(self) -> str:
@@ -365,6 +367,7 @@ class Interval:
 
     @property
     def is_infinite(self) -> bool:
+        """Whether the interval is infinity or -infinity."""
         return self in _INFINITE_INTERVAL
 
     def __str__(self) -> str:
