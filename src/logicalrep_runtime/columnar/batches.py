@@ -171,11 +171,7 @@ class LocatedBatch(Generic[_Session]):
 
 
 def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> LocatedBatch[_Session]:
-    """Locate all values of a batch as `decode_batch` does, and copy nothing.
-
-    Raises:
-        DecodeError, TypeError, ValueError: as in `decode_batch`.
-    """
+    """Locate all values of a batch as `decode_batch` does, with the same errors, and copy nothing."""
     array = _one_array(messages)
     data, offsets = _buffers(array)
     batch = _Batch(session, Style("binary", False, False, False), array, data, offsets)
