@@ -12,10 +12,9 @@ from codegen import pagecheck as docs
 from codegen.emit.package import PACKAGE, emit
 from codegen.emit.python_source import MARK
 from codegen.reference import site as reference
+from codegen.shared import ROOT, add_spec, relative
 from codegen.spec.model import SpecError
 from codegen.spec.reader import load
-
-_ROOT = Path(__file__).parent.parent
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,8 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
         ("check", "print what regen would change, and exit 1 if it would change anything"),
     ):
         command = commands.add_parser(name, help=text, description=text)
-        command.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
-        command.add_argument("--out", type=Path, default=_ROOT / "generated", help="the folder of the package")
+        add_spec(command)
+        command.add_argument("--out", type=Path, default=ROOT / "generated", help="the folder of the package")
     for name, module, text in (
         ("docs", docs, "compare a page of PostgreSQL's documentation with the spec"),
         ("diff", diff, "print what changed in the spec for whoever uses the protocol"),
@@ -39,24 +38,15 @@ def main(arguments: list[str] | None = None) -> int:
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     options = parser.parse_args(arguments)
-    if "run" in options:
-        code: int = options.run(options)
-        return code
     try:
-        wanted = emit(load(_relative(options.spec)))
+        if "run" in options:
+            code: int = options.run(options)
+            return code
+        wanted = emit(load(options.spec))
     except SpecError as error:
-        for finding in error.findings:
-            print(finding, file=sys.stderr)
+        print(error, file=sys.stderr)
         return 2
     return _regen(wanted, options.out) if options.command == "regen" else _check(wanted, options.out)
-
-
-def _relative(path: Path) -> Path:
-    """The path as a reader would type it, where that is shorter."""
-    try:
-        return path.resolve().relative_to(Path.cwd())
-    except ValueError:
-        return path
 
 
 def _present(out: Path) -> dict[Path, str]:
@@ -72,7 +62,7 @@ def _foreign(wanted: dict[Path, str], present: dict[Path, str], out: Path) -> se
     """The files that the generator has not written; each is printed as a finding."""
     foreign = {path for path in present.keys() - wanted.keys() if MARK not in present[path]}
     for path in sorted(foreign):
-        print(f"{_relative(out / path)}: the generator has not written it; move it out of the package", file=sys.stderr)
+        print(f"{relative(out / path)}: the generator has not written it; move it out of the package", file=sys.stderr)
     return foreign
 
 
@@ -82,11 +72,11 @@ def _regen(wanted: dict[Path, str], out: Path) -> int:
         if present.get(path) != text:
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             (out / path).write_text(text, encoding="utf-8")
-            print(f"wrote {_relative(out / path)}")
+            print(f"wrote {relative(out / path)}")
     foreign = _foreign(wanted, present, out)
     for path in sorted(present.keys() - wanted.keys() - foreign):
         (out / path).unlink()
-        print(f"removed {_relative(out / path)}")
+        print(f"removed {relative(out / path)}")
     return 1 if foreign else 0
 
 
@@ -100,8 +90,8 @@ def _check(wanted: dict[Path, str], out: Path) -> int:
             difflib.unified_diff(
                 present.get(path, "").splitlines(keepends=True),
                 wanted.get(path, "").splitlines(keepends=True),
-                f"{_relative(out / path)} (as it is)",
-                f"{_relative(out / path)} (as the spec has it)",
+                f"{relative(out / path)} (as it is)",
+                f"{relative(out / path)} (as the spec has it)",
             )
         )
     if stale:

@@ -11,13 +11,12 @@ from codegen.pagecheck.page import Page
 from codegen.pagecheck.printing import render
 from codegen.pagecheck.reading import DocPageError, read_page
 from codegen.pagecheck.scope import messages_of
-from codegen.spec.model import Protocol, SpecError
+from codegen.shared import add_spec
+from codegen.spec.model import Protocol
 from codegen.spec.reader import load
 
 AGREES, DIFFERS, UNREADABLE = 0, 1, 2
 """The exit codes."""
-
-_SPEC = Path(__file__).parent.parent.parent / "spec"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,23 +31,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the version of the protocol that the page's release introduced last; the newest by default",
     )
     parser.add_argument("--print", action="store_true", help="print the page's rows instead of comparing them")
-    parser.add_argument("--spec", type=Path, default=_SPEC, help="the folder of the YAML")
+    add_spec(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Exit code: 0 agrees, 1 differs, 2 no such page, version or spec."""
+    """Exit code: 0 agrees, 1 differs, 2 no such page or version; SpecError for mistakes in the spec."""
     try:
         page = read_page(options.page)
         if options.print:
             sys.stdout.write(render(page))
             return AGREES
-        return _compare(page, load(_relative(options.spec)), options.version)
+        return _compare(page, load(options.spec), options.version)
     except DocPageError as error:
         print(error, file=sys.stderr)
-    except SpecError as error:
-        for finding in error.findings:
-            print(finding, file=sys.stderr)
-    return UNREADABLE
+        return UNREADABLE
 
 
 def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -> int:
@@ -78,11 +74,3 @@ def _compare(page: Page, protocols: tuple[Protocol, ...], version: int | None) -
             rows = sum(len(message.rows) for message in messages)
             print(f"{page.source}: agrees with {where} ({len(messages)} messages, {rows} rows)")
     return exit_code
-
-
-def _relative(path: Path) -> Path:
-    """The path as a reader would type it, where that is shorter."""
-    try:
-        return path.resolve().relative_to(Path.cwd())
-    except ValueError:
-        return path

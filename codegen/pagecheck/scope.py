@@ -7,7 +7,7 @@ entry of the same section.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -15,6 +15,7 @@ from typing import Literal
 
 from codegen.pagecheck.expected import Layout
 from codegen.pagecheck.page import Group, Message, Page
+from codegen.shared import out_of_order
 from codegen.spec.model import Protocol
 
 
@@ -135,19 +136,9 @@ def _misplaced(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
 ) -> tuple[tuple[Message, Message, Layout, Layout | None], ...]:
     """The fewest messages that have to move to restore the spec's order."""
-    order = [(layouts.index(layout), index) for index, layout in sorted(chosen.items())]
-    in_place = set(_longest_increasing(position for position, _ in order))
+    names = [layout.name for layout in layouts]
+    there = {layout.name: (index, layout) for index, layout in sorted(chosen.items())}
     return tuple(
-        (messages[index], messages[max(index - 1, 0)], layouts[position], _before(layouts, layouts[position]))
-        for position, index in order
-        if position not in in_place
+        (messages[index], messages[max(index - 1, 0)], layout, _before(layouts, layout))
+        for index, layout in (there[name] for name in out_of_order(names, list(there)))
     )
-
-
-def _longest_increasing(numbers: Iterable[int]) -> list[int]:
-    """The longest run of numbers that increase, others in between left out."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        longest = max((run for run in runs if run[-1] < number), key=len, default=[])
-        runs.append([*longest, number])
-    return max(runs, key=len, default=[])

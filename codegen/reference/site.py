@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from codegen.emit.package import PACKAGE
@@ -17,36 +17,30 @@ from codegen.emit.python_source import joined
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
 from codegen.reference.layout import Row, rows
-from codegen.spec.model import Message, Part, Protocol, SpecError
+from codegen.shared import ROOT, add_spec, templates
+from codegen.spec.model import Message, Part, Protocol
 from codegen.spec.notation import INT_WIDTHS, Int, PartName
 from codegen.spec.reader import load
 from codegen.spec.versions import view
 
-_HERE = Path(__file__).parent
-_ROOT = _HERE.parent.parent
 _IDENTIFIER = re.compile(r"\b[a-z0-9]+(?:[_.][a-z0-9]+)*_[a-z0-9]+(?:[_.][a-z0-9]+)*\b")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
-    parser.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
-    parser.add_argument("--out", type=Path, default=_ROOT / "build/reference", help="the folder of the site")
+    add_spec(parser)
+    parser.add_argument("--out", type=Path, default=ROOT / "build/reference", help="the folder of the site")
     parser.add_argument(
         "--picture", nargs=2, metavar=("NAME", "FILE"), help="write the picture of one layout, in place of the site"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the site; exit code 0 when done, 2 if the spec has mistakes."""
-    try:
-        protocols = load(options.spec)
-        if options.picture:
-            return _write_picture(protocols, *options.picture)
-        files = site(protocols)
-    except SpecError as error:
-        for finding in error.findings:
-            print(finding, file=sys.stderr)
-        return 2
+    """Write the site; exit code 0 when done, 2 if there is no such layout; SpecError for mistakes in the spec."""
+    protocols = load(options.spec)
+    if options.picture:
+        return _write_picture(protocols, *options.picture)
+    files = site(protocols)
     for path, text in files.items():
         (options.out / path).parent.mkdir(parents=True, exist_ok=True)
         (options.out / path).write_text(text, encoding="utf-8")
@@ -105,13 +99,11 @@ def standalone_picture(protocol: Protocol, name: str, version: int | None = None
 
 
 def _environment(protocols: tuple[Protocol, ...]) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        undefined=StrictUndefined,
+    environment = templates(
+        Path(__file__).parent / "templates",
         autoescape=lambda name: name is not None and not name.endswith(".css.j2"),
         trim_blocks=True,
         lstrip_blocks=True,
-        keep_trailing_newline=True,
     )
     environment.filters.update(prose=_prose, number=number, joined=joined, lowered=_lowered)
     environment.globals.update(

@@ -4,37 +4,29 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from codegen.spec.model import Message, Protocol, SpecError
+from codegen.shared import ROOT, add_spec
+from codegen.spec.model import Message, Protocol
 from codegen.spec.reader import load
 from codegen.spec.versions import View, view
 from codegen.vectors.captured import captured, vector
 from codegen.vectors.codec import Reader, RefusedError, facts_of, write
 from codegen.vectors.samples import Samples, refused
 
-_ROOT = Path(__file__).parents[2]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument("directory", type=Path, metavar="DIR", help="the folder that the files are written to")
-    parser.add_argument("--spec", type=Path, default=_ROOT / "spec", help="the folder of the YAML")
-    parser.add_argument(
-        "--captures", type=Path, default=_ROOT / "tests" / "captures", help="the folder of the captures"
-    )
+    add_spec(parser)
+    parser.add_argument("--captures", type=Path, default=ROOT / "tests" / "captures", help="the folder of the captures")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the files and return the exit code: 0, or 2 where the spec has mistakes."""
-    try:
-        protocols = load(options.spec)
-    except SpecError as error:
-        print(error, file=sys.stderr)
-        return 2
+    """Write the files and return the exit code; SpecError for mistakes in the spec."""
+    protocols = load(options.spec)
     options.directory.mkdir(parents=True, exist_ok=True)
     for protocol in protocols:
         for version in protocol.versions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import re
 import shutil
@@ -16,6 +15,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from codegen.__main__ import main
 from codegen.reference import pages as reference_pages
 from codegen.reference import site as reference
 from codegen.spec.model import Protocol
@@ -199,18 +199,15 @@ def test_the_same_spec_gives_the_same_bytes(files: dict[str, str]) -> None:
 
 
 def test_the_command_writes_the_site(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    reference.add_arguments(parser)
-    assert reference.run(parser.parse_args(["--spec", str(SPEC), "--out", str(tmp_path / "site")])) == 0
+    assert main(["reference", "--spec", str(SPEC), "--out", str(tmp_path / "site")]) == 0
     assert (tmp_path / "site/index.html").is_file()
     assert "index.html" in capsys.readouterr().out
 
 
 def test_the_command_reports_mistakes_of_the_spec(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    options = argparse.Namespace(spec=tmp_path, out=tmp_path / "site")
-    assert reference.run(options) == 2
+    assert main(["reference", "--spec", str(tmp_path), "--out", str(tmp_path / "site")]) == 2
     assert str(tmp_path) in capsys.readouterr().err
-    assert not options.out.exists()
+    assert not (tmp_path / "site").exists()
 
 
 def test_a_picture_stands_alone(messages: Protocol) -> None:

@@ -1,0 +1,42 @@
+"""What several rooms of the generator need."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+ROOT = Path(__file__).parent.parent
+
+
+def relative(path: Path) -> Path:
+    """The path as a reader would type it, where that is shorter."""
+    try:
+        return path.resolve().relative_to(Path.cwd())
+    except ValueError:
+        return path
+
+
+def out_of_order(was: Sequence[str], now: Sequence[str]) -> list[str]:
+    """The fewest names that must have moved for one order to become the other: all but a longest rising run."""
+    runs: list[list[int]] = [[]]
+    for name in now:
+        place = was.index(name)
+        runs.append([*max((run for run in runs if not run or run[-1] < place), key=len), place])
+    in_place = {was[place] for place in max(runs, key=len)}
+    return [name for name in now if name not in in_place]
+
+
+def add_spec(parser: argparse.ArgumentParser) -> None:
+    """Declare the option of every command that reads a spec."""
+    folder = relative(ROOT / "spec")
+    parser.add_argument("--spec", type=lambda text: relative(Path(text)), default=folder, help="the folder of the YAML")
+
+
+def templates(folder: Path, **options: Any) -> Environment:
+    """The templates of a folder; a name that they use and do not get is an error."""
+    loader = FileSystemLoader(folder)
+    return Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True, **options)
