@@ -12,7 +12,7 @@ of SGML, which PostgreSQL's sources used up to release 10.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import unescape
 
@@ -78,6 +78,7 @@ _TAG_CUT_AT_THE_START = re.compile(r"[^<>]*+>")
 _TAG_CUT_AT_THE_END = re.compile(r"<[/!?A-Za-z]?[^<>]*+\Z")
 
 _LISTS = {"variablelist", "dl"}
+_ENTRIES = {"varlistentry", "term", "dt", "dd"}
 _OTHER_LISTS = {"itemizedlist", "orderedlist", "simplelist", "procedure", "calloutlist"}
 _SECTIONS = {"chapter", "section", "sect1", "sect2", "sect3", "sect4", "sect5", "refsect1", "refsect2"}
 _SECTION_CLASSES = _SECTIONS | {"refentry", "preface", "appendix"}
@@ -244,7 +245,7 @@ class _Builder:
         elif name in ("dt", "term"):
             self._start_term(tag, seen)
         elif name == "dd" or (name == "listitem" and self._frame().name not in _OTHER_LISTS):
-            self._start_definition(tag, seen)
+            self._start_definition(tag)
         elif name in _TITLES and isinstance(self._frame().node, Section):
             self._flush()
             self._push(_Open(name, self._frame().node, "title"))
@@ -259,7 +260,7 @@ class _Builder:
         if name in _PARAGRAPHS:
             self._flush()
         if name in _CLOSED_BY_THE_NEXT:
-            self._end_within_frame(name)
+            self._close(name, until=lambda element: element.is_frame)
         self._push(_Open(name, is_frame=name in _OTHER_LISTS))
 
     def _start_section(self, tag: _Tag) -> None:
@@ -296,24 +297,22 @@ class _Builder:
     def _start_term(self, tag: _Tag, seen: bool) -> None:
         if tag.name == "dt":
             self._leave("", "dt", "dd", unless="dl")
-        self._flush()
-        frame = self._frame()
-        if not isinstance(frame.node, Entry) or frame.holds != "nothing":
-            self._start_entry(tag, seen)
-            frame = self._frame()
-        assert isinstance(frame.node, Entry)
-        if frame.node.term is not None:
-            frame.node.term += ","
-        self._push(_Open(tag.name, frame.node, "term", is_frame=True, is_cut=not seen))
+        entry = self._entry_around(tag, seen)
+        if entry.term is not None:
+            entry.term += ","
+        self._push(_Open(tag.name, entry, "term", is_frame=True, is_cut=not seen))
 
-    def _start_definition(self, tag: _Tag, seen: bool) -> None:
+    def _start_definition(self, tag: _Tag) -> None:
         self._leave("dt", "dd", "term", unless="dl")
+        self._push(_Open(tag.name, self._entry_around(tag, seen=False), "body", is_frame=True))
+
+    def _entry_around(self, tag: _Tag, seen: bool) -> Entry:
+        """The entry that a term or definition belongs to, a new one if there is none."""
         self._flush()
         frame = self._frame()
-        if not isinstance(frame.node, Entry) or frame.holds != "nothing":
-            self._start_entry(tag, seen=False)
-            frame = self._frame()
-        self._push(_Open(tag.name, frame.node, "body", is_frame=True))
+        if isinstance(frame.node, Entry) and frame.holds == "nothing":
+            return frame.node
+        return self._start_entry(tag, seen)
 
     def _leave(self, *names: str, unless: str) -> None:
         """Close what a new entry of the same list ends, in HTML or where an end tag is missing."""
@@ -333,45 +332,29 @@ class _Builder:
         elif not name:
             if not self._open[-1].is_frame:
                 self._pop_to(len(self._open) - 1)
-        elif name in _LISTS or name in ("varlistentry", "term", "dt", "dd"):
-            self._end_of_list(name)
+        elif name in _LISTS or name in _ENTRIES or (name == "listitem" and self._frame().name not in _OTHER_LISTS):
+            if not self._close(name, until=lambda element: isinstance(element.node, Section)):
+                self._flush()
+                self.ended_before += [] if self._whole else [name]
         elif name in _SECTIONS:
-            self._end_of_section(name)
-        elif name == "listitem" and self._frame().name not in _OTHER_LISTS:
-            self._end_of_list(name)
+            self._close(name, until=lambda element: False)
         else:
             if name in _PARAGRAPHS:
                 self._flush()
-            self._end_within_frame(name)
+            self._close(name, until=lambda element: element.is_frame)
 
-    def _end_of_list(self, name: str) -> None:
-        for index in range(len(self._open) - 1, 0, -1):
-            if isinstance(self._open[index].node, Section):
-                break
-            if self._open[index].name == name:
-                self._pop_to(index)
-                return
-        self._flush()
-        if not self._whole:
-            self.ended_before.append(name)
-
-    def _end_of_section(self, name: str) -> None:
-        for index in range(len(self._open) - 1, 0, -1):
-            if self._open[index].name == name:
-                self._pop_to(index)
-                return
-
-    def _end_within_frame(self, name: str) -> None:
+    def _close(self, name: str, until: Callable[[_Open], bool]) -> bool:
+        """Close the innermost element of a name, and all within it; False if another comes first."""
         for index in range(len(self._open) - 1, 0, -1):
             element = self._open[index]
             if element.name == name:
                 if element.holds:
-                    self._pop_to(index)
-                else:
-                    del self._open[index:]
-                return
-            if element.is_frame:
-                return
+                    self._flush()
+                del self._open[index:]
+                return True
+            if until(element):
+                return False
+        return False
 
 
 def _first_line(chunks: list[Text]) -> int:

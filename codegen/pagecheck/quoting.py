@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow
 from codegen.pagecheck.page import Block, Message, Row
-from codegen.pagecheck.remarks import BlockKind, Condition
+from codegen.pagecheck.remarks import BlockKind
 from codegen.spec.model import Place
 
 NOTHING = "nothing"
@@ -59,29 +59,19 @@ def since(version: int | None) -> str:
     return quoted(f"since protocol version {version}") if version and version > 1 else 'no "since protocol version"'
 
 
-def printed_condition(condition: Condition | None) -> str:
-    """The condition of a row or table on the page."""
-    return quoted(condition.text) if condition else "no condition"
+def printed_remarks(found: Row | Block) -> tuple[str, str, str]:
+    """What the page says of a row or table: since when it is there, when, and how often."""
+    condition = quoted(found.condition.text) if found.condition else "no condition"
+    return since(found.since), condition, quoted(f"for each {found.each}") if found.each else "no repetition"
 
 
-def specified_condition(wanted: ExpectedRow | ExpectedBoundary) -> str:
-    """The condition of a field in the spec."""
-    field = wanted.field
-    if field.when is not None:
-        return quoted(f"when: {field.when}")
-    if field.optional:
-        return quoted("optional: true")
-    return quoted(str(field.type)) if wanted.condition else "no condition"
-
-
-def printed_repeat(each: str | None) -> str:
-    """What a row or table is repeated for."""
-    return quoted(f"for each {each}") if each else "no repetition"
-
-
-def specified_repeat(counter: str | None) -> str:
-    """The field that counts the repetitions."""
-    return quoted(f"repeat: {counter}") if counter else "no repetition"
+def specified_remarks(wanted: ExpectedRow | ExpectedBoundary) -> tuple[str, str, str]:
+    """What the spec says of the same."""
+    field, condition = wanted.field, "no condition"
+    if wanted.condition or field.when is not None or field.optional:
+        optional = "optional: true" if field.optional else str(field.type)
+        condition = quoted(optional if field.when is None else f"when: {field.when}")
+    return since(wanted.since), condition, quoted(f"repeat: {wanted.each}") if wanted.each else "no repetition"
 
 
 def specified_values(wanted: ExpectedRow) -> str:
@@ -91,32 +81,22 @@ def specified_values(wanted: ExpectedRow) -> str:
     return quoted("bits: " + ", ".join(f"{bit}: {name}" for bit, name in wanted.field.bits.items()))
 
 
-def row(found: Row) -> str:
-    """A whole row of the page."""
-    words = [quoted(found.type) if found.type else "a row whose type is cut off"]
-    if found.since:
-        words.append(since(found.since))
-    if found.condition:
-        words.append(quoted(found.condition.text))
-    return ", ".join(words)
+def whole(found: Row | Block) -> str:
+    """A whole row of the page, or the text that introduces a table."""
+    if isinstance(found, Block):
+        return quoted(found.text) if found.text else "a table without a text above it"
+    words = quoted(found.type) if found.type else "a row whose type is cut off"
+    return _joined(words, found, printed_remarks(found))
 
 
-def block(found: Block) -> str:
-    """The text that introduces a table of the page."""
-    return quoted(found.text) if found.text else "a table without a text above it"
-
-
-def expected_row(wanted: ExpectedRow, *, plain: bool) -> str:
-    """A whole row that the page lacks."""
-    words = [quoted(wanted.plain_type if plain else wanted.type)]
-    if wanted.since:
-        words.append(since(wanted.since))
-    if wanted.condition:
-        words.append(specified_condition(wanted))
-    return ", ".join(words)
-
-
-def expected_boundary(wanted: ExpectedBoundary) -> str:
-    """A text that the page ought to have above a table."""
+def whole_expected(wanted: ExpectedRow | ExpectedBoundary, *, plain: bool) -> str:
+    """A whole row that the page lacks, or a text that it ought to have above a table."""
+    if isinstance(wanted, ExpectedRow):
+        return _joined(quoted(wanted.plain_type if plain else wanted.type), wanted, specified_remarks(wanted))
     words = _TABLE_OF[wanted.kind]
     return f"{words} {wanted.each.removesuffix('_count')}" if wanted.each else words
+
+
+def _joined(words: str, row: Row | ExpectedRow, remarks: tuple[str, str, str]) -> str:
+    there = (row.since, row.condition)
+    return ", ".join([words, *(remark for remark, said in zip(remarks, there, strict=False) if said)])

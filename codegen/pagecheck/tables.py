@@ -139,15 +139,12 @@ def _type_fits(row: Row, wanted: ExpectedRow, reading: Reading) -> bool:
 
 def _remarks_that_differ(found: Element, wanted: Expected) -> list[tuple[str, str]]:
     """The remarks as printed and as specified, where they differ; what may be cut off does not."""
-    differing = []
     cut = _is_cut(found)
-    if found.since != wanted.since and not (cut and found.since is None):
-        differing.append((quoting.since(found.since), quoting.since(wanted.since)))
-    if not _condition_fits(found.condition, wanted) and not (cut and found.condition is None):
-        differing.append((quoting.printed_condition(found.condition), quoting.specified_condition(wanted)))
-    if not _counted_by(found.each, wanted.each) and not (cut and found.each is None):
-        differing.append((quoting.printed_repeat(found.each), quoting.specified_repeat(wanted.each)))
-    return differing
+    said = (found.since, found.condition, found.each)
+    fits = (found.since == wanted.since, _condition_fits(found.condition, wanted), _counted_by(found.each, wanted.each))
+    printed, specified = quoting.printed_remarks(found), quoting.specified_remarks(wanted)
+    every = zip(printed, specified, said, fits, strict=True)
+    return [(one, other) for one, other, remark, fit in every if not fit and not (cut and remark is None)]
 
 
 def _values_fit(row: Row, wanted: ExpectedRow) -> bool:
@@ -181,10 +178,6 @@ def _counted_by(each: str | None, counter: str | None) -> bool:
     return bool(words(counter.replace("_", " ")) & words(each))
 
 
-def _printed(found: Element) -> str:
-    return quoting.block(found) if isinstance(found, Block) else quoting.row(found)
-
-
 class _Tables:
     """Collects the differences of one message."""
 
@@ -202,26 +195,24 @@ class _Tables:
                     self._differ(line, wanted.place, wanted.what, printed, self._specified(wanted))
             elif found is not None and wanted is None:
                 if not _is_left_out(found, reading):
-                    self._differ(line, place, layout.name, _printed(found), NOTHING)
+                    self._differ(line, place, layout.name, quoting.whole(found), NOTHING)
             elif isinstance(found, Row) and isinstance(wanted, ExpectedRow):
                 self._compare_row(found, wanted)
             elif isinstance(found, Block) and isinstance(wanted, ExpectedBoundary):
                 self._compare_boundary(found, wanted)
-            before = before if found is None else _printed(found)
+            before = before if found is None else quoting.whole(found)
         self._compare_neighbours(pairs)
 
     def _differ(self, line: int, spec: Place, what: str, printed: str, specified: str) -> None:
         self.differences.append(Difference(Place(self._reading.source, line), spec, what, printed, specified))
 
     def _specified(self, wanted: Expected) -> str:
-        if isinstance(wanted, ExpectedBoundary):
-            return quoting.expected_boundary(wanted)
-        return quoting.expected_row(wanted, plain=self._reading.is_old)
+        return quoting.whole_expected(wanted, plain=self._reading.is_old)
 
     def _compare_row(self, row: Row, wanted: ExpectedRow) -> None:
         differ = partial(self._differ, row.line, wanted.place, wanted.what)
         if not _type_fits(row, wanted, self._reading):
-            differ(quoted(row.type or ""), quoted(self._type_of(wanted)))
+            differ(quoted(row.type or ""), quoted(wanted.plain_type if self._reading.is_old else wanted.type))
         for printed, specified in _remarks_that_differ(row, wanted):
             differ(printed, specified)
         if not _values_fit(row, wanted):
@@ -230,13 +221,10 @@ class _Tables:
     def _compare_boundary(self, block: Block, wanted: ExpectedBoundary) -> None:
         differ = partial(self._differ, block.line, wanted.place, wanted.what)
         if block.kind != wanted.kind:
-            differ(quoting.block(block), quoting.expected_boundary(wanted))
+            differ(quoting.whole(block), self._specified(wanted))
             return
         for printed, specified in _remarks_that_differ(block, wanted):
             differ(printed, specified)
-
-    def _type_of(self, wanted: ExpectedRow) -> str:
-        return wanted.plain_type if self._reading.is_old else wanted.type
 
     def _compare_neighbours(self, pairs: list[tuple[Element | None, Expected | None]]) -> None:
         """Rows of one type that have changed places."""
