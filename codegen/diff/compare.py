@@ -1,22 +1,33 @@
 """Two specs -> everything that changed between them, in a fixed order.
 
 The old side is first put into the names of the new one (names.py), so that what differs after that is no mere rename.
+Then things.py compares all things of a kind alike, attribute by attribute, as the table of rules says (rules.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from codegen.diff.change import Change, Changes, Spot
-from codegen.diff.layouts import Layouts
+from codegen.diff.change import Case, Change, Spot
+from codegen.diff.fields import Row
 from codegen.diff.names import find_names, find_type_names
-from codegen.diff.pair import Pair
-from codegen.diff.protocols import compare_protocols, compare_types
+from codegen.diff.pair import Pair, pair_of
 from codegen.diff.rules import Severity
-from codegen.spec.model import NamedType, Protocol
+from codegen.diff.things import Things
+from codegen.spec.model import Place, Protocol
+from codegen.spec.reader import TYPES_FILE
 
 _SEVERITIES = list(Severity)
+
+
+class Block(NamedTuple):
+    """A block; the model has its name and its text."""
+
+    name: str
+    doc: str
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -34,59 +45,88 @@ class Comparison:
         """The findings of one severity."""
         return [change for change in self.changes if change.severity is severity]
 
+    def of_protocol(self, pair: Pair) -> list[Change]:
+        """The findings of one protocol that are more than wording."""
+        return [
+            change
+            for change in self.changes
+            if change.protocol == pair.new.name and change.severity is not Severity.DOC
+        ]
+
+    def statuses(self, pair: Pair) -> dict[int, str]:
+        """What became of each version: unchanged, changed, changed where a fact holds, added or gone."""
+        wire = (change for change in self.of_protocol(pair) if change.severity is Severity.WIRE)
+        touched = {case for change in wire for case in change.cases}
+        result = {}
+        for version in range(1, max(len(pair.old.versions), len(pair.new.versions)) + 1):
+            case = Case(version)
+            facts = [fact for fact in pair.facts if Case(version, fact) in touched]
+            if case not in pair.was.cases & pair.now.cases:
+                result[version] = "gone" if case in pair.was.cases else "added"
+            elif case in touched:
+                result[version] = "changed"
+            else:
+                result[version] = f"changed where {' or '.join(facts)}" if facts else "unchanged"
+        return result
+
 
 def compare(old: Iterable[Protocol], new: Iterable[Protocol]) -> Comparison:
-    """Everything that changed between two loaded specs."""
+    """Everything that changed between two loaded specs, of which each has a protocol at least."""
     old, new = tuple(old), tuple(new)
-    types_before, types_after = _types(old), _types(new)
-    type_names = find_type_names(types_before, types_after)
     names = _protocol_names(old, new)
+    types = find_type_names(old[0].types, new[0].types)  # all protocols of a spec share them
     pairs = tuple(
-        Pair(before, after, find_names(before, after, type_names))
-        for before in old
+        pair_of(before, after, find_names(before, after, types))
         for after in new
+        for before in old
         if names.get(before.name) == after.name
     )
-    changes: list[Change] = []
-    type_changes: set[tuple[str, str]] = set()
-    for pair in pairs:
-        found = Changes(pair.new.name)
-        compare_protocols(pair, found)
-        layouts = Layouts(pair, found)
-        layouts.compare()
-        changes += found
-        type_changes |= layouts.type_changes
     gone = tuple(protocol for protocol in old if protocol.name not in names)
     added = tuple(protocol for protocol in new if protocol.name not in names.values())
-    for protocol in gone:
-        found = Changes(protocol.name)
-        found.add("protocol-gone", Spot(protocol.place, protocol.name, side="old"), "is gone", protocol.name)
-        changes += found
-    for protocol in added:
-        found = Changes(protocol.name)
-        found.add("protocol-new", Spot(protocol.place, protocol.name), f"is new: {protocol.doc}", "", protocol.name)
-        changes += found
-    changes += compare_types(types_before, types_after, type_names, type_changes)
-    return Comparison(tuple(sorted(changes, key=_order)), pairs, gone, added)
+    root = Spot(new[0].place, "")
+    rest = Things()
+    rest.both("protocol", gone, added, {}, root)
+    changes = [replace(change, protocol=change.spot.subject) for change in rest.changes]
+    rest = Things()
+    for pair in pairs:
+        things = Things(pair)
+        _compare_pair(things, pair)
+        changes += things.changes
+        rest.by_type |= things.by_type
+    before = [replace(kind, name=types.get(name, name)) for name, kind in old[0].types.items()]
+    place = Place(root.place.path.parent.parent / TYPES_FILE, 1)
+    rest.both("type", before, new[0].types.values(), types, Spot(place, ""))
+    rest.compare_order(Spot(place, TYPES_FILE), "types", [kind.name for kind in before], list(new[0].types))
+    return Comparison(tuple(sorted([*changes, *rest.changes], key=_order)), pairs, gone, added)
+
+
+def _compare_pair(things: Things, pair: Pair) -> None:
+    """Compare everything in a protocol."""
+    old, new, names = pair.old, pair.new, pair.names
+    root = Spot(new.place, new.name)
+    things.both("protocol", [replace(old, name=new.name)], [new], {pair.original.name: new.name}, root)
+    things.both("version", old.versions, new.versions, {}, root)
+    things.both("session-fact", old.session, new.session, names.facts, root)
+    blocks_before, blocks = ([Block(name, doc, side.place) for name, doc in side.blocks.items()] for side in (old, new))
+    things.both("block", blocks_before, blocks, names.blocks, root)
+    layouts = things.both("message", old.messages, new.messages, names.layouts, root)
+    for was, now, spot in things.both("part", old.parts, new.parts, names.layouts, root):
+        layouts += [
+            (was, now, spot),
+            *things.both("alternative", was.alternatives, now.alternatives, names.layouts, spot),
+        ]
+    for was, now, spot in layouts:
+        rows = [Row(side, owner, row) for side, owner in ((old, was), (new, now)) for row in owner.fields]
+        before, after = rows[: len(was.fields)], rows[len(was.fields) :]
+        things.both("field", before, after, names.rows.get(now.name, {}), spot, now.name)
+        things.compare_rows(spot, now.name, before, after)
+    things.add_types(pair)
 
 
 def _order(change: Change) -> tuple[object, ...]:
-    spot = change.spot
-    return (
-        _SEVERITIES.index(change.severity),
-        change.protocol,
-        spot.place.path.parts[-2:],
-        spot.place.line,
-        spot.side,
-        change.rule.id,
-        spot.subject,
-        change.text,
-    )
-
-
-def _types(side: tuple[Protocol, ...]) -> Mapping[str, NamedType]:
-    """The named types, which all protocols of a spec share."""
-    return side[0].types if side else {}
+    place, spot = change.spot.place, change.spot
+    where = (place.path.name == TYPES_FILE, place.path.parts[-2:], place.line, spot.was is not None)
+    return (_SEVERITIES.index(change.severity), change.protocol, *where, change.rule.id, spot.subject, change.text)
 
 
 def _protocol_names(old: tuple[Protocol, ...], new: tuple[Protocol, ...]) -> dict[str, str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
+from codegen.diff.fields import Row, bytes_of
 from codegen.diff.owners import Owner, all_rows, owners, since_of
-from codegen.diff.reading import Reading, reading
 from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Protocol
 from codegen.spec.notation import Int, PartName, Type
 
@@ -34,6 +35,24 @@ class Names:
         return any(was != now for names in every for was, now in names.items())
 
 
+_REFERENCES: Mapping[str, tuple[str, ...]] = {
+    "when": ("rows", "facts"),
+    "size": ("rows",),
+    "repeat": ("rows",),
+    "is_named": ("types",),
+    "also_when": ("facts",),
+    "sets": ("facts",),
+    "clears": ("facts",),
+    "places": ("blocks",),
+    "opens": ("blocks",),
+    "closes": ("blocks",),
+    "part_of": ("layouts",),
+    "describes": ("rows",),
+    "looks_up": ("layouts",),
+}
+"""The attributes of layouts and rows that name other things, and what these are."""
+
+
 def find_names(old: Protocol, new: Protocol, types: Mapping[str, str]) -> Names:
     """The names of a protocol, those of the types being known already."""
     names = Names(types=dict(types))
@@ -54,150 +73,117 @@ def find_names(old: Protocol, new: Protocol, types: Mapping[str, str]) -> Names:
 
 def find_type_names(old: Mapping[str, NamedType], new: Mapping[str, NamedType]) -> dict[str, str]:
     """The names of the named types; a rename leaves base, sign and Python class alone."""
+
+    def definition(kind: NamedType) -> tuple[object, ...]:
+        return kind.base, kind.signed, kind.python
+
     return _pair(
         old,
         new,
-        lambda was, now: (
-            (old[was].base, old[was].signed, old[was].python) == (new[now].base, new[now].signed, new[now].python)
-        ),
+        lambda was, now: definition(old[was]) == definition(new[now]),
         lambda was, now: old[was].doc == new[now].doc,
     )
+
+
+Layout = TypeVar("Layout", Message, Part, Alternative)
+Thing = TypeVar("Thing", Message, Part, Alternative, Field)
 
 
 def as_new(old: Protocol, names: Names) -> Protocol:
     """The old side in the names of the new one."""
     if not names.renames:
         return old
-    facts, blocks, layouts, types = names.facts, names.blocks, names.layouts, names.types
+    layouts, types = names.layouts, names.types
 
-    def rows(owner: str, fields: tuple[Field, ...]) -> tuple[Field, ...]:
-        own = names.rows.get(owner, {})
-        return tuple(
-            replace(
-                row,
-                name=_in(own, row.name),
-                type=_type(row, types, layouts),
-                is_named=_optional(types, row.is_named),
-                when=_optional({**own, **facts}, row.when),
-                size=_optional(own, row.size),
-                repeat=_optional(own, row.repeat),
-            )
-            for row in fields
-        )
+    def renamed(thing: Thing, own: Mapping[str, str], rows: Mapping[str, str], **changed: Any) -> Thing:
+        spaces = {"rows": rows, "facts": names.facts, "blocks": names.blocks, "layouts": layouts, "types": types}
+        for attribute, kinds in _REFERENCES.items():
+            known = {was: now for kind in kinds for was, now in spaces[kind].items()}
+            value = getattr(thing, attribute, None)
+            if isinstance(value, tuple):
+                changed[attribute] = tuple(known.get(name, name) for name in value)
+            elif value is not None:
+                changed[attribute] = known.get(value, value)
+        return replace(thing, name=own.get(thing.name, thing.name), **changed)
 
-    def message(layout: Message) -> Message:
-        name = _in(layouts, layout.name)
-        return replace(
-            layout,
-            name=name,
-            also_when=_optional(facts, layout.also_when),
-            places=tuple(_in(blocks, place) for place in layout.places),
-            opens=_optional(blocks, layout.opens),
-            closes=_optional(blocks, layout.closes),
-            sets=_optional(facts, layout.sets),
-            clears=_optional(facts, layout.clears),
-            fields=rows(name, layout.fields),
-        )
-
-    def alternative(layout: Alternative) -> Alternative:
-        name = _in(layouts, layout.name)
-        return replace(layout, name=name, fields=rows(name, layout.fields))
-
-    def part(layout: Part) -> Part:
-        name = _in(layouts, layout.name)
-        return replace(
-            layout,
-            name=name,
-            part_of=tuple(_in(layouts, owner) for owner in layout.part_of),
-            fields=rows(name, layout.fields),
-            alternatives=tuple(map(alternative, layout.alternatives)),
-        )
+    def layout(thing: Layout, **changed: Any) -> Layout:
+        rows = names.rows.get(layouts.get(thing.name, thing.name), {})
+        fields = tuple(renamed(row, rows, rows, type=_type(row, names)) for row in thing.fields)
+        return renamed(thing, layouts, rows, fields=fields, **changed)
 
     return replace(
         old,
-        session=tuple(replace(fact, name=_in(facts, fact.name)) for fact in old.session),
-        blocks={_in(blocks, name): doc for name, doc in old.blocks.items()},
-        types={_in(types, name): replace(kind, name=_in(types, name)) for name, kind in old.types.items()},
-        messages=tuple(map(message, old.messages)),
-        parts=tuple(map(part, old.parts)),
+        session=tuple(replace(fact, name=names.facts.get(fact.name, fact.name)) for fact in old.session),
+        blocks={names.blocks.get(name, name): doc for name, doc in old.blocks.items()},
+        types={types.get(name, name): replace(kind, name=types.get(name, name)) for name, kind in old.types.items()},
+        messages=tuple(layout(message) for message in old.messages),
+        parts=tuple(layout(part, alternatives=tuple(map(layout, part.alternatives))) for part in old.parts),
     )
 
 
-def _in(names: Mapping[str, str], name: str) -> str:
-    return names.get(name, name)
-
-
-def _optional(names: Mapping[str, str], name: str | None) -> str | None:
-    return None if name is None else _in(names, name)
-
-
-def _type(row: Field, types: Mapping[str, str], layouts: Mapping[str, str]) -> Type:
+def _type(row: Field, names: Names) -> Type:
     if isinstance(row.type, PartName):
-        return PartName(_in(layouts, row.type.name))
+        return PartName(names.layouts.get(row.type.name, row.type.name))
     if isinstance(row.type, Int) and row.type.name is not None:
-        return replace(row.type, name=_in(types, row.type.name))
+        return replace(row.type, name=names.types.get(row.type.name, row.type.name))
     return row.type
 
 
 def _pair(
-    old: Iterable[str], new: Iterable[str], alike: Callable[[str, str], bool], better: Callable[[str, str], bool]
+    old: Iterable[str],
+    new: Iterable[str],
+    alike: Callable[[str, str], bool],
+    better: Callable[[str, str], bool] = lambda was, now: True,
+    names: dict[str, str] | None = None,
 ) -> dict[str, str]:
-    """Equal names; then, of those left, names of what is alike, the better ones first."""
+    """Equal names; then, of those left, names of what is alike, the better ones first.
+
+    A caller that asks for those found so far gives the dict in which they are gathered.
+    """
     old, new = list(old), list(new)
-    names = {name: name for name in old if name in new}
+    names = {} if names is None else names
+    names |= {name: name for name in old if name in new}
     for good in (better, lambda was, now: True):
         for was in old:
             if was not in names:
                 left = (now for now in new if now not in names.values())
-                found = next((now for now in left if alike(was, now) and good(was, now)), None)
+                found = next((now for now in left if good(was, now) and alike(was, now)), None)
                 if found is not None:
                     names[was] = found
     return names
 
 
+def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple[object, ...]]:
+    """Where a fact or block is named: sender and tag of the message, the attribute, the row or none."""
+    return {
+        (message.sender, message.tag, attribute, index)
+        for message in protocol.messages
+        for index, thing in enumerate((message, *message.fields))
+        for attribute in attributes
+        if getattr(thing, attribute, None) == name
+    }
+
+
 def _facts(old: Protocol, new: Protocol) -> dict[str, str]:
-    """A session fact is known by what it does: the same messages and rows name it in the same keys."""
+    """A session fact is known by what it does, or by what it is said to be."""
     before = {fact.name: fact for fact in old.session}
     after = {fact.name: fact for fact in new.session}
-    return _pair(
-        before,
-        after,
-        lambda was, now: (
-            before[was].since == after[now].since
-            and (before[was].doc == after[now].doc or _uses(old, was) == _uses(new, now) != set())
-        ),
-        lambda was, now: before[was].doc == after[now].doc,
-    )
+    attributes = [attribute for attribute, kinds in _REFERENCES.items() if "facts" in kinds]
 
+    def alike(was: str, now: str) -> bool:
+        same = before[was].doc == after[now].doc or _uses(old, attributes, was) == _uses(new, attributes, now) != set()
+        return same and before[was].since == after[now].since
 
-def _uses(protocol: Protocol, fact: str) -> set[tuple[str, str, str, int]]:
-    """Where a session fact is named: sender and tag of the message, the key, the row."""
-    uses: set[tuple[str, str, str, int]] = set()
-    for message in protocol.messages:
-        for key, name in (("also when", message.also_when), ("sets", message.sets), ("clears", message.clears)):
-            if name == fact:
-                uses.add((message.sender, message.tag, key, 0))
-        uses |= {
-            (message.sender, message.tag, "when", index) for index, row in enumerate(message.fields) if row.when == fact
-        }
-    return uses
+    return _pair(before, after, alike, lambda was, now: before[was].doc == after[now].doc)
 
 
 def _blocks(old: Protocol, new: Protocol) -> dict[str, str]:
-    """A block is known by the tags of the messages that open and close it."""
-
-    def ends(protocol: Protocol, block: str) -> set[tuple[str, str, str]]:
-        return {
-            (verb, message.sender, message.tag)
-            for message in protocol.messages
-            for verb, named in (("opens", message.opens), ("closes", message.closes))
-            if named == block
-        }
-
+    """A block is known by the messages that open and close it."""
+    ends = ("opens", "closes")
     return _pair(
         old.blocks,
         new.blocks,
-        lambda was, now: ends(old, was) == ends(new, now),
+        lambda was, now: _uses(old, ends, was) == _uses(new, ends, now),
         lambda was, now: old.blocks[was] == new.blocks[now],
     )
 
@@ -206,15 +192,12 @@ def _messages(old: Protocol, new: Protocol) -> dict[str, str]:
     """A message is known by who sends it, its tag, and most of its layout."""
     before = {message.name: message for message in old.messages}
     after = {message.name: message for message in new.messages}
-    return _pair(
-        before,
-        after,
-        lambda was, now: (
-            (before[was].sender, before[was].tag) == (after[now].sender, after[now].tag)
-            and _likeness(old, before[was].fields[1:], new, after[now].fields[1:]) >= 0.5
-        ),
-        lambda was, now: True,
-    )
+
+    def alike(was: str, now: str) -> bool:
+        one, other = before[was], after[now]
+        return (one.sender, one.tag) == (other.sender, other.tag) and _likeness(old, one, new, other) >= 0.5
+
+    return _pair(before, after, alike)
 
 
 def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
@@ -223,86 +206,62 @@ def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
     after = {part.name: part for part in new.parts}
 
     def likeness(was: str, now: str) -> float:
-        if bool(before[was].alternatives) != bool(after[now].alternatives):
-            return 0.0
-        return _likeness(old, all_rows(before[was]), new, all_rows(after[now]))
+        same_kind = bool(before[was].alternatives) == bool(after[now].alternatives)
+        return _likeness(old, before[was], new, after[now]) if same_kind else 0
 
-    return _pair(
-        before,
-        after,
-        lambda was, now: likeness(was, now) >= 0.5,
-        lambda was, now: likeness(was, now) == 1.0,
-    )
+    return _pair(before, after, lambda was, now: likeness(was, now) >= 0.5, lambda was, now: likeness(was, now) == 1)
 
 
-def _likeness(old: Protocol, was: tuple[Field, ...], new: Protocol, now: tuple[Field, ...]) -> float:
+def _likeness(old: Protocol, was: Message | Part, new: Protocol, now: Message | Part) -> float:
     """How much of a layout is as it was, 0 to 1: all rows with the same bytes, or else those with name and bytes."""
-    bytes_before = [_nameless(old, row) for row in was]
-    bytes_after = [_nameless(new, row) for row in now]
-    if bytes_before == bytes_after:
-        return 1.0
-    before = set(zip((row.name for row in was), bytes_before, strict=True))
-    after = set(zip((row.name for row in now), bytes_after, strict=True))
-    return len(before & after) / max(len(was), len(now))
+    before, after = _nameless(old, was), _nameless(new, now)
+    if [row for _, row in before] == [row for _, row in after]:
+        return 1
+    return len(set(before) & set(after)) / max(len(before), len(after))
 
 
-def _nameless(protocol: Protocol, row: Field) -> Reading:
-    """A row's bytes without the names of other things in them, which may be renames themselves."""
-    row = replace(row, when=row.when and "-", size=row.size and "-", repeat=row.repeat and "-", type=_without_part(row))
-    return reading(protocol, row)
-
-
-def _without_part(row: Field) -> Type:
-    return PartName("-") if isinstance(row.type, PartName) else row.type
+def _nameless(protocol: Protocol, owner: Message | Part) -> list[tuple[str, tuple[object, ...]]]:
+    """The rows after the tag: name and bytes, without the names of other things, which may be renames themselves."""
+    rows = []
+    for row in all_rows(owner)[1 if isinstance(owner, Message) else 0 :]:
+        kind = PartName("-") if isinstance(row.type, PartName) else row.type
+        blank = replace(row, when=row.when and "-", size=row.size and "-", repeat=row.repeat and "-", type=kind)
+        rows.append((row.name, bytes_of(Row(protocol, owner, blank))))
+    return rows
 
 
 def _alternatives(old: Part, new: Part) -> dict[str, str]:
     """An alternative is known by its tag."""
     before = {alternative.name: alternative for alternative in old.alternatives}
     after = {alternative.name: alternative for alternative in new.alternatives}
-    return _pair(
-        before,
-        after,
-        lambda was, now: before[was].fields[0].constants == after[now].fields[0].constants,
-        lambda was, now: True,
-    )
+    return _pair(before, after, lambda was, now: before[was].fields[0].constants == after[now].fields[0].constants)
 
 
 def _rows(old: Protocol, was: Owner, new: Protocol, now: Owner) -> dict[str, str]:
     """A field is known by its place, after a field that both sides have, and by its bytes."""
-    kept = {row.name for row in was.fields} & {row.name for row in now.fields}
-    places_before, places = _places(was, kept), _places(now, kept)
-    names = {name: name for name in kept}
+    before, after = ({row.name: row for row in owner.fields} for owner in (was, now))
+    names = {name: name for name in before if name in after}
+    places_before, places = _places(before, names), _places(after, names)
 
-    def alike(before: Field, after: Field) -> bool:
-        renamed = replace(
-            before,
-            when=_optional(names, before.when),
-            size=_optional(names, before.size),
-            repeat=_optional(names, before.repeat),
-        )
+    def alike(one: str, other: str) -> bool:
+        # Names found so far count, so that a count may be renamed together with what it counts.
+        row = before[one]
+        known = {key: names.get(name, name) for key in ("when", "size", "repeat") if (name := getattr(row, key))}
         return (
-            places_before[before.name] == places[after.name]
-            and before.since - since_of(was) == after.since - since_of(now)
-            and reading(old, renamed) == reading(new, after)
+            places_before[one] == places[other]
+            and row.since - since_of(was) == after[other].since - since_of(now)
+            and bytes_of(Row(old, was, replace(row, **known))) == bytes_of(Row(new, now, after[other]))
         )
 
-    for same_doc in (True, False):
-        for before in was.fields:
-            if before.name not in names:
-                left = (after for after in now.fields if after.name not in names.values())
-                likely = (after for after in left if after.doc == before.doc or not same_doc)
-                found = next((after for after in likely if alike(before, after)), None)
-                if found is not None:
-                    names[before.name] = found.name
+    _pair(before, after, alike, lambda one, other: before[one].doc == after[other].doc, names)
     return names
 
 
-def _places(owner: Owner, kept: set[str]) -> dict[str, str]:
+def _places(rows: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
     """For each row, the last one before it that both sides have."""
     places: dict[str, str] = {}
     last = ""
-    for row in owner.fields:
-        places[row.name] = last
-        last = row.name if row.name in kept else last
+    for name in rows:
+        places[name] = last
+        last = name if name in kept else last
     return places

@@ -20,8 +20,11 @@ def since_of(owner: Owner) -> int:
     return owner.since if isinstance(owner, Message) else 1
 
 
-def all_rows(layout: Message | Part) -> tuple[Field, ...]:
-    """The rows of a message or part, those of its alternatives included."""
-    if isinstance(layout, Message):
-        return layout.fields
-    return layout.fields + tuple(row for alternative in layout.alternatives for row in alternative.fields)
+def own_and_inner(layout: Owner) -> list[Owner]:
+    """A layout, and the alternatives of a part after it."""
+    return [layout, *(layout.alternatives if isinstance(layout, Part) else ())]
+
+
+def all_rows(layout: Owner) -> tuple[Field, ...]:
+    """The rows of a layout, those of its alternatives included."""
+    return tuple(row for owner in own_and_inner(layout) for row in owner.fields)

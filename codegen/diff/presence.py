@@ -1,15 +1,16 @@
-"""In which versions each layout, row and block of a protocol exists, by what views.py makes of `since`."""
+"""In which versions each thing of a protocol exists, by what versions.py makes of `since`."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 
 from codegen.diff.change import Case, Cases
-from codegen.diff.owners import all_rows
-from codegen.spec.model import Field, Message, Protocol, parts_used
-from codegen.spec.notation import PartName
+from codegen.diff.owners import Owner, all_rows, own_and_inner
+from codegen.spec.model import Message, Protocol, parts_used
 from codegen.spec.versions import View, view
+
+_LAYOUTS = ("message", "part", "alternative")
 
 
 class Presence:
@@ -20,74 +21,38 @@ class Presence:
 
     def __init__(self, protocol: Protocol, facts: Iterable[str]) -> None:
         """`facts` are those under which messages may be sent to older versions."""
-        self.facts = tuple(facts)
-        self._layouts: dict[str, set[Case]] = {}
-        self._rows: dict[tuple[str, str], set[Case]] = {}
-        self._blocks: dict[str, set[Case]] = {}
+        facts = ("", *facts)
+        self._cases: defaultdict[tuple[str, str, str], set[Case]] = defaultdict(set)
         views = [view(protocol, version.number) for version in protocol.versions]
-        cases: set[Case] = set()
         first: dict[str, tuple[Message, View]] = {}
         for shown in views:
-            here = {Case(shown.version, fact) for fact in ("", *self.facts)}
-            cases |= here
+            here = {Case(shown.version, fact) for fact in facts}
+            self._cases["version", str(shown.version), ""] |= here
+            for fact in protocol.session:
+                self._cases["session-fact", fact.name, ""] |= here if fact.since <= shown.version else set()
             for message in shown.messages:
                 first.setdefault(message.name, (message, shown))
                 self._mark_message(message, shown, here)
         for message, shown in first.values():
-            if message.also_when in self.facts:
-                older = {Case(other.version, message.also_when or "") for other in views[: shown.version - 1]}
-                self._mark_message(message, shown, older)
-        self.cases: Cases = frozenset(cases)
+            conditions = facts if message.also_when is None else {message.also_when} & set(facts)
+            older = range(message.also_since or message.since, message.since)
+            self._mark_message(message, shown, {Case(version, fact) for version in older for fact in conditions})
+        self.cases: Cases = frozenset(Case(shown.version, fact) for shown in views for fact in facts)
 
-    def of_layout(self, name: str) -> Cases:
-        """Where a message, part or alternative exists."""
-        return frozenset(self._layouts.get(name, ()))
-
-    def of_row(self, layout: str, row: str) -> Cases:
-        """Where a row of a layout exists."""
-        return frozenset(self._rows.get((layout, row), ()))
-
-    def of_block(self, name: str) -> Cases:
-        """Where a message exists that opens the block."""
-        return frozenset(self._blocks.get(name, ()))
-
-    def rows(self, layout: str, fields: tuple[Field, ...], case: Case) -> list[Field]:
-        """The rows of a layout that exist in a case."""
-        return [row for row in fields if case in self._rows.get((layout, row.name), ())]
+    def of(self, kind: str, name: str, owner: str = "") -> Cases:
+        """Where a thing exists; `owner` is the layout of a field. A block exists where something opens it."""
+        return frozenset(self._cases.get(("layout" if kind in _LAYOUTS else kind, name, owner), ()))
 
     def _mark_message(self, message: Message, shown: View, cases: set[Case]) -> None:
         if message.opens is not None:
-            self._blocks.setdefault(message.opens, set()).update(cases)
-        self._mark(message.name, message.fields, shown, cases)
+            self._cases["block", message.opens, ""] |= cases
+        self._mark(message, shown, cases)
 
-    def _mark(self, layout: str, fields: tuple[Field, ...], shown: View, cases: set[Case]) -> None:
-        self._layouts.setdefault(layout, set()).update(cases)
-        for row in fields:
-            self._rows.setdefault((layout, row.name), set()).update(cases)
-            if isinstance(row.type, PartName):
-                part = next(part for part in shown.parts if part.name == row.type.name)
-                self._mark(part.name, part.fields, shown, cases)
-                for alternative in part.alternatives:
-                    self._mark(alternative.name, alternative.fields, shown, cases)
-
-
-def until(protocol: Protocol, version: int) -> Protocol:
-    """The protocol as it was when that version was the newest."""
-    shown = view(protocol, version)
-    used: set[str] = set()
-    pending = [name for message in shown.messages for name in parts_used(message.fields)]
-    parts = {part.name: part for part in shown.parts}
-    while pending:
-        name = pending.pop()
-        if name not in used:
-            used.add(name)
-            pending += parts_used(all_rows(parts[name]))
-    opened = {message.opens for message in shown.messages}
-    return replace(
-        protocol,
-        versions=protocol.versions[:version],
-        session=tuple(fact for fact in protocol.session if fact.since <= version),
-        blocks={name: doc for name, doc in protocol.blocks.items() if name in opened},
-        messages=shown.messages,
-        parts=tuple(part for part in shown.parts if part.name in used),
-    )
+    def _mark(self, layout: Owner, shown: View, cases: set[Case]) -> None:
+        for owner in own_and_inner(layout):
+            self._cases["layout", owner.name, ""] |= cases
+            for row in owner.fields:
+                self._cases["field", row.name, owner.name] |= cases
+        for part in shown.parts:
+            if part.name in parts_used(all_rows(layout)):
+                self._mark(part, shown, cases)

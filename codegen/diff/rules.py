@@ -1,4 +1,4 @@
-"""What can change in a spec, rule by rule: its id, its severity, and the sentence that spec/README.md has for it."""
+"""What can change in a spec: one table of rules, which compare.py follows and spec/README.md shows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
+
+from codegen.diff.wording import key_of, says
 
 
 class Severity(StrEnum):
@@ -15,113 +17,160 @@ class Severity(StrEnum):
     """The bytes of a version that existed change, or which of them are accepted and what they mean."""
     API = "api"
     """Names or types in Python change; bytes do not."""
-    NEW = "new"
+    ADDED = "added"
     """It exists in a new version only."""
     DOC = "doc"
     """Wording, reference or note."""
+
+
+WORDS, ORDER = "words", "order"
+"""How findings of texts, and of things that stand in another order, are worded."""
 
 
 @dataclass(frozen=True)
 class Rule:
     """One kind of change."""
 
-    id: str
+    of: str
+    """The kind of thing that it concerns; "doc" for every kind that has the attributes."""
+    what: str
     severity: Severity
+    """For what is added: in a version that existed. In a new one it is `added`, whatever it is."""
+    attributes: tuple[str, ...]
+    """Those of the model that are compared, or what fields.py makes of them; () where compare.py looks at more."""
     sentence: str
+    says: str = "'{key}' is {now}, was {was}"
+    unless: tuple[str, ...] = ()
+    """Rules and severities that say it already, where the same thing has findings of them."""
+
+    @property
+    def id(self) -> str:
+        """Its name in a finding."""
+        return f"{self.of}-{self.what}"
+
+    def text(self, attribute: str, before: str, after: str) -> str:
+        """What a finding says of an attribute, to be read after its subject."""
+        if self.says == WORDS:
+            return says(key_of(attribute), before, after)
+        return self.says.format(key=key_of(attribute), was=before or "none", now=after or "none")
 
 
-_WIRE, _API, _NEW, _DOC = Severity.WIRE, Severity.API, Severity.NEW, Severity.DOC
+_WIRE, _API, _ADDED, _DOC = Severity.WIRE, Severity.API, Severity.ADDED, Severity.DOC
 
-_RULES = (
-    Rule("protocol-new", _NEW, "A protocol is new."),
-    Rule("protocol-gone", _WIRE, "A protocol is gone."),
-    Rule("protocol-renamed", _API, "A protocol has another name, and so has the constant that holds its layouts."),
-    Rule("version-new", _NEW, "A version is new."),
-    Rule("version-gone", _WIRE, "A version is gone."),
-    Rule("version-module", _API, "The module of a version has another name."),
-    Rule("version-server", _DOC, "A version is said to have come with another release of the server."),
-    Rule("session-fact-new", _NEW, "A session fact comes with a new version."),
-    Rule("session-fact-added", _API, "A session fact is added to versions that existed."),
-    Rule("session-fact-gone", _API, "A session fact is gone."),
-    Rule("session-fact-renamed", _API, "A session fact has another name."),
-    Rule(
-        "session-fact-since", _DOC, "A session fact is said to be known since another version; layouts have their own."
-    ),
-    Rule("block-new", _NEW, "A block comes with a new version, in which the message that opens it is new."),
-    Rule("block-added", _API, "A block is added to versions that existed: one more value of `Decoder.block`."),
-    Rule("block-gone", _API, "A block is gone: a value that `Decoder.block` no longer has."),
-    Rule("block-renamed", _API, "A block has another name, and so has the value of `Decoder.block`."),
-    Rule("message-new", _NEW, "A message comes with a new version."),
-    Rule("message-added", _WIRE, "A message is added to a version that existed."),
-    Rule("message-gone", _WIRE, "A message is gone."),
-    Rule("message-renamed", _API, "A message has another name; its tag and most of its layout are as they were."),
-    Rule("message-tag", _WIRE, "A message begins with another tag."),
-    Rule("message-sender", _WIRE, "A message is sent by the other side (`from`)."),
-    Rule(
-        "message-since",
-        _WIRE,
-        "A message that stays has another `since`, and comes to or leaves versions that existed.",
-    ),
-    Rule("message-also-when", _WIRE, "Another session fact, or none, has a message sent to older versions as well."),
-    Rule("message-place", _WIRE, "A message may stand elsewhere (`place`): a decoder accepts it there or refuses it."),
-    Rule("message-opens", _WIRE, "A message opens another block, or none: what a decoder accepts next changes."),
-    Rule("message-closes", _WIRE, "A message closes another block, or none: what a decoder accepts next changes."),
-    Rule("message-sets", _WIRE, "A message sets another session fact, or none: later messages are read otherwise."),
-    Rule("message-clears", _WIRE, "A message clears another session fact, or none: later messages are read otherwise."),
-    Rule(
-        "message-transaction",
-        _API,
-        "A message is said to do something else to its transaction, which Python code sees.",
-    ),
-    Rule("message-callback", _DOC, "A message is said to come from other callbacks of the output plugin."),
-    Rule("part-new", _NEW, "A part comes with a new version."),
-    Rule("part-added", _API, "A part is added: one more class. The rows that it brings are findings of their own."),
-    Rule("part-gone", _API, "A part is gone, and its class. The rows that go with it are findings of their own."),
-    Rule("part-renamed", _API, "A part has another name; most of its layout is as it was."),
-    Rule("alternative-added", _WIRE, "A part has one more alternative."),
-    Rule("alternative-gone", _WIRE, "A part has one alternative fewer."),
-    Rule("alternative-renamed", _API, "An alternative has another name; its tag is as it was."),
-    Rule("alternative-tag", _WIRE, "An alternative begins with another tag."),
-    Rule("field-new", _NEW, "A field comes with a new version."),
-    Rule("field-added", _WIRE, "A field is added to a version that existed."),
-    Rule("field-gone", _WIRE, "A field is gone."),
-    Rule("field-renamed", _API, "A field has another name; its place and its bytes are as they were."),
-    Rule("field-order", _WIRE, "A field comes before or after another than it did."),
-    Rule("field-since", _WIRE, "A field that stays has another `since`, and comes to or leaves versions that existed."),
-    Rule("field-type", _WIRE, "A field has another type or width."),
-    Rule("field-sign", _WIRE, "An integer becomes signed or unsigned, as it has another name in parentheses or `is`."),
-    Rule("field-constant", _WIRE, "Other constants are legal in a field, or any value where it was a constant."),
-    Rule("field-nonzero", _WIRE, "Zero becomes legal in a field, or is refused."),
-    Rule("field-boolean", _WIRE, "A field becomes true or false and nothing else, or is so no longer."),
-    Rule("field-values", _WIRE, "Other characters are legal in a field with named values."),
-    Rule("field-condition", _WIRE, "A field is there under another condition (`when`, `optional`)."),
-    Rule("field-size", _WIRE, "A Byten takes its length from elsewhere (`size`)."),
-    Rule("field-repeat", _WIRE, "A field is repeated as often as another says, or no longer (`repeat`)."),
-    Rule("field-python", _API, "A field has another type in Python; its bytes are as they were."),
-    Rule("field-notation", _DOC, "The type of a field is written otherwise and means the same."),
-    Rule("bit-added", _API, "One more bit of a field has a name."),
-    Rule("bit-gone", _API, "A bit of a field has no name any more."),
-    Rule("bit-renamed", _API, "A bit has another name."),
-    Rule("bit-moved", _WIRE, "A name stands for another bit."),
-    Rule("value-renamed", _API, "A value has another name."),
-    Rule("value-moved", _WIRE, "A name stands for another value."),
-    Rule("type-sign", _WIRE, "A named type becomes signed or unsigned, and with it every field of that type."),
-    Rule("type-python", _API, "A named type has another class in Python, and with it every field of that type."),
-    Rule("type-renamed", _DOC, "A named type has another name, and is in Python what it was."),
-    Rule(
-        "type-definition", _DOC, "A named type is added, gone or defined otherwise, and no field changes by that alone."
-    ),
-    Rule("doc-wording", _DOC, "A title or `doc` says something else."),
-    Rule("doc-note", _DOC, "A `note` says something else."),
-    Rule("doc-reference", _DOC, "A reference (`page`, `anchor`, `ref`) leads elsewhere."),
-    Rule("doc-order", _DOC, "Things stand in another order where order means nothing."),
-)
 
-RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _RULES})
+def _rule(
+    of: str, what: str, severity: Severity, attributes: str, sentence: str, says: str = Rule.says, unless: str = ""
+) -> Rule:
+    return Rule(of, what, severity, tuple(attributes.split()), sentence, says, tuple(unless.split()))
+
+
+_IS_WAS = "is {now}, was {was}"
+
+_TABLE = (
+    _rule("protocol", "added", _ADDED, "", "A protocol is added."),
+    _rule("protocol", "gone", _WIRE, "", "A protocol is gone."),
+    _rule("protocol", "renamed", _API, "", "A protocol and the constant that holds its layouts have another name."),
+    _rule("version", "added", _ADDED, "", "A version is added."),
+    _rule("version", "gone", _WIRE, "", "A version is gone."),
+    _rule("version", "module", _API, "module", "The module of a version has another name."),
+    _rule("version", "server", _DOC, "server", "A version is said to have come with another release of the server."),
+    _rule("session-fact", "added", _API, "", "A session fact is added."),
+    _rule("session-fact", "gone", _API, "", "A session fact is gone."),
+    _rule("session-fact", "renamed", _API, "", "A session fact has another name."),
+    _rule("session-fact", "since", _DOC, "since", "A session fact is said to be known since another version."),
+    _rule("block", "added", _API, "", "A block is added: one more value of `Decoder.block`."),
+    _rule("block", "gone", _API, "", "A block is gone: a value that `Decoder.block` no longer has."),
+    _rule("block", "renamed", _API, "", "A block has another name, and so has the value of `Decoder.block`."),
+    _rule("message", "added", _WIRE, "", "A message is added."),
+    _rule("message", "gone", _WIRE, "", "A message is gone."),
+    _rule("message", "renamed", _API, "", "A message has another name; its tag and most of its layout are the same."),
+    _rule("message", "tag", _WIRE, "", "A message begins with another tag.", _IS_WAS),
+    _rule("message", "sender", _WIRE, "sender", "A message is sent by the other side (`from`)."),
+    _rule("message", "since", _WIRE, "since", "A message that stays comes to or leaves versions that existed."),
+    _rule("message", "also-since", _WIRE, "also_since", "A message is sent to clients of other older versions."),
+    _rule("message", "also-when", _WIRE, "also_when", "A message is sent to older versions under another fact."),
+    _rule("message", "place", _WIRE, "places", "A message may stand elsewhere, or no longer where it stood."),
+    _rule("message", "opens", _WIRE, "opens", "A message opens another block, or none."),
+    _rule("message", "closes", _WIRE, "closes", "A message closes another block, or none."),
+    _rule("message", "sets", _WIRE, "sets", "A message sets another session fact, or none."),
+    _rule("message", "clears", _WIRE, "clears", "A message clears another session fact, or none."),
+    _rule("message", "describes", _WIRE, "describes", "A message describes by another field: decoders keep another."),
+    _rule("message", "transaction", _API, "transaction", "A message is said to do something else to its transaction."),
+    _rule("message", "release", _DOC, "release", "A message is said to have come with another release of the server."),
+    _rule("message", "callback", _DOC, "callbacks", "A message is said to come from other callbacks of the plugin."),
+    _rule("part", "added", _API, "", "A part is added, and its class; the field that holds it has its own finding."),
+    _rule("part", "gone", _API, "", "A part is gone, and its class; the field that held it has its own finding."),
+    _rule("part", "renamed", _API, "", "A part has another name; most of its layout is as it was."),
+    _rule("alternative", "added", _WIRE, "", "A part has one more alternative."),
+    _rule("alternative", "gone", _WIRE, "", "A part has one alternative fewer."),
+    _rule("alternative", "renamed", _API, "", "An alternative has another name; its tag is as it was."),
+    _rule("alternative", "tag", _WIRE, "", "An alternative begins with another tag.", _IS_WAS),
+    _rule("field", "added", _WIRE, "", "A field is added."),
+    _rule("field", "gone", _WIRE, "", "A field is gone."),
+    _rule("field", "renamed", _API, "", "A field has another name; its place and its bytes are as they were."),
+    _rule("field", "order", _WIRE, "", "A field comes before or after another than it did.", "comes {now}, came {was}"),
+    _rule("field", "since", _WIRE, "since", "A field that stays comes to or leaves versions that existed."),
+    _rule(
+        "field", "condition", _WIRE, "condition", "A field is there under another condition (`when`, `optional`).",
+        "is there {now}, was there {was}",
+    ),
+    _rule("field", "size", _WIRE, "size", "A Byten takes its length from elsewhere."),
+    _rule("field", "repeat", _WIRE, "repeat", "A field is repeated as often as another says, or no longer."),
+    _rule("field", "type", _WIRE, "type", "A field has another type or width.", _IS_WAS),
+    _rule(
+        "field", "accepts", _WIRE, "accepts", "Other values are legal (constants, `values`, `boolean`, `nonzero`).",
+        "accepts {now}, accepted {was}", "field-type",
+    ),
+    _rule(
+        "field", "sign", _WIRE, "sign", "An integer becomes signed or unsigned, as it is of another named type.",
+        _IS_WAS, "field-type",
+    ),
+    _rule("field", "looks-up", _WIRE, "looks_up", "A field looks up what another message describes, or nothing."),
+    _rule(
+        "field", "python", _API, "python", "A field has another type in Python; its bytes are as they were.",
+        "is {now} in Python, was {was}", "wire",
+    ),
+    _rule(
+        "field", "notation", _DOC, "notation", "The type of a field is written otherwise and means the same.",
+        "is written {now}, was {was}", "wire field-python",
+    ),
+    _rule("bit", "added", _API, "", "One more bit of a field has a name."),
+    _rule("bit", "gone", _API, "", "A bit of a field has no name any more."),
+    _rule("bit", "renamed", _API, "", "A bit has another name."),
+    _rule("bit", "moved", _WIRE, "", "A name stands for another bit."),
+    _rule("value", "renamed", _API, "", "A value has another name."),
+    _rule("value", "moved", _WIRE, "", "A name stands for another value."),
+    _rule("type", "sign", _WIRE, "", "A named type, and with it every field of it, becomes signed or unsigned."),
+    _rule("type", "python", _API, "", "A named type, and with it every field of it, has another class in Python."),
+    _rule("type", "added", _DOC, "", "A named type is added."),
+    _rule("type", "gone", _DOC, "", "A named type is gone."),
+    _rule("type", "renamed", _DOC, "", "A named type has another name, and is in Python what it was."),
+    _rule(
+        "type", "definition", _DOC, "base signed python", "A named type is defined otherwise; no field changes by it.",
+    ),
+    _rule("doc", "wording", _DOC, "title doc", "A title or `doc` says something else.", WORDS),
+    _rule("doc", "note", _DOC, "note page_note", "A `note` or `page note` says something else.", WORDS),
+    _rule(
+        "doc", "reference", _DOC, "page anchor ref printed_under checked_against",
+        "A reference to PostgreSQL's documentation leads elsewhere.", WORDS,
+    ),
+    _rule(
+        "doc", "order", _DOC, "session blocks messages parts places alternatives values",
+        "Things stand in another order where order means nothing.", ORDER,
+    ),
+)  # fmt: skip
+
+RULES: Mapping[str, Rule] = MappingProxyType({rule.id: rule for rule in _TABLE})
 """Every rule by its id, in the order of the table in spec/README.md."""
 
 
+def rules_of(kind: str) -> Iterator[Rule]:
+    """The rules that compare attributes of a kind of thing."""
+    return (rule for rule in _TABLE if rule.of in (kind, "doc") and rule.attributes)
+
+
 def rule_rows() -> Iterator[tuple[str, str, str]]:
-    """The rows of that table: rule id, severity, sentence."""
-    for rule in RULES.values():
-        yield rule.id, str(rule.severity), rule.sentence
+    """The rows of the table in spec/README.md: rule id, severity, sentence."""
+    for rule in _TABLE:
+        both = rule.what == "added" and rule.of != "bit" and rule.severity in (_WIRE, _API)
+        yield rule.id, f"{rule.severity}, {_ADDED}" if both else rule.severity, rule.sentence

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from codegen.shared import relative
 from codegen.spec.model import Place, Protocol, SpecError
 from codegen.spec.reader import PROTOCOL_FILE, TYPES_FILE, load
 
@@ -33,12 +34,12 @@ class Side:
 
     label: str
     protocols: tuple[Protocol, ...]
-    base: Path
-    """The folder that its places are shown from."""
+    base: str = ""
+    """The folder in which a revision lay while it was read."""
 
     def shown(self, place: Place) -> str:
-        """A place with its path from the spec's folder on: `spec/logicalrep/update.yaml:12`."""
-        return f"{place.path.relative_to(self.base).as_posix()}:{place.line}"
+        """A place as a terminal can open it: `spec/logicalrep/update.yaml:12:7`."""
+        return f"{str(place.path).removeprefix(self.base)}:{place.line}:{place.column or 1}"
 
 
 def read_side(name: str | None, repository: Path) -> Side:
@@ -58,21 +59,20 @@ def read_side(name: str | None, repository: Path) -> Side:
 
 def _spec_in(folder: Path, name: str) -> Path:
     """The spec's folder, where a folder is one or holds one."""
-    folder = folder.resolve()
     if (folder / TYPES_FILE).is_file() or any(folder.glob(f"*/{PROTOCOL_FILE}")):
-        return folder
+        return relative(folder)
     if (folder / FOLDER).is_dir():
-        return folder / FOLDER
+        return relative(folder / FOLDER)
     raise SideError(f"folder {name!r} is no spec and holds none: it has neither {TYPES_FILE} nor {FOLDER}/")
 
 
-def _load(label: str, spec: Path) -> Side:
-    base = spec.parent
+def _load(label: str, spec: Path, base: str = "") -> Side:
     try:
         return Side(label, load(spec), base)
     except SpecError as error:
-        # Texts name files too, of a folder that may be gone when they are read.
-        raise SideError(*(str(finding).replace(f"{base}{os.sep}", "") for finding in error.findings)) from error
+        # Texts name files too, in a folder that is gone when they are read.
+        texts = map(str, error.findings)
+        raise SideError(*(text.replace(base, "") if base else text for text in texts)) from error
 
 
 def _read_revision(name: str, commit: str, repository: Path) -> Side:
@@ -90,7 +90,7 @@ def _read_revision(name: str, commit: str, repository: Path) -> Side:
         for path, content in zip(files, _blobs(repository, list(files.values())), strict=True):
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(content)
-        return _load(f"{name} ({commit[:12]})", root / FOLDER)
+        return _load(f"{name} ({commit[:12]})", root / FOLDER, f"{root}{os.sep}")
 
 
 def _blobs(repository: Path, names: list[str]) -> Iterator[bytes]:

@@ -1,72 +1,19 @@
-"""How findings and tables say things: a row on one line, the words in which texts differ, lists of names."""
+"""How findings word what differs: texts by the words that do, names in another order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
-from codegen.diff.owners import Owner, since_of
-from codegen.spec.model import Field, Message
-from codegen.spec.notation import Byte1
+_KEYS = {"sender": "from", "callbacks": "callback", "places": "place"}
+"""The keys of the YAML that the model has under another name."""
 
 _CONTEXT = 3
 """How many equal words are shown around those that differ."""
 
 
-def row_text(row: Field, owner: Owner) -> str:
-    """A row of a layout without its name: `Int64 (XLogRecPtr), since 4, when parallel`.
-
-    A `since` that is the layout's own is left out.
-    """
-    return ", ".join([str(row.type), *_modifiers(row, since_of(owner))])
-
-
-def _modifiers(row: Field, since: int) -> Iterator[str]:
-    if row.since > since:
-        yield f"since {row.since}"
-    for key, name in (("when", row.when), ("size", row.size), ("repeat", row.repeat), ("is", row.is_named)):
-        if name is not None:
-            yield f"{key} {name}"
-    for key, there in (("optional", row.optional), ("nonzero", row.nonzero), ("boolean", row.boolean)):
-        if there:
-            yield key
-    if row.bits:
-        yield "bits " + " ".join(f"{bit}={name}" for bit, name in row.bits.items())
-    if row.values:
-        yield "values " + " ".join(f"{value}={name}" for value, name in row.values.items())
-
-
-def condition_text(row: Field) -> str:
-    """When a row is there, to be read after "is there"."""
-    if row.when is not None:
-        return f"when {row.when}"
-    return "optionally" if row.optional else "always"
-
-
-def constants_text(row: Field) -> str:
-    """What is legal in a row, to be read after "is"."""
-    if not row.constants:
-        return f"one of {listed(row.values)}" if row.values else "any number"
-    return " or ".join(f"'{one}'" if isinstance(row.type, Byte1) else str(one) for one in row.constants)
-
-
-def message_keys(message: Message) -> dict[str, str]:
-    """The keys of a message that say where it stands and what it does; "" for one that is absent."""
-    return {
-        "since": str(message.since),
-        "also when": message.also_when or "",
-        "from": message.sender,
-        "place": ", ".join(message.places),
-        "opens": message.opens or "",
-        "closes": message.closes or "",
-        "sets": message.sets or "",
-        "clears": message.clears or "",
-        "transaction": message.transaction or "",
-    }
-
-
-def is_was(what: str, before: str | None, after: str | None) -> str:
-    """What a key says now and said before."""
-    return f"'{what}' is {after or 'none'}, was {before or 'none'}"
+def key_of(attribute: str) -> str:
+    """The key of the YAML for an attribute of the model."""
+    return _KEYS.get(attribute, attribute.replace("_", " "))
 
 
 def says(what: str, before: str, after: str) -> str:
@@ -95,3 +42,14 @@ def _excerpt(words: list[str], head: int, tail: int) -> str:
 def listed(names: Iterable[str]) -> str:
     """Names one after the other; `none` if there are none."""
     return ", ".join(names) or "none"
+
+
+def one_line(text: str) -> str:
+    """A text without line breaks and the like."""
+    return " ".join(text.split())
+
+
+def place_in(names: Sequence[str], name: str) -> str:
+    """Where a name stands among others."""
+    index = names.index(name)
+    return f"after {names[index - 1]}" if index else "first"

@@ -275,7 +275,7 @@ def named_entries(
     entries = []
     for name, (place, node) in keys.mapping(key, required=required).items():
         if isinstance(node, Entries):
-            entries.append((name, Keys(node, f"{what} {name!r}", known, findings)))
+            entries.append((name, Keys(Entries(node.entries, place), f"{what} {name!r}", known, findings)))
         else:
             findings.add(place, f"{what} {name!r} must be a mapping")
     return entries

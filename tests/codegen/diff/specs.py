@@ -1,4 +1,4 @@
-"""Specs that a test writes: the real one with some words replaced, and git repositories that hold specs."""
+"""Specs that a test writes: the small one of cases.yaml, the real one, both with edits, and git repositories of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,16 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.codegen.diff.running import SPEC
+from tests.conftest import ROOT
+
+SPEC = ROOT / "spec"
+
+DATA: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "cases.yaml").read_text(encoding="utf-8"))
 
 Edits = dict[str, list[tuple[str, str]]]
 """By file, `logicalrep/update.yaml` for example: words and what stands in their place."""
@@ -25,6 +31,22 @@ def edited(folder: Path, edits: Edits) -> Path:
             assert old in text, f"{file} has no {old!r}"
             text = text.replace(old, new)
         path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def small(folder: Path, edit: str = "", without: str = "-") -> Path:
+    """The small spec in a new folder, edited as cases.yaml says, without the protocol of a folder."""
+    spec: dict[str, str] = DATA["spec"]
+    files = {name: text for name, text in spec.items() if not name.startswith(f"{without}/")}
+    for place in reversed(edit.split("@@\n") if edit else []):
+        lines = [line or " " for line in place.splitlines()]
+        old, new = ("".join(f"{line[1:]}\n" for line in lines if line[0] in kind) for kind in (" -", " +"))
+        (name,) = (name for name, text in spec.items() if text.count(old) == 1)
+        start = spec[name].index(old)  # the last place comes first, so that those before it are where they were
+        files[name] = files[name][:start] + new + files[name][start + len(old) :]
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
     return folder
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -10,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.codegen.diff.running import RULES, SPEC, Diff
-from tests.codegen.diff.specs import Repository, edited
+from tests.codegen.diff.conftest import Diff
+from tests.codegen.diff.specs import DATA, SPEC, Repository, edited, small
 from tests.conftest import ROOT
 
 STREAM_ABORT = "logicalrep/stream_abort.yaml"
@@ -19,96 +18,126 @@ WITHOUT_PARALLEL = {
     STREAM_ABORT: [("      since: 4\n      when: parallel\n      doc: Where", "      since: 4\n      doc: Where")]
 }
 LINE = (SPEC / STREAM_ABORT).read_text(encoding="utf-8").splitlines().index("    - abort_lsn: Int64 (XLogRecPtr)") + 1
-WITHOUT_PARALLEL_PRINTED = f"""\
-new spec/logicalrep/stream_abort.yaml:{LINE}: wire field-condition: Stream Abort.abort_lsn is there always, was there when parallel [v4]
-1 wire, 0 api, 0 new, 0 doc
+FINDING = "wire field-condition: Stream Abort.abort_lsn is there always, was there when parallel [v4]"
+SUMMARY = """\
+1 wire, 0 api, 0 added, 0 doc
 logicalrep: v1 v2 v3 unchanged, v4 changed
 walsender: v1 unchanged
 """
 
-BEFORE, AFTER = RULES / "field-condition" / "before", RULES / "field-condition" / "after"
-PRINTED = (RULES / "field-condition" / "expected.txt").read_text(encoding="utf-8").replace("after/", "spec/")
+CASES = {case["name"]: case.get("edit", "") for case in DATA["cases"]}
+UNTRACED = CASES["when a field is there"]
+PRINTED = """\
+spec/demo/ping.yaml:30:7: wire field-condition: Ping.trace_id is there always, was there when traced [v1 v2]
+1 wire, 0 api, 0 added, 0 doc
+demo: v1 v2 changed
+other: v1 unchanged
+"""
 
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
-    """A git repository without commits."""
-    return Repository(tmp_path / "repository", monkeypatch)
+    """A git repository without commits, in which the test stands."""
+    repository = Repository(tmp_path / "repository", monkeypatch)
+    monkeypatch.chdir(repository.folder)
+    return repository
 
 
-def test_a_condition_that_is_lost(tmp_path: Path, diff: Diff) -> None:
-    outcome = diff(SPEC, edited(tmp_path / "spec", WITHOUT_PARALLEL))
-    assert (outcome.code, outcome.out, outcome.err) == (1, WITHOUT_PARALLEL_PRINTED, "")
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    """The small spec."""
+    return small(tmp_path / "before")
+
+
+@pytest.fixture
+def after(tmp_path: Path) -> Path:
+    """The small spec, one of its conditions lost."""
+    return small(tmp_path / "after", UNTRACED)
+
+
+def test_a_condition_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, diff: Diff) -> None:
+    """A path is one that a terminal at this folder opens."""
+    new = edited(tmp_path / "spec", WITHOUT_PARALLEL)
+    outcome = diff(SPEC, new)
+    printed = f"{new}/logicalrep/stream_abort.yaml:{LINE}:7: {FINDING}\n{SUMMARY}"
+    assert (outcome.code, outcome.out, outcome.err) == (1, printed, "")
+    monkeypatch.chdir(tmp_path)
+    assert diff(SPEC, new).out == printed.replace(f"{tmp_path}/", "")
 
 
 def test_a_folder_may_be_a_spec_or_hold_one(tmp_path: Path, diff: Diff) -> None:
-    edited(tmp_path / "spec", WITHOUT_PARALLEL)
-    assert diff(ROOT, tmp_path).out == WITHOUT_PARALLEL_PRINTED
-    assert diff(SPEC, tmp_path).out == WITHOUT_PARALLEL_PRINTED
+    new = edited(tmp_path / "spec", WITHOUT_PARALLEL)
+    assert diff(ROOT, tmp_path).out == diff(SPEC, new).out == diff(SPEC, tmp_path).out
 
 
-def test_a_folder_is_shown_by_its_own_name(tmp_path: Path, diff: Diff) -> None:
-    outcome = diff(edited(tmp_path / "mine", WITHOUT_PARALLEL), SPEC)
-    assert outcome.out.startswith(f"new spec/logicalrep/stream_abort.yaml:{LINE}: wire field-condition")
-    outcome = diff(SPEC, edited(tmp_path / "yours", {STREAM_ABORT: [("Stream Abort:", "Abort:"), ("'A'", "'a'")]}))
-    assert "new yours/logicalrep/stream_abort.yaml:1: wire message-added: Abort" in outcome.out
-    assert "old spec/logicalrep/stream_abort.yaml:1: wire message-gone: Stream Abort" in outcome.out
+def test_what_is_gone_is_said_of_what_it_was_part_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    old = small(tmp_path / "old", CASES["a field of a version that existed"])
+    finding = "wire field-gone: Ping.sent_at is gone: Int64, since 2 [v2]"
+    assert diff(old, before).out.splitlines()[0] == (
+        f"before/demo/ping.yaml:1:1: {finding} (was old/demo/ping.yaml:14:7)"
+    )
 
 
 @pytest.mark.parametrize(
-    ("rule", "fail_on", "code"),
+    ("name", "fail_on", "code"),
     [
-        ("field-type", "wire", 1),
-        ("field-type", "api", 1),
-        ("field-type", "none", 0),
-        ("field-renamed", "wire", 0),
-        ("field-renamed", "api", 1),
-        ("field-renamed", "none", 0),
-        ("field-new", "api", 0),
-        ("doc-note", "api", 0),
+        ("the type of a field", "wire", 1),
+        ("the type of a field", "api", 1),
+        ("the type of a field", "none", 0),
+        ("a field has another name", "wire", 0),
+        ("a field has another name", "api", 1),
+        ("a field has another name", "none", 0),
+        ("a field of a new version", "api", 0),
+        ("a note", "api", 0),
     ],
 )
-def test_the_exit_code(rule: str, fail_on: str, code: int, diff: Diff) -> None:
-    assert diff(RULES / rule / "before", RULES / rule / "after", "--fail-on", fail_on).code == code
+def test_the_exit_code(name: str, fail_on: str, code: int, tmp_path: Path, before: Path, diff: Diff) -> None:
+    new = small(tmp_path / "new", CASES[name])
+    assert diff(before, new, "--fail-on", fail_on).code == code
     if fail_on == "wire":
-        assert diff(RULES / rule / "before", RULES / rule / "after").code == code
+        assert diff(before, new).code == code
 
 
-def test_revisions(repository: Repository, diff: Diff) -> None:
-    first, second = repository.commit(BEFORE), repository.commit(AFTER)
+def test_revisions(repository: Repository, before: Path, after: Path, diff: Diff) -> None:
+    first, second = repository.commit(before), repository.commit(after)
     repository.git("tag", "v1.0", first)
     for old, new in ((first, second), ("v1.0", "main"), ("HEAD~1", "HEAD"), (first[:8], repository.folder)):
         outcome = diff(old, new, "--repository", repository.folder)
         assert (outcome.code, outcome.out, outcome.err) == (1, PRINTED, "")
 
 
-def test_the_working_tree_is_the_new_side_by_default(repository: Repository, diff: Diff) -> None:
-    repository.commit(BEFORE)
+def test_the_working_tree_is_the_new_side_by_default(
+    repository: Repository, before: Path, after: Path, diff: Diff
+) -> None:
+    repository.commit(before)
     assert diff("HEAD", "--repository", repository.folder).code == 0
-    shutil.copytree(AFTER, repository.folder / "spec", dirs_exist_ok=True)
+    shutil.copytree(after, repository.folder / "spec", dirs_exist_ok=True)
     assert diff("HEAD", "--repository", repository.folder).out == PRINTED
 
 
-def test_a_repository_may_be_a_folder_of_a_larger_one(repository: Repository, diff: Diff) -> None:
+def test_a_repository_may_be_a_folder_of_a_larger_one(repository: Repository, before: Path, diff: Diff) -> None:
     inner = repository.folder / "inner"
-    shutil.copytree(BEFORE, inner / "spec")
+    shutil.copytree(before, inner / "spec")
     revision = repository.commit(None)
     assert diff(revision, "--repository", inner).code == 0
     assert "has no spec" in diff(revision, "--repository", repository.folder).err
 
 
-def test_files_are_read_as_git_has_them(repository: Repository, diff: Diff) -> None:
+def test_files_are_read_as_git_has_them(repository: Repository, before: Path, after: Path, diff: Diff) -> None:
     """What attributes leave out of archives, or change in them, is part of the revision all the same."""
     (repository.folder / ".gitattributes").write_text(
         "spec/** export-ignore\nspec/** text eol=crlf\n", encoding="utf-8"
     )
-    repository.commit(AFTER)
-    outcome = diff(BEFORE, "HEAD", "--repository", repository.folder)
+    repository.commit(after)
+    outcome = diff(before, "HEAD", "--repository", repository.folder)
     assert (outcome.code, outcome.out) == (1, PRINTED)
 
 
-def test_a_revision_without_a_spec(repository: Repository, diff: Diff) -> None:
-    first, second = repository.commit(None), repository.commit(BEFORE)
+def test_a_revision_without_a_spec(repository: Repository, before: Path, diff: Diff) -> None:
+    first, second = repository.commit(None), repository.commit(before)
     repository.git("mv", "spec", "moved")
     repository.git("commit", "--quiet", "--message", "Move the spec")
     for revision in (first, "HEAD"):
@@ -118,8 +147,8 @@ def test_a_revision_without_a_spec(repository: Repository, diff: Diff) -> None:
 
 
 @pytest.mark.parametrize("name", ["nothing", "--all", "HEAD:spec", "", "HEAD\nHEAD"])
-def test_a_side_that_is_nothing(name: str, repository: Repository, diff: Diff) -> None:
-    repository.commit(BEFORE)
+def test_a_side_that_is_nothing(name: str, repository: Repository, before: Path, diff: Diff) -> None:
+    repository.commit(before)
     outcome = diff("--repository", repository.folder, "--", "HEAD", name)
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err == f"new {name!r} is neither a folder nor a git revision in {repository.folder}\n"
@@ -136,21 +165,18 @@ def test_a_folder_without_a_spec(tmp_path: Path, diff: Diff) -> None:
     assert (outcome.code, outcome.out, outcome.err) == (2, "", text)
 
 
-def test_a_name_that_is_a_folder_and_a_revision(
-    repository: Repository, monkeypatch: pytest.MonkeyPatch, diff: Diff
-) -> None:
-    repository.commit(BEFORE)
+def test_a_name_that_is_a_folder_and_a_revision(repository: Repository, before: Path, diff: Diff) -> None:
+    repository.commit(before)
     repository.git("branch", "spec")
-    monkeypatch.chdir(repository.folder)
     outcome = diff("spec", "--repository", repository.folder)
     assert outcome.err == "old 'spec' is both a folder and a git revision; write ./spec or spec^0\n"
     for name in ("./spec", "spec^0"):
         assert diff(name, "--repository", repository.folder).code == 0
 
 
-def test_mistakes_of_both_sides_are_printed(tmp_path: Path, repository: Repository, diff: Diff) -> None:
+def test_mistakes_of_both_sides_are_printed(tmp_path: Path, repository: Repository, before: Path, diff: Diff) -> None:
     mistakes = tmp_path / "spec"
-    shutil.copytree(BEFORE, mistakes)
+    shutil.copytree(before, mistakes)
     ping = mistakes / "demo/ping.yaml"
     ping.write_text(ping.read_text(encoding="utf-8").replace("Int32", "Int33").replace("ref:", "reference:"))
     repository.commit(mistakes)
@@ -159,154 +185,63 @@ def test_mistakes_of_both_sides_are_printed(tmp_path: Path, repository: Reposito
     lines = outcome.err.splitlines()
     half = len(lines) // 2
     assert half >= 3
-    assert [f"new {line.removeprefix('old ')}" for line in lines[:half]] == lines[half:]
+    assert [f"new {tmp_path}/{line.removeprefix('old ')}" for line in lines[:half]] == lines[half:]
     assert all(line.startswith("old spec/demo/ping.yaml:") for line in lines[:half])
 
 
-def test_files_that_mistakes_name_are_those_of_the_spec(repository: Repository, diff: Diff) -> None:
-    repository.commit(BEFORE)
+def test_files_that_mistakes_name_are_those_of_the_spec(repository: Repository, before: Path, diff: Diff) -> None:
+    repository.commit(before)
     (repository.folder / "spec/demo/more.yaml").write_text("More:\n  ref: MORE\n", encoding="utf-8")
     repository.git("add", "--all")
     repository.git("commit", "--quiet", "--message", "More")
-    outcome = diff("HEAD", BEFORE, "--repository", repository.folder)
+    outcome = diff("HEAD", before, "--repository", repository.folder)
     assert outcome.code == 2
     assert outcome.err == "old spec/demo/more.yaml:1:1: is not listed under 'files' in spec/demo/protocol.yaml\n"
 
 
-def test_what_a_client_of_version_3_has_to_learn_for_version_4(diff: Diff) -> None:
-    outcome = diff("--versions", 3, 4)
-    assert outcome.code == 0
-    *findings, counts, summary = outcome.out.splitlines()
-    assert [finding.split(": ")[1:3:1][-1].split()[0] for finding in findings] == [
-        "version",
-        "session",
-        "Stream",
-        "Stream",
-    ]
-    assert [finding.split(": ")[1] for finding in findings] == [
-        "new version-new",
-        "new session-fact-new",
-        "new field-new",
-        "new field-new",
-    ]
-    assert findings[2].endswith("Stream Abort.abort_lsn is new: Int64 (XLogRecPtr), since 4, when parallel [v4]")
-    assert counts == "0 wire, 0 api, 4 new, 0 doc"
-    assert summary == "logicalrep v3 to v4: Stream Abort changed, 18 unchanged"
+def test_markdown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff) -> None:
+    monkeypatch.chdir(tmp_path)
+    small(tmp_path / "new", DATA["markdown"]["edit"])
+    assert diff("before", "new", "--format", "markdown").out == DATA["markdown"]["text"]
 
 
-def test_versions_by_the_messages_that_they_bring(diff: Diff) -> None:
-    prepared = "Begin Prepare, Prepare, Commit Prepared, Rollback Prepared, Stream Prepare new"
-    streamed = "Message, Relation, Type, Insert, Update, Delete, Truncate changed"
-    streams = "Stream Start, Stream Stop, Stream Commit, Stream Abort"
-    for first, second, summary in (
-        (1, 2, f"logicalrep v1 to v2: {streamed}, {streams} new, 3 unchanged"),
-        (2, 3, f"logicalrep v2 to v3: {prepared}, 14 unchanged"),
-        (4, 4, "logicalrep v4 to v4: 19 unchanged"),
-        (2, 1, f"logicalrep v2 to v1: {streamed}, {streams} gone, 3 unchanged"),
-    ):
-        outcome = diff("--versions", first, second)
-        assert outcome.out.splitlines()[-1] == summary
-        assert outcome.code == (1 if first > second else 0)
-
-
-def test_versions_of_another_spec(tmp_path: Path, diff: Diff) -> None:
-    outcome = diff("--versions", 3, 4, edited(tmp_path / "spec", WITHOUT_PARALLEL))
-    assert "Stream Abort.abort_lsn is new: Int64 (XLogRecPtr), since 4 [v4]" in outcome.out
-
-
-def test_the_layouts_of_two_versions_side_by_side(diff: Diff) -> None:
-    out = diff("--versions", 3, 4, "--format", "markdown").out
-    assert out[out.index("#### ") :] == (
-        "#### Stream Abort\n"
-        "\n"
-        "| | v3 | v4 |\n"
-        "|---|---|---|\n"
-        "|  | `tag: Byte1('A')` | `tag: Byte1('A')` |\n"
-        "|  | `xid: Int32 (TransactionId)` | `xid: Int32 (TransactionId)` |\n"
-        "|  | `subxid: Int32 (TransactionId)` | `subxid: Int32 (TransactionId)` |\n"
-        "| **new** |  | `abort_lsn: Int64 (XLogRecPtr), since 4, when parallel` |\n"
-        "| **new** |  | `abort_timestamp: Int64 (TimestampTz), since 4, when parallel` |\n"
-        "\n"
-        "- logicalrep v3 to v4: Stream Abort changed, 18 unchanged\n"
+def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: Path, diff: Diff) -> None:
+    """Colons, commas and percent signs are written so that GitHub's runner takes them for text."""
+    monkeypatch.chdir(tmp_path)
+    small(tmp_path / "a, b: 100%", DATA["markdown"]["edit"])
+    lines = diff(before, "a, b: 100%", "--format", "github").out.splitlines()
+    file = "file=a%2C b%3A 100%25/demo"
+    assert lines[0] == (
+        f"::warning {file}/ping.yaml,line=1,col=1,title=wire field-gone::"
+        "Ping.trace_id is gone: Int32, when traced [v1 v2] (was before/demo/ping.yaml:30:7)"
     )
+    assert lines[11] == (
+        f"::notice {file}/talk.yaml,line=47,col=1,title=added message-added::"
+        "Sing is added, with the tag 'I': Sings `la` | <la>, 100%25. [v3]"
+    )
+    assert len(lines) == 13 + 3
+    assert lines[13] == "6 wire, 3 api, 3 added, 1 doc"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (["--versions", "3", "9"], "no protocol has the versions 3 and 9; logicalrep has 1 to 4, walsender has 1 to 1"),
-        (["--versions", "0", "1"], "no protocol has the versions 0 and 1; logicalrep has 1 to 4, walsender has 1 to 1"),
-        (["--versions", "1", "2", "a", "b"], "--versions compares versions of one spec, so there is one side at most"),
-        ([], "one side is needed at least, or --versions FROM TO"),
-    ],
-)
-def test_arguments_that_make_no_sense(arguments: list[str], text: str, diff: Diff) -> None:
-    outcome = diff(*arguments)
-    assert (outcome.code, outcome.out, outcome.err) == (2, "", f"diff: {text}\n")
-
-
-def test_markdown(monkeypatch: pytest.MonkeyPatch, diff: Diff) -> None:
-    folder = Path(__file__).parent / "markdown"
-    monkeypatch.chdir(folder)
-    assert diff("before", "after", "--format", "markdown").out == (folder / "expected.md").read_text(encoding="utf-8")
-
-
-def test_markdown_of_no_change(repository: Repository, diff: Diff) -> None:
-    revision = repository.commit(BEFORE)
+def test_markdown_of_no_change(repository: Repository, before: Path, diff: Diff) -> None:
+    revision = repository.commit(before)
     assert diff("HEAD", "--format", "markdown", "--repository", repository.folder).out == (
         "### Spec diff\n"
         "\n"
-        f"From HEAD ({revision[:12]}) to working tree: 0 wire, 0 api, 0 new, 0 doc.\n"
+        f"From HEAD ({revision[:12]}) to working tree: 0 wire, 0 api, 0 added, 0 doc.\n"
         "\n"
         "- demo: v1 v2 unchanged\n"
+        "- other: v1 unchanged\n"
     )
 
 
-def test_json(tmp_path: Path, diff: Diff) -> None:
-    new = edited(tmp_path / "spec", WITHOUT_PARALLEL | {"logicalrep/prepare.yaml": [("- gid: String", "- gid: Int32")]})
-    report = json.loads(diff(SPEC, new, "--format", "json").out)
-    assert list(report) == ["old", "new", "compared_versions", "findings", "counts", "summary"]
-    assert (report["old"], report["new"], report["compared_versions"]) == (str(SPEC), str(new), None)
-    assert report["counts"] == {"wire": 2, "api": 0, "new": 0, "doc": 0}
-    assert report["summary"] == {
-        "logicalrep": {
-            "1": "changed where two_phase",
-            "2": "changed where two_phase",
-            "3": "changed",
-            "4": "changed",
-        },
-        "walsender": {"1": "unchanged"},
-    }
-    first, second = report["findings"]
-    assert (first["subject"], first["versions"], first["versions_where"]) == (
-        "Prepare.gid",
-        [3, 4],
-        {"two_phase": [1, 2]},
-    )
-    assert second == {
-        "rule": "field-condition",
-        "severity": "wire",
-        "side": "new",
-        "path": "spec/logicalrep/stream_abort.yaml",
-        "line": LINE,
-        "protocol": "logicalrep",
-        "layout": "Stream Abort",
-        "subject": "Stream Abort.abort_lsn",
-        "text": "is there always, was there when parallel",
-        "before": "when parallel",
-        "after": "always",
-        "versions": [4],
-        "versions_where": {},
-    }
-
-
-def test_the_output_is_the_same_every_time() -> None:
+def test_the_output_is_the_same_every_time(tmp_path: Path, before: Path) -> None:
     """In other processes too, where sets have another order."""
-    markdown = Path(__file__).parent / "markdown"
+    new = small(tmp_path / "new", DATA["markdown"]["edit"])
     script = (
         "import argparse\nfrom codegen.diff import add_arguments, run\nparser = argparse.ArgumentParser()\n"
-        "add_arguments(parser)\nfor name in ('text', 'markdown', 'json'):\n"
-        f"    run(parser.parse_args([{str(markdown / 'before')!r}, {str(markdown / 'after')!r}, '--format', name]))\n"
+        "add_arguments(parser)\nfor name in ('text', 'markdown', 'github'):\n"
+        f"    run(parser.parse_args([{str(before)!r}, {str(new)!r}, '--format', name]))\n"
     )
     outputs = {
         subprocess.run(

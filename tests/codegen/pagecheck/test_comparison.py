@@ -6,7 +6,7 @@ import contextlib
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from codegen.pagecheck import compare, protocols_on
 from codegen.pagecheck.reading import DocPageError, parse_page, read_page
-from codegen.spec.model import Field, Protocol
+from codegen.spec.model import Protocol
 from codegen.spec.notation import Int, PartName, parse_type
+from tests.codegen.edits import Edit, Rows, changed, replaced, swapped
 from tests.codegen.pagecheck.mutations import Mutations
 from tests.codegen.pagecheck.pages import (
     DOCBOOK,
@@ -156,49 +157,32 @@ def test_every_mutation_of_the_envelope_on_its_page_is_found() -> None:
 
 # -- mutations of the spec ---------------------------------------------------------------------------------------------
 
-Change = Callable[[tuple[Field, ...], int], tuple[Field, ...]]
+
+def _doubled(rows: Rows, index: int) -> Rows:
+    return (*rows[: index + 1], *rows[index:])
 
 
-def _replaced(**changes: object) -> Change:
-    def change(fields: tuple[Field, ...], index: int) -> tuple[Field, ...]:
-        return (*fields[:index], replace(fields[index], **changes), *fields[index + 1 :])  # type: ignore[arg-type]
-
-    return change
-
-
-def _removed(fields: tuple[Field, ...], index: int) -> tuple[Field, ...]:
-    return (*fields[:index], *fields[index + 1 :])
-
-
-def _doubled(fields: tuple[Field, ...], index: int) -> tuple[Field, ...]:
-    return (*fields[: index + 1], *fields[index:])
-
-
-def _swapped(fields: tuple[Field, ...], index: int) -> tuple[Field, ...]:
-    return (*fields[:index], fields[index + 1], fields[index], *fields[index + 2 :])
-
-
-def _changes(fields: tuple[Field, ...], index: int) -> Iterator[tuple[str, Change]]:
+def _changes(fields: Rows, index: int) -> Iterator[tuple[str, Edit]]:
     """Every way to alter one field of a layout that shows on the page."""
     row = fields[index]
-    yield "removed", _removed
+    yield "removed", changed(lambda row: None)
     yield "doubled", _doubled
     if index + 1 < len(fields):
-        yield "swapped with the next", _swapped
+        yield "swapped with the next", swapped
     for other in ("Int16", "Int64 (XLogRecPtr)", "String", "Byte1('Z')", "Byte1('K') | Byte1('N')"):
         if str(row.type) != other:
-            yield f"type {other}", _replaced(type=parse_type(other))
+            yield f"type {other}", replaced(type=parse_type(other))
     if isinstance(row.type, Int) and row.type.name:
-        yield "type without its name", _replaced(type=Int(row.type.base))
-    yield "since", _replaced(since=row.since + 1 if row.since > 1 else 3)
-    yield "when", _replaced(when=None if row.when else "streaming")
+        yield "type without its name", replaced(type=Int(row.type.base))
+    yield "since", replaced(since=row.since + 1 if row.since > 1 else 3)
+    yield "when", replaced(when=None if row.when else "streaming")
     if row.when is None:
-        yield "optional", _replaced(optional=not row.optional)
+        yield "optional", replaced(optional=not row.optional)
     if not isinstance(row.type, PartName):
-        yield "repeat", _replaced(repeat=None if row.repeat else "relation_count")
+        yield "repeat", replaced(repeat=None if row.repeat else "relation_count")
     if row.bits:
-        yield "bits", _replaced(bits={4: "other"})
-        yield "the name of a bit", _replaced(bits=dict.fromkeys(row.bits, "other"))
+        yield "bits", replaced(bits={4: "other"})
+        yield "the name of a bit", replaced(bits=dict.fromkeys(row.bits, "other"))
 
 
 def _undetected_changes(protocol: Protocol) -> list[str]:

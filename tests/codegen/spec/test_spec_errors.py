@@ -204,7 +204,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "Open:\n",
         [
             "spec/shop/protocol.yaml:1:1: one message closes the block 'stream', but here it is none",
-            "spec/shop/protocol.yaml:17:5: streaming is set or cleared by a message, but not both",
+            "spec/shop/protocol.yaml:16:3: streaming is set or cleared by a message, but not both",
             "spec/shop/stream.yaml:18:1: key 'Open' is there twice, first in line 1",
         ],
     ),
@@ -218,7 +218,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "    Something:\n",
         "    Cells:\n",
-        ["spec/shop/row.yaml:43:7: 'Cells' is there twice, first in spec/shop/row.yaml:23:1"],
+        ["spec/shop/row.yaml:42:5: 'Cells' is there twice, first in spec/shop/row.yaml:23:1"],
     ),
     "a name that is taken": (
         STREAM,
@@ -259,7 +259,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "    Nothing:\n",
         "    nothing at all:\n",
-        [("spec/shop/row.yaml:38:7: 'nothing at all' is no name of an alternative; one capitalised word is expected")],
+        [("spec/shop/row.yaml:37:5: 'nothing at all' is no name of an alternative; one capitalised word is expected")],
     ),
     "a field's name that is none": (
         ROW,
@@ -454,7 +454,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "          size: width\n",
         [
             "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
             "spec/shop/row.yaml:49:11: Something.value: 'size' names 'width', which is nothing; allowed: length",
         ],
     ),
@@ -482,7 +482,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "",
         [
             "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
             "spec/shop/row.yaml:49:11: Something.value has no 'size'; allowed: an earlier integer, or rest",
         ],
     ),
@@ -491,7 +491,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "        - value: Byten\n",
         "        - value: String\n",
         [
-            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
             "spec/shop/row.yaml:49:11: Something.value: 'size' belongs to a Byten only",
         ],
     ),
@@ -507,7 +507,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "          size: rest\n",
         [
             "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
             "spec/shop/row.yaml:49:11: Something.value: only the last field of a message can take the rest",
         ],
     ),
@@ -734,20 +734,20 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "  parallel:\n",
         "  version:\n",
         [
-            "spec/shop/protocol.yaml:20:5: the session fact's name 'version' is taken by an attribute or argument of decoders and their sessions"
+            "spec/shop/protocol.yaml:19:3: the session fact's name 'version' is taken by an attribute or argument of decoders and their sessions"
         ],
     ),
     "a session fact's name that is none": (
         PROTOCOL,
         "  parallel:\n",
         "  In Parallel:\n",
-        ["spec/shop/protocol.yaml:20:5: 'In Parallel' is no name of a session fact; lower-case words joined by _"],
+        ["spec/shop/protocol.yaml:19:3: 'In Parallel' is no name of a session fact; lower-case words joined by _"],
     ),
     "more session facts than fit": (
         PROTOCOL,
         "  parallel:\n",
         "".join(f"  fact{number}:\n    doc: A fact.\n" for number in range(6)) + "  parallel:\n",
-        ["spec/shop/protocol.yaml:32:5: parallel is one session fact too many; there may be 7"],
+        ["spec/shop/protocol.yaml:31:3: parallel is one session fact too many; there may be 7"],
     ),
     "a field's name that is a session fact's": (
         STREAM,
@@ -759,19 +759,19 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         PROTOCOL,
         "  parallel:\n    since: 2\n",
         "  parallel:\n    since: 3\n",
-        ["spec/shop/protocol.yaml:20:5: parallel is since version 3, but the newest is 2"],
+        ["spec/shop/protocol.yaml:19:3: parallel is since version 3, but the newest is 2"],
     ),
     "versions out of order": (
         PROTOCOL,
         "  2:\n    module: v2",
         "  3:\n    module: v2",
-        ["spec/shop/protocol.yaml:12:5: version '3' is out of order; 2 is expected here"],
+        ["spec/shop/protocol.yaml:11:3: version '3' is out of order; 2 is expected here"],
     ),
     "a module twice": (
         PROTOCOL,
         "    module: v2\n",
         "    module: v1\n",
-        ["spec/shop/protocol.yaml:12:5: module 'v1' is there twice"],
+        ["spec/shop/protocol.yaml:11:3: module 'v1' is there twice"],
     ),
     "a module that is none": (
         PROTOCOL,
@@ -833,7 +833,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "  clears: streaming\n",
         "",
-        ["spec/shop/protocol.yaml:17:5: streaming is set or cleared by a message, but not both"],
+        ["spec/shop/protocol.yaml:16:3: streaming is set or cleared by a message, but not both"],
     ),
     "a message opens a block inside of one": (
         STREAM,
@@ -872,7 +872,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
             "spec/shop/row.yaml:23:1: Cells says that it is part of Row, but it is part of Row, Cell",
             "spec/shop/row.yaml:33:1: Cell contains itself: Cell > Cells > Cell",
             "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:43:7: Something may hold one value beside its tag, a Byten with its size",
+            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
         ],
     ),
     "a boolean of four bytes": (
@@ -1158,7 +1158,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
     found = _findings(changes)
     assert found == [
         "spec/shop/protocol.yaml:5:1: unknown key 'licence' of the protocol; allowed: " + PROTOCOL_KEYS,
-        "spec/shop/protocol.yaml:13:5: module 'v1' is there twice",
+        "spec/shop/protocol.yaml:12:3: module 'v1' is there twice",
         f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?",
         "spec/shop/row.yaml:12:7: Row.old_kind: the fields that follow it at once must be those with 'when: old_kind'",
         "spec/shop/row.yaml:15:7: Row.old: 'when' names 'new_kind', which comes later; allowed: streaming, parallel, old_kind",

@@ -1,0 +1,155 @@
+"""What a row says: on one line, and attribute by attribute, two notations of the same bytes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from codegen.diff.owners import Owner, since_of
+from codegen.emit.python_source import Source
+from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version
+from codegen.spec.notation import Byte1, Int, PartName
+
+
+class Row(NamedTuple):
+    """A row, and what it is of."""
+
+    protocol: Protocol
+    owner: Owner
+    row: Field
+
+    @property
+    def name(self) -> str:
+        """That of the row."""
+        return self.row.name
+
+    @property
+    def place(self) -> Place:
+        """That of the row."""
+        return self.row.place
+
+    @property
+    def tag_of(self) -> str:
+        """What the row is the tag of: "message", "alternative" or ""."""
+        is_tag = self.row is self.owner.fields[0] and not isinstance(self.owner, Part)
+        return type(self.owner).__name__.lower() if is_tag else ""
+
+
+def type_text(row: Field) -> str:
+    """The type of a row and its other name."""
+    return str(row.type) + (f", is {row.is_named}" if row.is_named is not None else "")
+
+
+def row_text(row: Field, owner: Owner) -> str:
+    """A row of a layout without its name: `Int64 (XLogRecPtr), since 4, when parallel`.
+
+    A `since` that is the layout's own is left out.
+    """
+    return ", ".join([str(row.type), *_modifiers(row, since_of(owner))])
+
+
+def _modifiers(row: Field, since: int) -> Iterator[str]:
+    if row.since > since:
+        yield f"since {row.since}"
+    for key, name in (("when", row.when), ("size", row.size), ("repeat", row.repeat), ("is", row.is_named)):
+        if name is not None:
+            yield f"{key} {name}"
+    for key, there in (("optional", row.optional), ("nonzero", row.nonzero), ("boolean", row.boolean)):
+        if there:
+            yield key
+    for key, names in (("bits", row.bits), ("values", row.values)):
+        if names:
+            yield f"{key} " + " ".join(f"{value}={name}" for value, name in names.items())
+
+
+def _type(row: Row) -> tuple[object, str]:
+    kind = row.row.type
+    width = kind.width if isinstance(kind, Int) else 1
+    same = kind.name if isinstance(kind, PartName) else width if isinstance(kind, Int | Byte1) else type(kind)
+    return same, row_text(row.row, row.owner)
+
+
+def _accepts(row: Row) -> tuple[object, str]:
+    """The numbers that are legal."""
+    constants = (0, 1) if row.row.boolean else row.row.constants or tuple(row.row.values)
+    numbers = frozenset(ord(one) if isinstance(one, str) else one for one in constants)
+    shown = " or ".join(f"'{one}'" if isinstance(one, str) else str(one) for one in constants) or "anything"
+    return (numbers, row.row.nonzero), shown + (" but zero" if row.row.nonzero else "")
+
+
+def _sign(row: Row) -> tuple[object, str]:
+    signed = row.protocol.signed(row.row)
+    return signed, f"{'signed' if signed else 'unsigned'} ({type_text(row.row)})"
+
+
+def _condition(row: Row) -> tuple[object, str]:
+    text = "optionally" if row.row.optional else "always"
+    text = text if row.row.when is None else f"when {row.row.when}"
+    return (row.row.when, row.row.optional), text
+
+
+def _python(row: Row) -> tuple[object, str]:
+    """The annotation of a row's attribute; classes have none for constants, sizes and counts."""
+    implied = {name for other in row.owner.fields for name in (other.size, other.repeat)}
+    if len(row.row.constants) == 1 or row.row.name in implied:
+        return None, "no attribute"
+    text = Source(row.protocol).annotation_of(row.row)
+    text += " | None" if row.row.optional or row.row.when is not None else ""
+    return text, text
+
+
+def _notation(row: Row) -> tuple[object, str]:
+    return type_text(row.row), type_text(row.row)
+
+
+_READ: Mapping[str, Callable[[Row], tuple[object, str]]] = {
+    "type": _type,
+    "accepts": _accepts,
+    "sign": _sign,
+    "condition": _condition,
+    "python": _python,
+    "notation": _notation,
+}
+
+
+def read(attribute: str, thing: Any) -> tuple[object, str]:
+    """What is compared of an attribute, and how a finding quotes it; None and "" for what is not there."""
+    if isinstance(thing, Row):
+        if attribute in _READ:
+            return _READ[attribute](thing)
+        thing = thing.row
+    value = getattr(thing, attribute, None)
+    if isinstance(value, tuple):
+        return set(value), ", ".join(value)
+    shown = str(value).lower() if isinstance(value, bool) else str(value)
+    return value, "" if value is None else shown
+
+
+def name_of(thing: Any) -> str:
+    """The name of a thing; a version has its number."""
+    return str(thing.number if isinstance(thing, Version) else thing.name)
+
+
+def names_in(attribute: str, thing: Any) -> list[str]:
+    """The names of the things that an attribute holds."""
+    thing = thing.row if isinstance(thing, Row) else thing
+    return [one if isinstance(one, str) else name_of(one) for one in getattr(thing, attribute, ())]
+
+
+def described(thing: Any) -> str:
+    """What a finding says of a thing that is added or gone, to be read after that."""
+    if isinstance(thing, Row):
+        return f": {row_text(thing.row, thing.owner)}"
+    if isinstance(thing, NamedType):
+        return f": {thing.base}, {'signed' if thing.signed else 'unsigned'}, {thing.python} in Python"
+    if isinstance(thing, Version):
+        return f", of PostgreSQL {thing.server} and later: {thing.doc}"
+    if isinstance(thing, Message | Alternative):
+        return f", with the tag '{thing.fields[0].constants[0]}': {thing.doc}"
+    return f": {thing.doc}"
+
+
+def bytes_of(row: Row) -> tuple[object, ...]:
+    """Everything of a row that decides which bytes are legal and what they mean, but for its version."""
+    attributes = ("type", "accepts", "sign", "condition", "size", "repeat")
+    return tuple(read(attribute, row)[0] for attribute in attributes)

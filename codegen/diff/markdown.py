@@ -1,0 +1,118 @@
+"""A comparison as a review comment: findings as a table, then each layout that changed, before and after."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from codegen.diff.fields import read, row_text
+from codegen.diff.owners import own_and_inner
+from codegen.diff.pair import Pair
+from codegen.diff.rendering import Report, counts, summary
+from codegen.diff.rules import Severity, rules_of
+from codegen.diff.wording import key_of, one_line
+from codegen.shared import out_of_order
+from codegen.spec.model import Message, Part, Protocol
+
+_Line = tuple[str, str, str]
+"""The mark (changed, renamed, moved, gone, added or none), a row or key before, and after."""
+
+
+def render_markdown(report: Report) -> str:
+    """The findings as a table, each affected layout before and after side by side, and the summary."""
+    comparison = report.comparison
+    lines = ["### Spec diff", "", f"{_escaped(report.title)}: {counts(comparison)}.", ""]
+    if comparison.changes:
+        lines += ["| severity | rule | what changed | versions | where |", "|---|---|---|---|---|"]
+        for change in comparison.changes:
+            severity = f"**{change.severity}**" if change.severity is Severity.WIRE else str(change.severity)
+            texts = [f"{change.spot.subject} {change.text}", change.versions, report.place(change) + report.was(change)]
+            lines.append(f"| {' | '.join([severity, f'`{change.rule.id}`', *map(_escaped, texts)])} |")
+        lines.append("")
+    for pair in comparison.pairs:
+        touched = {change.spot.layout for change in comparison.of_protocol(pair)}
+        for name in dict.fromkeys([*_layouts(pair.new), *_layouts(pair.old)]):
+            if name in touched:
+                lines += [*_table(pair, name), ""]
+    lines += [f"- {_escaped(line)}" for line in summary(report)]
+    return "\n".join(lines) + "\n"
+
+
+def _layouts(protocol: Protocol) -> dict[str, Message | Part]:
+    layouts: list[Message | Part] = [*protocol.messages, *protocol.parts]
+    return {layout.name: layout for layout in layouts}
+
+
+def _table(pair: Pair, name: str) -> Iterator[str]:
+    """A layout before and after, in its own names each."""
+    old_name = next((was for was, now in pair.names.layouts.items() if now == name), name)
+    originals, old, new = (_layouts(side) for side in (pair.original, pair.old, pair.new))
+    yield f"#### {_escaped(name)}" + (f" (was {_escaped(old_name)})" if old_name != name else "")
+    yield ""
+    yield "| | before | after |"
+    yield "|---|---|---|"
+    lines = [
+        *_keys(originals.get(old_name), old.get(name), new.get(name)),
+        *_rows(_texts(originals.get(old_name)), _texts(old.get(name)), _texts(new.get(name))),
+    ]
+    for mark, before, after in lines:
+        yield f"| {f'**{mark}**' if mark else ''} | {_code(before)} | {_code(after)} |"
+
+
+def _keys(original: Message | Part | None, old: Message | Part | None, new: Message | Part | None) -> Iterator[_Line]:
+    """The keys of a message that changed; those that did not are no part of a layout."""
+    if old is None or new is None:
+        return
+    for rule in rules_of("message"):
+        for attribute in rule.attributes if rule.severity is not Severity.DOC else ():
+            if read(attribute, old)[0] != read(attribute, new)[0]:
+                before, after = (
+                    f"{key_of(attribute)}: {read(attribute, side)[1] or 'none'}" for side in (original, new)
+                )
+                yield "changed", before, after
+
+
+def _texts(layout: Message | Part | None) -> list[tuple[str, str]]:
+    """The rows as names and texts, those of alternatives after the alternative's name."""
+    return [
+        (row.name if owner is layout else f"{owner.name}.{row.name}", row_text(row, owner))
+        for owner in (own_and_inner(layout) if layout else ())
+        for row in owner.fields
+    ]
+
+
+def _rows(
+    original: Sequence[tuple[str, str]], old: Sequence[tuple[str, str]], new: Sequence[tuple[str, str]]
+) -> Iterator[_Line]:
+    """Rows that stay in their order side by side, all others on a line of their own."""
+    before, after = dict(old), dict(new)
+    common = [name for name in after if name in before]
+    moved = set(out_of_order([name for name in before if name in common], common))
+    rest = [(name, own, text) for (name, _), (own, text) in zip(old, original, strict=True)]
+
+    def alone() -> Iterator[_Line]:
+        while rest and (rest[0][0] in moved or rest[0][0] not in after):
+            name, own, text = rest.pop(0)
+            yield "moved" if name in moved else "gone", f"{own}: {text}", ""
+
+    for name, text in new:
+        yield from alone()
+        if name in before and name not in moved:
+            _, own, was = rest.pop(0)
+            mark = "changed" if before[name] != text else "renamed" if own != name else ""
+            yield mark, f"{own}: {was}", f"{name}: {text}"
+        else:
+            yield "moved" if name in moved else "added", "", f"{name}: {text}"
+    yield from alone()
+
+
+def _code(text: str) -> str:
+    """Text as code in a cell of a table, where a bar would end the cell."""
+    if not text:
+        return ""
+    fence = "``" if "`" in text else "`"
+    return f"{fence}{one_line(text)}{fence}".replace("|", "\\|")
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", one_line(text))

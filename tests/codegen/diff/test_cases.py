@@ -1,0 +1,96 @@
+"""Small edits of a small spec and what the comparison says of them: cases.yaml has them all."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codegen.diff import RULES, compare, rule_rows
+from codegen.diff.change import Change
+from codegen.diff.rules import rules_of
+from codegen.spec import model
+from codegen.spec.reader import load
+from tests.codegen.diff.specs import DATA, SPEC, small
+
+CASES: dict[str, dict[str, Any]] = {case["name"]: case for case in DATA["cases"]}
+
+
+def line(change: Change) -> str:
+    """A finding as the command prints it, without its place."""
+    versions = f" [{change.versions}]" if change.versions else ""
+    return f"{change.severity} {change.rule.id}: {change.spot.subject} {change.text}{versions}"
+
+
+def rules(lines: str) -> list[list[str]]:
+    """The severities and rules of findings."""
+    return sorted(line.split()[:2] for line in lines.splitlines())
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_edit_has_its_findings_there_and_back(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    before = load(small(tmp_path / "before"))
+    after = load(small(tmp_path / "after", case.get("edit", ""), case.get("without", "-")))
+    there, back = compare(before, after).changes, compare(after, before).changes
+    assert [line(change) for change in there] == case["lines"].splitlines()
+    lines_back = "\n".join(map(line, back))
+    if "back" in case:
+        assert lines_back.splitlines() == case["back"].splitlines()
+    else:
+        assert rules(lines_back) == rules(case["lines"])
+    for change in (*there, *back):
+        assert_place_is_of_the_subject(change)
+
+
+def assert_place_is_of_the_subject(change: Change) -> None:
+    """What is gone is said where that stands which it was part of; where it was itself stands with it."""
+    names = change.spot.subject.split(".")
+    places = {change.spot.place: names[-1]}
+    if change.spot.was is not None:
+        places = {change.spot.place: names[-2] if len(names) > 1 else "", change.spot.was: names[-1]}
+    for place, name in places.items():
+        text = place.path.read_text(encoding="utf-8").splitlines()[place.line - 1][place.column - 1 :]
+        is_of_a_file = (place.path.name == "protocol.yaml" and place.line == 1) or not name
+        assert is_of_a_file or text.startswith(name.split()[-1]), f"{place} is no place of {name}"
+
+
+def test_every_rule_has_a_case() -> None:
+    seen = {words[1].rstrip(":") for case in CASES.values() for words in rules(case["lines"] + case.get("back", ""))}
+    assert seen == set(RULES)
+
+
+NOT_COMPARED = {
+    "Protocol": {"name", "place", "versions", "types", "callbacks"},
+    "Version": {"number", "place"},
+    "SessionFact": {"name", "place"},
+    "NamedType": {"name", "place"},
+    "Message": {"name", "place", "fields"},
+    "Part": {"name", "place", "fields", "part_of"},
+    "Alternative": {"name", "place", "fields"},
+    "Field": {"name", "place", "type", "optional", "when", "is_named", "nonzero", "boolean", "bits"},
+}
+"""Names are matched; the rest is compared as part of something else: of the layouts, or by fields.py."""
+
+
+@pytest.mark.parametrize("kind", NOT_COMPARED)
+def test_every_attribute_of_the_model_is_compared(kind: str) -> None:
+    attributes = {field.name for field in dataclasses.fields(getattr(model, kind))}
+    of = {"SessionFact": "session-fact", "NamedType": "type"}.get(kind, kind.lower())
+    assert attributes == NOT_COMPARED[kind] | {name for rule in rules_of(of) for name in rule.attributes} & attributes
+
+
+def test_the_rows_of_the_table_of_rules() -> None:
+    rows = list(rule_rows())
+    assert [row[0] for row in rows] == list(RULES)
+    assert {row[1] for row in rows} == {"wire", "api", "added", "doc", "wire, added", "api, added"}
+    assert all(re.fullmatch(r"[A-Z].*\.", row[2]) for row in rows)
+    assert len({row[2] for row in rows}) == len(rows)
+
+
+def test_the_readme_has_the_table_of_rules() -> None:
+    readme = (SPEC / "README.md").read_text(encoding="utf-8")
+    assert "".join(f"| `{rule}` | {severity} | {text} |\n" for rule, severity, text in rule_rows()) in readme
