@@ -36,7 +36,7 @@ def test_the_rows_are_those_of_one_session(db: Database) -> None:
                 other.execute("INSERT INTO toasted VALUES (%s, repeat('long', 1000))", (-seed,))
                 run(db.connection, seed)
                 db.execute(f"ALTER TABLE bare ADD c{seed} int DEFAULT {seed}")
-    for options in ({}, {"values": "variant"}, {"relations": "true"}, {"table": "public.plain"}):
+    for options in ({}, {"relations": "true"}, {"table": "public.plain"}):
         expected = _rows(db, decoding_sessions="1", **options)
         assert len(expected) > 500
         assert _rows(db, decoding_sessions="5", **options) == expected
@@ -143,7 +143,7 @@ def test_what_is_left_early_leaves_no_slot(db18: Database) -> None:
 def _read(db: Database, *, is_stream: bool = True, **given: str) -> Any:
     options = read_options({"dsn": db.dsn, "slot": "s", "publication": "p", "rows_per_record_batch": "1000", **given})
     slot = the_slot(db.connection, "s")
-    schema = feed_schema(options.values)
+    schema = feed_schema()
     if options.table is not None:
         schema = table_schema(db.connection, options.table, options.publications)
     return read_slot(options, schema, slot.confirmed if is_stream else None, slot.reached)

@@ -235,7 +235,6 @@ def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Datab
 @pytest.mark.parametrize(
     ("table", "options", "said"),
     [
-        ("t", {"values": "variant"}, "typed rows are made from the feed's maps"),
         ("t", {"tables": "u, v"}, "leaves out public.t: name it there too"),
         ("t", {"tabels": "t"}, "did you mean 'tables'"),
         ("t", {"new_columns": "none"}, "option 'new_columns' is 'none'; expected one of error, null"),
@@ -255,7 +254,6 @@ def test_tables_that_no_feed_has(db18: Database, table: str, options: dict[str, 
     [
         ({"table": "public.plain", "tables": "public.whole"}, "'tables' is for the change feed"),
         ({"table": "public.plain", "messages": "true"}, "'messages' is for the change feed"),
-        ({"table": "public.plain", "values": "variant"}, "'values' is for the change feed"),
         ({"new_columns": "null"}, "'new_columns' is for a typed table"),
         ({"text_columns": "t"}, "'text_columns' is for a typed table"),
     ],

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def reads_in_columns(form: RowForm, encoding: str) -> bool:
-    """Return whether a session's whole transactions can be read in columns."""
-    has_columns = form.table is not None or (form.has_maps and not form.relations)
+    """Return whether whole transactions of a session can be read in columns."""
+    has_columns = form.table is not None or not form.relations
     return has_columns and encoding == "utf-8"
 
 

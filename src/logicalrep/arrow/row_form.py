@@ -81,8 +81,6 @@ class RowForm:
     """Whether the feed includes the changes of the table with this schema and name."""
     relations: bool = False
     """Whether the feed has a row for each changed description of a table."""
-    has_maps: bool = True
-    """Whether `before` and `after` of the feed are maps; if not, they are variants."""
     table: TableForm | None = None
     """The table; None for the change feed."""
 

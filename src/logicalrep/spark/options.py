@@ -26,7 +26,7 @@ _WAL_PAGE = 64 << 10
 # A socket to Spark buffers a record batch of the feed of this size while Spark makes rows of the one before; a larger
 # one would keep its writer waiting. A typed table takes more messages, as those of other tables become no rows.
 _ROWS, _ROWS_OF_A_TABLE = 10_000, 30_000
-OF_THE_FEED = ("tables", "relations", "messages", "values")
+OF_THE_FEED = ("tables", "relations", "messages")
 """The options of the change feed that a typed table does not have."""
 # The options that Spark adds by itself.
 _OF_SPARK = ("paths", "header", "inferschema")
@@ -111,12 +111,6 @@ class SourceOptions:
         kinds.choice(None, "any", "none"),
         "`none` leaves out changes that were replayed from another server (PostgreSQL 16).",
         default="`any`",
-    )
-    values: Literal["map", "variant"] = option(
-        "values",
-        kinds.choice("map", "variant"),
-        "The type of `before` and `after`: `map<string,string>`, or `variant`, an object with the same texts.",
-        default="`map`",
     )
     new_columns: Literal["error", "null"] = option(
         "new_columns",

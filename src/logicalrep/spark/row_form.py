@@ -28,6 +28,5 @@ def row_form(options: SourceOptions, schema: StructType) -> RowForm:
         memory_limit=options.memory_limit,
         reads=options.reads,
         relations=options.relations,
-        has_maps=options.values == "map",
         table=table,
     )

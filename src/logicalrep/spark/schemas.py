@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Literal
+from typing import Any
 
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
-    DataType,
     LongType,
     MapType,
     StringType,
     StructField,
     StructType,
     TimestampType,
-    VariantType,
 )
 
 from logicalrep.arrow.table.rows import CHANGE_COLUMNS
@@ -27,15 +25,15 @@ TYPED_COLUMNS = tuple(
 """The columns that follow those of a typed table."""
 
 
-def feed_schema(values: Literal["map", "variant"] = "map") -> StructType:
-    """Return the change feed's schema; `values` is the option for the type of `before` and `after`.
+def feed_schema() -> StructType:
+    """Return the change feed's schema.
 
     Columns that every row has are not nullable, which spares Spark a check of each value.
 
     Example:
         >>> spark.read.schema(feed_schema()).parquet("changes")
     """
-    row: DataType = VariantType() if values == "variant" else MapType(StringType(), StringType())
+    row = MapType(StringType(), StringType())
     names = ArrayType(StringType(), containsNull=False)
     return StructType(
         [

@@ -43,7 +43,7 @@ class LogicalRepDataSource(Shipped, DataSource):
         """Return the change feed's schema, or the present schema of the table in the option `table`."""
         options = self._options()
         if options.table is None:
-            return feed_schema(options.values)
+            return feed_schema()
         if options.path is not None:
             raise OptionError("option 'table' reads the columns from the server; with 'path' give them by .schema(...)")
         from logicalrep.spark.typed_tables.table_schema import relation_on_server, relation_schema
@@ -86,7 +86,7 @@ class LogicalRepDataSource(Shipped, DataSource):
 def _check_schema(options: SourceOptions, schema: StructType) -> None:
     """Refuse an unsuitable schema from .schema(...); a table's own columns are compared with its descriptions later."""
     if options.table is None:
-        if schema.names != feed_schema(options.values).names:
+        if schema.names != feed_schema().names:
             raise OptionError(
                 "the change feed's columns cannot be chosen by .schema(...): leave it out, and select columns instead"
             )

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from logicalrep.arrow.feed.arrays import Lists, MapArrays, Variants
+from logicalrep.arrow.feed.arrays import Lists, MapArrays
 from logicalrep.transactions.changes import Change, old_columns, resolved
 from logicalrep.transactions.logs import warn
 from logicalrep.transactions.relations import SchemaChange, TableDescription, added_columns
@@ -123,9 +123,8 @@ class FeedBuilder:
         self.rows = 0
         self.size = 0
         self._plain: list[tuple[Any, ...]] = []
-        kind = MapArrays if pa.types.is_map(self._schema.field("before").type) else Variants
-        self._before: MapArrays | Variants = kind()
-        self._after: MapArrays | Variants = kind()
+        self._before = MapArrays()
+        self._after = MapArrays()
         self._key = Lists()
         self._unchanged = Lists()
 
@@ -207,9 +206,7 @@ class FeedBuilder:
             known = self._wanted[id(relation)] = relation, self._reads(relation.schema, relation.name)
         return known[1]
 
-    def _row(
-        self, rows: MapArrays | Variants, relation: TableDescription, row: TupleData, columns: Sequence[int] | None
-    ) -> None:
+    def _row(self, rows: MapArrays, relation: TableDescription, row: TupleData, columns: Sequence[int] | None) -> None:
         values: Sequence[bytes | None] = row.values
         if BINARY in row.kinds:
             values = self._texts.of(relation, row)

@@ -59,8 +59,6 @@ def typed_table(
 
 def _typed_options(table: str, new_columns: str, text_columns: str, options: dict[str, str]) -> SourceOptions:
     feed = read_options(options)
-    if feed.values != "map":
-        raise OptionError(f"option 'values' is {feed.values!r}: typed rows are made from the feed's maps")
     of_table = {"table": table, "new_columns": new_columns, "text_columns": text_columns}
     typed = read_options({name: value for name, value in options.items() if name.lower() not in OF_THE_FEED} | of_table)
     assert typed.table is not None
