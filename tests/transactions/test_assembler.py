@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from logicalrep import Lsn, Oid, TimestampTz, v1, v2
+from logicalrep.transactions import assembler
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import SchemaChange
 from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import AnyMessage
 from tests.transactions.wire import (
     STOP,
@@ -434,3 +436,7 @@ class TestErrors:
         for old, new in ((wide, narrow), (narrow, wide)):
             with pytest.raises(TransactionError, match="has 2 values"):
                 feed(assembler, v2.Update(relation_id=TABLE, old_kind="K", old=old, new=new))
+
+
+def test_every_message_has_a_rule() -> None:
+    assert {layout.tag for layout in LOGICALREP.messages} == assembler._HANDLERS.keys()
