@@ -1,4 +1,4 @@
-"""`python -m bench`: one table in one run, the same as JSON in build/bench.json, and a picture in docs/bench.svg."""
+"""`python -m bench`: one table in one run, the same figures in build/bench.json, and a picture in docs/bench.svg."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PICTURE = _ROOT / "docs" / "bench.svg"
 
 
 def main() -> int:
-    """Measure everything, print the table, write the JSON and the picture."""
+    """Measure everything, print the table, and write the JSON and the picture."""
     source, _ = messages(1)
     print(f"Messages: {source}. Medians of interleaved rounds.")
     table: list[Row] = []

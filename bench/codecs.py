@@ -1,4 +1,4 @@
-"""`parse` and `build`: the straight-line code beside the construct Structs and pypgoutput."""
+"""`parse` and `build`: the generated code beside the construct Structs and pypgoutput."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNIT = "messages/s"
 
 
 def rows() -> list[Row]:
-    """The table's rows; that of pypgoutput is left out where it is not installed."""
+    """Return the table's rows, without pypgoutput if it is not installed."""
     _, sample = messages(30_000)
     few = sample[::10]
     parsed = [v1.parse(data) for data in sample]

@@ -27,7 +27,7 @@ _SHARED = Path(__file__).parents[2] / "shared" / "perf"
 
 
 def rows(rounds: int = 7) -> list[Row]:
-    """The table's rows: medians of interleaved rounds, in one process."""
+    """Return the table's rows: medians of interleaved rounds in one process."""
     _, data = messages(_LIMIT)
     array = pa.array(data, pa.binary())
     _, streamed = streamed_messages(_LIMIT)
@@ -61,7 +61,7 @@ def rows(rounds: int = 7) -> list[Row]:
 
 
 def streamed_messages(limit: int) -> tuple[str, list[bytes]]:
-    """What was taken, and up to `limit` messages of protocol version 4 with streaming = parallel, in order."""
+    """Return the source's name, and up to `limit` messages of version 4 with streaming = parallel, in order."""
     path = _SHARED / "v4.bin.gz"
     if path.exists():
         with Capture.open(path) as capture:
@@ -70,7 +70,7 @@ def streamed_messages(limit: int) -> tuple[str, list[bytes]]:
 
 
 def _streamed(unstreamed: list[bytes]) -> list[bytes]:
-    """The same rows in segments of one streamed transaction each."""
+    """Return the same rows in segments, one for each streamed transaction."""
     made: list[bytes] = []
     xid = TransactionId(700)
     for data in unstreamed:
@@ -103,7 +103,7 @@ def _wide(array: pa.Array, session: Session, *, typed: bool) -> Callable[[], obj
 
 
 def _per_message(data: list[bytes]) -> list[Contender]:
-    """Those that make an object of each message, on as many as they read in the time of the others."""
+    """Return the contenders that make an object of each message, with fewer messages as they are slower."""
     some, few = data[:20_000], data[:2_000]
     struct, peer = structs(), pypgoutput()
     found = [
@@ -128,7 +128,7 @@ print(imported - between, time.perf_counter() - imported)
 
 
 def _starts() -> list[Row]:
-    """How long it takes to begin, in processes of their own, and the most memory that this one had."""
+    """Return the start-up times, in separate processes, and the peak memory of this process."""
     command = [sys.executable, "-c", _START]
     subprocess.run(command, check=True, capture_output=True)
     again = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()

@@ -1,4 +1,4 @@
-"""The messages that everything is measured on: a capture of a real server, or one of the same make by our encoder."""
+"""The messages of all benchmarks: a capture of a real server, or similar messages from our encoder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHARED = Path(__file__).parents[2] / "shared" / "perf"
 
 
 def messages(limit: int) -> tuple[str, list[bytes]]:
-    """What was taken, and up to `limit` messages of protocol version 1, in order."""
+    """Return the source's name, and up to `limit` messages of protocol version 1, in order."""
     path = _SHARED / "v1.bin.gz"
     if path.exists():
         with Capture.open(path) as capture:
@@ -21,7 +21,7 @@ def messages(limit: int) -> tuple[str, list[bytes]]:
 
 
 def _synthetic(limit: int) -> list[bytes]:
-    """Transactions of a few rows in tables of 4, 8 and 20 columns."""
+    """Return transactions of a few rows in tables of 4, 8 and 20 columns."""
     made: list[bytes] = []
     tables = {Oid(16400 + width): width for width in (4, 8, 20)}
     lsn = 0x1000000

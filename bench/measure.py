@@ -1,4 +1,4 @@
-"""How long things take beside each other: in turns, again and again, so that a slow moment hits all alike."""
+"""Rates in comparison: the contenders take turns for several rounds, so that a slow moment affects all of them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Row:
     value: float
     unit: str
     ratio: float | None = None
-    """How often the value of `to` goes into this one."""
+    """The factor between this value and the value of `to`."""
     to: str = ""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Something to measure: `run` does its work on `count` messages."""
+    """A contender: `run` processes `count` messages."""
 
     name: str
     count: int
@@ -32,12 +32,12 @@ class Contender:
 
 
 def consume(items: Iterable[object]) -> None:
-    """Take each item and let it go, as a reader of a stream does."""
+    """Discard each item, as the reader of a stream does."""
     deque(items, maxlen=0)
 
 
 def rates(contenders: Sequence[Contender], rounds: int = 7, *, warm_up: int = 1) -> dict[str, float]:
-    """Messages per second of each, the median of interleaved rounds after those that do not count."""
+    """Return the messages per second of each contender: the median of interleaved rounds after the warm-up."""
     seconds: dict[str, list[float]] = {contender.name: [] for contender in contenders}
     for number in range(warm_up + rounds):
         for contender in contenders:

@@ -1,4 +1,4 @@
-"""What the project is measured beside: its own construct Structs, and pypgoutput where it is installed."""
+"""The peers for comparison: the project's own construct Structs, and pypgoutput if it is installed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _NAMES = ("Begin", "Commit", "Relation", "Insert", "Update", "Delete")
 
 
 def structs() -> dict[int, Any]:
-    """The construct Structs of version 1 by tag."""
+    """Return the construct Structs of version 1 by tag."""
     return {ord(getattr(v1, name).tag): getattr(v1, name).struct for name in _NAMES}
 
 
 def pypgoutput() -> dict[int, Callable[[bytes], object]]:
-    """pypgoutput's classes by tag; empty where it is not installed."""
+    """Return pypgoutput's classes by tag; empty if it is not installed."""
     try:
         from pypgoutput import decoders
     except ImportError:

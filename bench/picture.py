@@ -1,4 +1,4 @@
-"""The rates as a bar chart, for the README; a logarithmic axis, as they lie four orders of magnitude apart."""
+"""A bar chart of the rates for the README, with a logarithmic axis, as they span four orders of magnitude."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHOWN = {
 
 
 def draw(table: Sequence[Row], path: Path) -> None:
-    """Write the picture as SVG; of rows of the same name, the last is shown."""
+    """Write the picture as SVG; the last of several rows with the same name is shown."""
     from matplotlib import pyplot
 
     rates = {row.name: row.value for row in table if row.unit == "messages/s"}

@@ -1,10 +1,10 @@
-"""What the Spark source costs, beside what bounds it: `python -m bench.spark [--rounds N] [CAPTURE]`.
+"""The cost of the Spark source beside its bounds: `python -m bench.spark [--rounds N] [CAPTURE]`.
 
-From a slot: by mode, rows of a record batch, sink and master, beside what the server gives without Spark; and the rows
-of a snapshot, beside COPY. From captures: the feed and a typed table, beside an identity mapInArrow over the same
-messages, and the feed's rows as one would make them by hand, by `parse` in mapInArrow and by pypgoutput in mapInPandas;
-and one task beside two, to a sink that drops the rows and to one that writes them. Medians of interleaved rounds, after
-some that do not count; the same as JSON in build/bench-spark.json.
+From a slot: by mode, rows of a record batch, sink and master, beside the server's rate without Spark; and the rows of
+a snapshot, beside COPY. From captures: the feed and a typed table, beside an identity mapInArrow over the same
+messages, and beside the feed's rows from handwritten code, by `parse` in mapInArrow and by pypgoutput in mapInPandas;
+and one task beside two, to a sink that drops the rows and to one that writes them. Figures are medians of interleaved
+rounds after a warm-up; build/bench-spark.json has the same figures.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CAPTURE = _ROOT.parent / "shared" / "perf" / "v1.bin.gz"
 _JSON = _ROOT / "build" / "bench-spark.json"
 _ROWS = 1_000_000
 _WARM_UP = 3
-"""Rounds that do not count: in the first ones Java compiles what it runs, which takes as long as a query."""
+"""The rounds that do not count: in the first ones Java compiles the query's code, which takes as long as a query."""
 
 _PEEK, _WALSENDER, _COPY = "peek without Spark", "walsender without Spark", "COPY without Spark"
 _SNAPSHOT = "snapshot to noop"
@@ -57,15 +57,15 @@ class Measured:
     messages_per_second: float
     ratio: float | None = None
     to: str = ""
-    """What the ratio is to."""
+    """The line to which the ratio refers."""
     target: float | None = None
     busy: float | None = None
-    """How many of the machine's processors are busy meanwhile."""
+    """The number of the machine's processors that are busy meanwhile."""
 
 
 _ONE_SESSION = ", decoded by one session"
 _AS_A_TABLE, _WITHOUT_START = ", a typed table", ", without the query's start"
-# Of which two the ratio is to be at least what.
+# The ratios of two lines with the least value that each is to reach.
 _TARGETS = {
     (f"mode=peek to noop{_WITHOUT_START}", _PEEK): 0.65,
     (f"mode=peek to noop{_AS_A_TABLE}{_WITHOUT_START}", _PEEK): 0.65,
@@ -78,7 +78,7 @@ _BETWEEN_MASTERS = 1.4
 
 
 def main() -> None:
-    """Measure everything, print the table, write the JSON."""
+    """Measure everything, print the table, and write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m bench.spark")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("capture", nargs="?", type=Path, default=_CAPTURE)
@@ -100,7 +100,7 @@ def main() -> None:
 
 
 class Slot:
-    """A backlog of inserts in transactions of 1000 rows, read again and again."""
+    """A backlog of inserts in transactions of 1000 rows, which is read repeatedly."""
 
     def __init__(self, server: LocalServer, connection: Any) -> None:
         self._dsn = server.dsn
@@ -119,7 +119,7 @@ class Slot:
         self._batch_seconds: dict[str, list[float]] = {}
 
     def contenders(self, spark: Any, folder: Path) -> list[Contender]:
-        """The source, and the server without it."""
+        """Return the source's contenders, and the server's without it."""
 
         def stream(mode: str, sink: str, which: str = "", **options: str) -> Contender:
             name = f"mode={mode} to {sink}{which}"
@@ -149,7 +149,7 @@ class Slot:
             pass
 
     def without_start(self) -> dict[str, float]:
-        """The messages per second of the batches alone: the median of the rounds that count. It forgets them."""
+        """Return the rates of the batches alone, the median of the counted rounds; and forget them."""
         found = {
             name + _WITHOUT_START: self._messages / statistics.median(seconds[_WARM_UP:])
             for name, seconds in self._batch_seconds.items()
@@ -173,7 +173,7 @@ class Slot:
         )
 
     def _copy_of_the_slot(self) -> None:
-        """So that each finds the same."""
+        """Create a fresh copy of the slot, so that each reader finds the same state."""
         self._drop_the_copy()
         self._connection.execute("SELECT pg_copy_logical_replication_slot('backlog', 'copy')")
 
@@ -215,7 +215,7 @@ def _a_slot() -> Iterator[Slot]:
 
 
 def _lines(master: str, found: dict[str, float]) -> list[Measured]:
-    """A line for each that was measured, with its ratio to what bounds it; and one for each other target."""
+    """Return a line for each measurement, with its ratio to its bound, and a line for each other target."""
     lines = []
     for name, rate in found.items():
         bound = _bound(name)
@@ -240,7 +240,7 @@ def _bound(name: str) -> str:
 
 
 def _a_second_task(captures: Captures, rounds: int) -> list[Measured]:
-    """Lines for each of the source's ways to read captures."""
+    """Return lines for each of the source's ways to read captures."""
     lines = []
     for name, runs in between_masters(captures, 3 * rounds).items():
         for master, run in runs.items():

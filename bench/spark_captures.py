@@ -1,4 +1,4 @@
-"""Captures for Spark to read: by the source, and the same messages in Parquet for what bounds it."""
+"""Captures for Spark to read: with the source, and as Parquet with the same messages for the bounds."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ PARQUET = "captures to the feed, to parquet"
 PARSE, PYPGOUTPUT = "parse in mapInArrow", "pypgoutput in mapInPandas"
 _FRAME = Struct(">QI")
 _MESSAGES = "lsn bigint, data binary"
-"""What a capture has, in Parquet."""
+"""The schema of a capture's messages in Parquet."""
 _FILES = 16
 _FEW = 12_500
-"""Messages of a file for those who read them one by one."""
+"""The messages of a file for contenders that read them one by one."""
 _FILES_TO_WRITE = 4
-"""As writing takes Spark several times as long as all the rest."""
+"""The number of files to write: writing takes Spark several times as long as the rest."""
 
 
 class Captures:
-    """Copies of a capture, each read by a task, and the same in Parquet."""
+    """Copies of a capture, each for one task, and the same messages in Parquet."""
 
     def __init__(self, capture: Path, folder: Path) -> None:
         self._relation = _largest_table(capture)
@@ -58,7 +58,7 @@ class Captures:
             pa.parquet.write_table(table[:_FEW], self._few / f"{number}.parquet")
 
     def by_the_source(self, spark: Any) -> list[Contender]:
-        """Read by the source: as the feed, as a typed table, and as the feed for a sink that keeps it."""
+        """Return the contenders that use the source: the feed, a typed table, and the feed written to a file."""
 
         def read(files: str, schema: Any, **options: str) -> Any:
             return spark.read.format("logicalrep").schema(schema).options(**options).load(files)
@@ -74,7 +74,7 @@ class Captures:
         ]
 
     def contenders(self, spark: Any) -> list[Contender]:
-        """The source, and what bounds it from above and from below."""
+        """Return the source's contenders, and those of its upper and lower bounds."""
         raw, few = (spark.read.schema(_MESSAGES).parquet(str(folder)) for folder in (self._all, self._few))
         total, some = _FILES * self._count, _FILES * min(_FEW, self._count)
         contenders = [
@@ -91,7 +91,7 @@ class Captures:
 
 
 def _largest_table(capture: Path) -> TableDescription:
-    """The table with the most changes."""
+    """Return the table with the most changes."""
     changes: Counter[TableDescription] = Counter()
     with Capture.open(capture) as opened, Assembler() as assembler:
         decoder = opened.session.decoder()

@@ -1,9 +1,9 @@
-"""How much a second task helps with captures, beside what the machine has for it, by sessions that run in turns.
+"""The gain of a second task with captures, beside the machine's capacity for it, from sessions that run in turns.
 
-One session has one task and another has two; and two sessions with one task each run at the same time, which share
-nothing but the machine: it has no more for a second task. All have run nothing else, and that for as long as Java takes
-to compile it, a minute, in which compiling takes the processor that a second task needs: what is measured is what a
-stream has that runs for days. In each round one follows the other, so that a slow moment hits all.
+One session has one task and another has two. Two more sessions with one task each run at the same time and share only
+the machine: they are the bound for a second task. All sessions run nothing else, and warm up for a minute, while Java
+compiles their code: the compiler takes the processor that a second task needs, and the figures are to be those of a
+stream that has run for days. The sessions take turns in each round, so that a slow moment affects all of them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from bench.spark_session import quiet_session
 
 ONE, APART, TWO = "local[1]", "local[1] twice", "local[2]"
 _WARM_UP = 60.0
-"""In seconds, for each session."""
+"""The warm-up of each session, in seconds."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured: of one run, or the medians of several."""
+    """The figures of one run, or the medians of several."""
 
     messages_per_second: float
     busy: float
-    """How many of the machine's processors are busy meanwhile."""
+    """The number of the machine's processors that are busy meanwhile."""
     ratio: float = 1.0
-    """How many times as much as one task in the same round."""
+    """The factor over one task in the same round."""
 
 
 def between_masters(captures: Captures, rounds: int) -> dict[str, dict[str, Run]]:
-    """By the way to read the captures, the medians of each kind of sessions."""
+    """Return the medians of each kind of session, for each way to read the captures."""
     return {name: _between(captures, name, rounds) for name in (FEED, TYPED, PARQUET)}
 
 
@@ -57,7 +57,7 @@ def _between(captures: Captures, name: str, rounds: int) -> dict[str, Run]:
 
 
 def _of(processes: tuple[ProcessPoolExecutor, ...], name: str, alone: Run | None) -> Run:
-    """Of processes that run it at the same time, until the last is done."""
+    """Return the figures of processes that run it at the same time, until the last one is done."""
     results = [process.submit(_run, name) for process in processes]
     runs = [result.result() for result in results]
     rate = len(runs) * min(run.messages_per_second for run in runs)
@@ -75,7 +75,7 @@ def _median(runs: list[Run]) -> Run:
 
 @contextmanager
 def _process(master: str, captures: Captures) -> Iterator[ProcessPoolExecutor]:
-    """A process that has such a session, as none can have two."""
+    """Yield a process with such a session, as a process cannot have two."""
     with ProcessPoolExecutor(1, get_context("spawn"), _begin, (master, captures)) as executor:
         try:
             yield executor

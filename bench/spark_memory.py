@@ -1,11 +1,11 @@
-"""Whether the memory of a stream stays flat: a writer commits for some minutes, a query reads, both are sampled.
+"""The memory of a stream over time: a writer commits for some minutes, a query reads, and both are sampled.
 
     python -m bench.spark_memory [--minutes MINUTES] [--mode peek|walsender] [--rate ROWS] [--limit PERCENT]
 
 Prints one JSON object with the resident memory of the stream's processes in MiB, at a tenth of the time, in the middle,
-at the end and at its peak, and how it grows: of the JVM, and what of its heap is in use once a minute; of the Python
-process that plans, and in walsender mode receives; of the Python workers together. Exits with 1 if the planner's or the
-workers' has grown by more than the limit from the second quarter of the time to the last.
+at the end and at its peak, and its growth: for the JVM, with the used heap once a minute; for the Python process that
+plans, and in walsender mode receives; and for the Python workers together. Exits with 1 if the planner's or the
+workers' memory has grown by more than the limit from the second quarter of the time to the last.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KINDS = ("jvm", "planner", "workers")
 
 
 class Writer:
-    """Commits so many rows a second, in transactions of different sizes, on a thread of its own."""
+    """A thread that commits `rate` rows a second, in transactions of different sizes."""
 
     def __init__(self, dsn: str, rate: int) -> None:
         self._dsn = dsn
@@ -44,7 +44,7 @@ class Writer:
         self._thread.start()
 
     def stop(self) -> None:
-        """End it after the transaction that runs."""
+        """End the thread after the current transaction."""
         self._stop.set()
         self._thread.join()
 
@@ -69,8 +69,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--mode", choices=("peek", "walsender"), default="peek")
-    parser.add_argument("--rate", type=int, default=3000, help="rows a second that the writer inserts")
-    parser.add_argument("--limit", type=float, default=5.0, help="to the growth, in percent")
+    parser.add_argument("--rate", type=int, default=3000, help="rows that the writer inserts in a second")
+    parser.add_argument("--limit", type=float, default=5.0, help="limit of the growth, in percent")
     arguments = parser.parse_args()
 
     with (
@@ -128,14 +128,14 @@ def main() -> int:
 
 
 def resident() -> dict[str, int]:
-    """The resident memory of Spark's processes, which are the descendants of this one, in bytes by kind."""
+    """Return the resident memory of Spark's processes, which are the descendants of this one, in bytes by kind."""
     parents, commands = {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             commands[int(folder.name)] = (folder / "cmdline").read_text()
         except (FileNotFoundError, ProcessLookupError):
-            # It has ended in between.
+            # The process has ended in between.
             continue
     sizes = dict.fromkeys(KINDS, 0)
     for process, command in commands.items():
@@ -151,7 +151,7 @@ def resident() -> dict[str, int]:
 
 
 def live_heap(spark: Any) -> int:
-    """What the JVM's heap has after a full collection: what grows here is a leak."""
+    """Return the JVM's heap in bytes after a full collection: growth here is a leak."""
     spark._jvm.java.lang.System.gc()
     runtime = spark._jvm.java.lang.Runtime.getRuntime()
     return int(runtime.totalMemory() - runtime.freeMemory())
@@ -174,7 +174,7 @@ def _resident(process: int) -> int:
 
 
 def summary(sizes: list[int]) -> dict[str, float]:
-    """The memory in MiB along the time, and how it grows once everything is warm: from the second quarter on."""
+    """Return the memory in MiB over time, and its growth after the warm-up, from the second quarter on."""
     count = len(sizes)
     second, last = median(sizes[count // 4 : count // 2]), median(sizes[count * 3 // 4 :])
     slope = _slope(sizes[count // 4 :]) * 60 / EVERY
@@ -189,7 +189,7 @@ def summary(sizes: list[int]) -> dict[str, float]:
 
 
 def _slope(values: list[int]) -> float:
-    """Of the straight line through the values that fits best, by sample."""
+    """Return the slope of the best-fitting straight line through the values, for each sample."""
     if len(values) < 2:
         return 0.0
     return linear_regression(range(len(values)), values).slope

@@ -1,4 +1,4 @@
-"""The change feed's rows as one would write it by hand, a message at a time, to run inside of Spark."""
+"""The change feed's rows from handwritten code, a message at a time, to run inside of Spark."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OPS = {"I": "insert", "U": "update", "D": "delete"}
 
 
 def identity(batches: Iterator[Any]) -> Iterator[Any]:
-    """The messages as they are."""
+    """Yield the messages unchanged."""
     yield from batches
 
 
 def by_parse(batches: Iterator[Any]) -> Iterator[Any]:
-    """By `parse`, in mapInArrow."""
+    """Yield rows that `parse` makes, for mapInArrow."""
     schema = arrow_schema(feed_schema())
     relations: dict[int, v1.Relation] = {}
     begin, ordinal = None, 0
@@ -70,7 +70,7 @@ def _pairs(relation: v1.Relation, row: v1.TupleData, is_key: bool) -> list[tuple
 
 
 def by_pypgoutput(frames: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """By pypgoutput, in mapInPandas."""
+    """Yield rows that pypgoutput makes, for mapInPandas."""
     names = feed_schema().names
     decoders = pypgoutput()
     relations: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""The session that a measurement runs in, and the sinks that it writes to."""
+"""The Spark session of a benchmark, and its sinks."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from logicalrep.spark import session
 
 
 def to_noop(frame: Any) -> Callable[[], None]:
-    """What reads all of a frame and writes it nowhere."""
+    """Return a function that reads a whole frame and drops it."""
     return lambda: frame.write.format("noop").mode("overwrite").save()
 
 
 def to_parquet(frame: Any, folder: Path) -> Callable[[], None]:
-    """What writes all of a frame to a folder, each time in place of what is there."""
+    """Return a function that writes a whole frame to a folder, replacing its contents."""
     return lambda: frame.write.mode("overwrite").parquet(str(folder))
 
 
 @contextmanager
 def quiet_session(master: str, memory: str = "2g") -> Iterator[Any]:
-    """A session that logs nothing, with so much memory for the JVM."""
+    """Yield a session that logs nothing; `memory` is the JVM's."""
     spark = session(master, **{"spark.driver.memory": memory})
     spark.sparkContext.setLogLevel("OFF")
     try:

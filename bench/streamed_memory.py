@@ -1,8 +1,8 @@
-"""How much memory a large streamed transaction takes: encodes one, puts it together, reads its changes.
+"""The memory for a large streamed transaction: the benchmark encodes one, assembles it, and reads its changes.
 
     python bench/streamed_memory.py [--size GIB] [--row BYTES] [--directory FOLDER] [--limit MIB]
 
-Prints one JSON object; exits with 1 if the peak of the process's memory is over the limit (300 MiB). The changes go to
+Prints one JSON object; exits with 1 if the peak of the process's memory exceeds the limit (300 MiB). The changes go to
 a temporary file as large as the transaction.
 """
 
@@ -27,7 +27,7 @@ ROWS_IN_A_SEGMENT = 1000
 
 
 def encoded(size: int, row: int) -> Iterator[bytes]:
-    """A streamed transaction of so many bytes; every tenth segment is a subtransaction that is rolled back."""
+    """Yield a streamed transaction of `size` bytes; every tenth segment is a subtransaction that is rolled back."""
     columns = tuple(
         Column(flags=int(name == "id"), name=name, type_id=Oid(25), type_modifier=-1) for name in ("id", "v", "w")
     )
@@ -60,17 +60,17 @@ def encoded(size: int, row: int) -> Iterator[bytes]:
 
 
 def peak_memory() -> int:
-    """The most memory that this process had, in bytes."""
+    """Return the peak memory of this process, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--size", type=float, default=2.0, help="of the transaction, in GiB")
-    parser.add_argument("--row", type=int, default=1000, help="of a row, in bytes")
-    parser.add_argument("--directory", help="of the temporary file")
-    parser.add_argument("--limit", type=int, default=300, help="of the process's memory, in MiB")
+    parser.add_argument("--size", type=float, default=2.0, help="size of the transaction, in GiB")
+    parser.add_argument("--row", type=int, default=1000, help="size of a row, in bytes")
+    parser.add_argument("--directory", help="folder of the temporary file")
+    parser.add_argument("--limit", type=int, default=300, help="limit of the process's memory, in MiB")
     arguments = parser.parse_args()
 
     before = peak_memory()

@@ -1,4 +1,4 @@
-"""Tests on real servers; skipped where psycopg or a server is missing."""
+"""Fixtures for tests on real servers, which are skipped if psycopg or a server is missing."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ else:
 
     @pytest.fixture(params=SERVERS)
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:
-        """A database on each server there is."""
+        """Yield a database on each available server."""
         with database(request.param) as made:
             yield made
 
     @pytest.fixture
     def db18() -> Iterator[Database]:
-        """A database on PostgreSQL 18."""
+        """Yield a database on PostgreSQL 18."""
         with database(18) as made:
             yield made
 

@@ -1,4 +1,4 @@
-"""Real servers for tests: one of each major version a test process, each test in a database of its own."""
+"""Real servers for tests: one of each major version in a test process, and a database for each test."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SERVERS: dict[int, LocalServer] = {}
 
 
 SERVERS = [pytest.param(15, marks=pytest.mark.thorough), pytest.param(16, marks=pytest.mark.thorough), 18]
-"""The servers that tests are repeated with; `make test` has the newest."""
+"""The servers for which tests are repeated; `make test` has the newest."""
 
 
 @dataclass
 class Database:
-    """A database of a test: how to reach it, and a connection to it."""
+    """A test's database: its server, and a connection to it."""
 
     server: LocalServer
     name: str
@@ -43,7 +43,7 @@ class Database:
         return ConnectionSettings(self.dsn)
 
     def writer(self) -> Connection:
-        """A connection of somebody who writes: tables without a schema are in public."""
+        """Open the connection of a writer: tables without a schema are in public."""
         return writer(self.dsn)
 
     def execute(self, *statements: str) -> None:
@@ -67,7 +67,7 @@ def writer(dsn: str) -> Connection:
 
 
 def installation(major: int) -> Installation:
-    """The installation of a major version; the test is skipped where it is absent."""
+    """Return the installation of a major version; skip the test if it is absent."""
     found = installations()
     if major not in found:
         pytest.skip(f"PostgreSQL {major} is not installed")
@@ -75,7 +75,7 @@ def installation(major: int) -> Installation:
 
 
 def running(major: int) -> LocalServer:
-    """The server of a major version, started when it is first asked for."""
+    """Return the server of a major version, which the first call starts."""
     if major not in _SERVERS:
         server = LocalServer(installation(major), fsync="off")
         server.create()
@@ -85,14 +85,14 @@ def running(major: int) -> LocalServer:
 
 
 def back_up(server: LocalServer, folder: Path) -> None:
-    """Copy what a server has, which runs before and after; the folder is made."""
+    """Copy the data of a server, which runs before and after, into a new folder."""
     server.stop()
     subprocess.run(["cp", "-a", server.data, folder], check=True)
     server.start()
 
 
 def restore(server: LocalServer, folder: Path) -> None:
-    """Let a server have what was copied, and nothing of what came since."""
+    """Restore the copied data, and discard everything since."""
     server.stop("immediate")
     shutil.rmtree(server.data)
     shutil.move(folder, server.data)
@@ -100,7 +100,7 @@ def restore(server: LocalServer, folder: Path) -> None:
 
 
 def take_over(server: LocalServer, folder: Path) -> None:
-    """As `restore`, but as a standby does that had come so far when it was promoted: on a timeline of its own."""
+    """Restore the copied data like a standby that was promoted at that point: on a timeline of its own."""
     (folder / "standby.signal").touch()
     restore(server, folder)
     with ConnectionSettings(server.dsn).connect() as connection:
@@ -109,7 +109,7 @@ def take_over(server: LocalServer, folder: Path) -> None:
 
 @contextlib.contextmanager
 def standby_of(server: LocalServer, folder: Path) -> Iterator[LocalServer]:
-    """A standby that follows a server by the slot `standby` there, and keeps its failover slots."""
+    """Yield a standby that follows a server through its slot `standby`, and keeps its failover slots."""
     with ConnectionSettings(server.dsn).connect() as connection:
         connection.execute("SELECT pg_create_physical_replication_slot('standby', true)")
         version = connection.info.server_version
@@ -125,7 +125,7 @@ def standby_of(server: LocalServer, folder: Path) -> Iterator[LocalServer]:
         "primary_slot_name": "standby",
         "hot_standby_feedback": "on",
         "sync_replication_slots": "on",
-        # Only the one that is followed waits for others.
+        # Only the primary waits for standbys.
         "synchronized_standby_slots": "",
     }
     with (standby.data / "postgresql.conf").open("a") as configuration:
@@ -146,7 +146,7 @@ def stop_all() -> None:
 
 @contextlib.contextmanager
 def database(major: int) -> Iterator[Database]:
-    """A new database, whose slots are dropped afterwards."""
+    """Yield a new database, whose slots are dropped afterwards."""
     server = running(major)
     name = f"test_{next(_NUMBERS)}"
     with ConnectionSettings(server.dsn).connect() as admin:
@@ -168,7 +168,7 @@ def database(major: int) -> Iterator[Database]:
             for (slot,) in admin.execute(
                 "SELECT slot_name FROM pg_replication_slots WHERE database = %s", (name,)
             ).fetchall():
-                # A temporary one is gone by itself once its session has ended.
+                # A temporary slot vanishes when its session has ended.
                 with contextlib.suppress(SlotError):
                     drop = functools.partial(admin.execute, "SELECT pg_drop_replication_slot(%s)", (slot,))
                     when_free(drop, admin, slot, patience=10)

@@ -1,6 +1,6 @@
-"""A stand-in for a server that speaks another language than ours, and knows no more than how a connection begins.
+"""A stand-in for a server with texts in another language, which implements only the beginning of a connection.
 
-It is a process of its own, as libpq keeps the interpreter for itself while it asks whether a server is there.
+It is a process of its own, as libpq holds the interpreter's lock while it pings a server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SETTINGS |= {"default_transaction_read_only": "off"}
 
 
 class StandIn:
-    """Answers connections to loopback: lets them in at first."""
+    """A stand-in that answers connections on loopback, and accepts them at first."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -35,11 +35,11 @@ class StandIn:
         self._tell(refuses=[sqlstate, words])
 
     def follow(self) -> None:
-        """Be a standby from now on."""
+        """Act as a standby from now on."""
         self._tell(in_hot_standby="on")
 
     def let_in(self) -> None:
-        """Refuse no connection from now on, and be no standby."""
+        """Accept all connections from now on, as a primary."""
         self._tell(refuses=None, in_hot_standby="off")
 
     def want_password(self) -> None:
@@ -48,7 +48,7 @@ class StandIn:
 
     @property
     def passwords(self) -> list[str]:
-        """Those that it was given."""
+        """The passwords that it was given."""
         return self._tell()  # type: ignore[no-any-return]
 
     def _tell(self, **changes: Any) -> Any:
@@ -64,7 +64,7 @@ class StandIn:
 
 @contextmanager
 def stand_in() -> Iterator[StandIn]:
-    """A stand-in that answers until the end of the context."""
+    """Yield a stand-in that answers until the end of the context."""
     command = [sys.executable, __file__]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield StandIn(process)

@@ -1,4 +1,4 @@
-"""Connections: what libpq takes, and passwords that are never shown."""
+"""Connections: libpq's parameters, and passwords that are never shown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_environment_of_libpq(db18: Database, monkeypatch: pytest.MonkeyPatc
     with db18.settings.connect() as connection:
         assert connection.execute("SHOW work_mem").fetchone() == ("5MB",)
         assert connection.execute("SHOW application_name").fetchone() == ("somebody",)
-        # What values are read by is not to be changed.
+        # The settings for parsing values stay.
         assert connection.execute("SHOW DateStyle").fetchone() == ("ISO, DMY",)
 
 
@@ -68,7 +68,7 @@ def test_what_a_role_is_set_to_changes_no_value_and_ends_nothing(db: Database) -
 
 
 def test_functions_of_others_are_not_called(db: Database) -> None:
-    """One in public that fits better than the server's own would be, with the rights of who reads."""
+    """A function in public matches better than the server's own, and would run with the reader's rights."""
     db.execute(
         "CREATE FUNCTION public.format(text, name, name) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'called'; END $$",
         "CREATE TABLE t (id int PRIMARY KEY)",

@@ -1,4 +1,4 @@
-"""Rows by COPY, as messages: each value is what the server has, whatever characters it is made of."""
+"""Rows from COPY as messages: each value is the server's, whatever characters it has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v
 
 
 def messages_of(data: bytes, columns: int) -> list[tuple[int, bytes]]:
-    """What has to become of rows by COPY, as its documentation has it: value by value."""
+    """Return the expected messages for rows from COPY, value by value as its documentation describes."""
     *rows, end = data.split(b"\n")
     assert not end
     return [(LSN, _insert(row.split(b"\t"), columns)) for row in rows]
@@ -39,12 +39,12 @@ def _insert(values: list[bytes], columns: int) -> bytes:
 
 
 def _unescaped(value: bytes) -> bytes:
-    """Without its backslashes: what is behind one stands for itself, but for some letters."""
+    """Return a value without its backslashes: one stands for the character behind it, except for some letters."""
     return re.sub(rb"\\(.)", lambda found: _LETTERS.get(found[1], found[1]), value, flags=re.DOTALL)
 
 
 def made(data: bytes, columns: int) -> MessageBatch:
-    """What is made of rows that come in one piece; without any there is no piece."""
+    """Return the batch that is made of rows in one piece; no rows are no piece."""
     (batch,) = inserts(iter([data]), relation(columns), LSN)
     return batch
 
@@ -99,7 +99,7 @@ def test_few_columns_and_many() -> None:
 
 @pytest.mark.parametrize("columns", [1, 2, 7])
 def test_rows_are_what_they_are_value_by_value(columns: int) -> None:
-    """Of every length around those that are copied at once, with escapes that a server does not send either."""
+    """Try values of every length around those that are copied at once, with escapes that a server does not send."""
     chance = random.Random(columns)
     pieces = [b"a", b"bcd", b"N", rb"\N", rb"\\", rb"\.", rb"\x41", b"\\", "☃".encode()]
     pieces += [b"\\" + letter for letter in _LETTERS]
@@ -125,7 +125,7 @@ def test_rows_without_an_end(data: bytes) -> None:
 
 @pytest.mark.skipif("NUMBA_BOUNDSCHECK" in os.environ, reason="it is done here")
 def test_nothing_is_read_or_written_outside(tmp_path: Path) -> None:
-    """The tests that need no server, with each access of the compiled loop checked."""
+    """Run the tests without a server again, with each access of the compiled loop checked."""
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not postgres", __file__]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

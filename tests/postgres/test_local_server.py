@@ -1,4 +1,4 @@
-"""A local server's folder is its own: nobody else's is taken for it, and nobody else gets in."""
+"""A local server's folder is its own: an existing one is never used, and other users cannot open it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOWHERE = Installation(18, Path("/nowhere"))
 
 @pytest.mark.parametrize("is_link", [False, True])
 def test_a_folder_that_is_there_is_not_taken(tmp_path: Path, is_link: bool) -> None:
-    """It would be given to another user where root starts the server, and removed at the end."""
+    """A server started by root would give it to another user, and remove it at the end."""
     folder = tmp_path / "of somebody"
     folder.mkdir(0o755)
     named = tmp_path / "link" if is_link else folder
@@ -38,5 +38,5 @@ def test_what_is_written_is_no_link(tmp_path: Path) -> None:
 
 @pytest.mark.postgres
 def test_a_running_one_is_closed_to_other_users() -> None:
-    """Whoever reaches its socket is its superuser."""
+    """Every user who reaches its socket is its superuser."""
     assert running(18).folder.stat().st_mode & 0o077 == 0

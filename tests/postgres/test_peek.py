@@ -1,4 +1,4 @@
-"""Peeking: the same messages as often as one likes, and no slot moved."""
+"""Peeking returns the same messages any number of times, and moves no slot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_peek_gives_what_was_committed_and_moves_nothing(db: Database, options
 
 
 def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) -> None:
-    """PostgreSQL 18 would leave out what was changed after that, and only that."""
+    """PostgreSQL 18 would silently leave out only the changes after the drop."""
     publication = '"odd "",name"'
     db.execute("INSERT INTO t VALUES (1)", f"DROP PUBLICATION {publication}", "INSERT INTO t VALUES (2)")
     db.execute(f"CREATE PUBLICATION {publication} FOR ALL TABLES", "INSERT INTO t VALUES (3)")
@@ -48,7 +48,7 @@ def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) ->
         start, end = the_slot(connection, "s").confirmed.lsn, wal_head(connection)
         with pytest.raises(PublicationError):
             list(peek_batches_from(connection, "s", options, start, end))
-        # Once it is past that, all is well.
+        # Past that change everything can be read.
         advance_slot(db.connection, the_slot(connection, "s"), end)
         db.execute("INSERT INTO t VALUES (4)")
         assert [row["after"]["id"] for row in change_rows(peek(connection, "s", options), options.decoder())] == ["4"]
@@ -65,7 +65,7 @@ def test_a_slot_that_is_dropped_after_it_was_looked_at(db: Database, options: Pl
     for attempt in attempts:
         with pytest.raises(SlotError, match=r"^\[SLOT_MISSING\] replication slot 's' does not exist"):
             attempt()
-    # Who reads the slot itself says it.
+    # The reader of the slot itself reports it.
     with copies_of(db.settings, "s", 1) as copies:
         assert copies == []
 

@@ -1,4 +1,4 @@
-"""What is checked before a reader starts: one sentence each, with what to do."""
+"""The checks before a reader starts: one sentence for each finding, with its remedy."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ def test_tables_and_identities(db: Database) -> None:
 
 
 def test_identities_that_the_server_does_not_take(db: Database) -> None:
-    """A warning comes for what the server refuses, and for nothing else."""
+    """A warning names exactly the tables whose updates and deletes the server refuses."""
     db.execute(
         "CREATE TABLE deferred (a int PRIMARY KEY DEFERRABLE)",
         "CREATE TABLE dropped (a int NOT NULL CONSTRAINT dropped_a UNIQUE, b int PRIMARY KEY)",
@@ -220,7 +220,7 @@ def test_identities_that_the_server_does_not_take(db: Database) -> None:
         "replica identity: add a primary key that is not deferrable, or run ALTER TABLE public.deferred REPLICA IDENTITY "
         "FULL."
     )
-    # Of the tables that are read alone.
+    # The warning is only for the tables that are read.
     assert (
         findings(
             db,
@@ -269,7 +269,7 @@ def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> N
     assert "has its changes as those of public.root: read that table, or leave that publication out." in finding
     assert findings(db, replace(needs, tables=(TableName("public", "root"),))) == []
     assert published_tables(db.connection, needs.publications) == [("public", "root")]
-    # As the server sends them.
+    # The server sends them in the same way.
     db.execute("INSERT INTO root VALUES (1)")
     options = PluginOptions(publication_names=needs.publications, proto_version=1)
     decoded = [v1.parse(data) for _, data in peek(db.connection, "s", options)]
@@ -315,7 +315,7 @@ def test_columns_that_the_server_does_not_send(db: Database) -> None:
         db.execute("ALTER PUBLICATION p SET (publish_generated_columns = stored)")
         assert findings(db, needs) == []
         db.execute("ALTER PUBLICATION p SET (publish_generated_columns = none)")
-    # A column with a default is news as long as a reader has not passed it.
+    # A column with a default is new as long as the reader has not passed its addition.
     needs = replace(needs, tables=(TableName("public", "root"),))
     db.execute("INSERT INTO root VALUES (1)", "ALTER TABLE root ADD COLUMN before int DEFAULT 1")
     create_slot(db.connection, "s")
@@ -352,7 +352,7 @@ def test_a_server_that_is_not_set_up_for_it(monkeypatch: pytest.MonkeyPatch) -> 
         needs = Needs(slot="s", publications=("p",), create_slot=True)
         with pytest.raises(PreflightError, match="ALTER SYSTEM SET wal_level = logical and restart"):
             check(connection, needs)
-        # There is no server of PostgreSQL 19 yet: this one says that it is one, and what that says of its WAL.
+        # No server of PostgreSQL 19 exists yet: this one claims to be one, with the settings of its WAL.
         monkeypatch.setattr(preflight, "server_major", lambda connection: 19)
         (warning,) = check(_answering(connection, effective_wal_level="replica"), needs)
         assert warning == (
@@ -366,7 +366,7 @@ def test_a_server_that_is_not_set_up_for_it(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 class _Answering:
-    """A server's connection, but for some settings."""
+    """A server's connection with some settings replaced."""
 
     def __init__(self, connection: Connection, **settings: str) -> None:
         self._connection = connection

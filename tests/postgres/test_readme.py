@@ -1,4 +1,4 @@
-"""README.md's examples with a server do what they say; those with Spark are tested beside its other document."""
+"""README.md's examples with a server do what it says; those with Spark are in tests/spark/test_documents.py."""
 
 from __future__ import annotations
 

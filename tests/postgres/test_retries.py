@@ -1,4 +1,4 @@
-"""Which failures to connect are tried again, and for how long, whatever the language that they are told in."""
+"""The failures to connect that are retried, and their time limits, in any language of the server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STARTING = "57P03", "das Datenbanksystem startet"
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    """A stand-in whose refusals are tried again for half a second; nothing is known of it."""
+    """Yield a stand-in whose refusals are retried for half a second, and to which no connection was made before."""
     monkeypatch.setattr(connection, "_PATIENCE", 0.5)
     monkeypatch.setenv("PGPASSFILE", "/nowhere")
     with stand_in() as made:
@@ -27,7 +27,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
 
 
 def connect(dsn: str, seconds: float, before: Callable[[float], None] = lambda lasted: None) -> None:
-    """Connect as all loops do that try again; `before` is called before each try."""
+    """Connect like the retrying loops; `before` is called before each try."""
     retries = Retries(seconds)
     while True:
         before(retries.lasted)
@@ -39,7 +39,7 @@ def connect(dsn: str, seconds: float, before: Callable[[float], None] = lambda l
 
 
 def failure(dsn: str, seconds: float) -> tuple[str, float]:
-    """The text with which it ends to connect, and after how long."""
+    """Return the text of the final failure, and the seconds until then."""
     began = time.monotonic()
     with pytest.raises(ConnectError) as caught:
         connect(dsn, seconds)
@@ -99,7 +99,7 @@ def test_nobody_answers(server: StandIn) -> None:
 
 
 def test_parameters_that_were_right_once_are_tried_again(server: StandIn) -> None:
-    """The server may be restored, or be told another password for a while."""
+    """The server may be restored, or have another password for a while."""
     dsn = f"{server.dsn} password=geheim"
     ConnectionSettings(dsn).connect().close()
     server.want_password()

@@ -1,4 +1,4 @@
-"""Copies of a slot: from any position on they give what the slot gives from there, and nothing of them stays."""
+"""Copies of a slot: from any position on they send what the slot sends from there, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.postgres.servers import Database
 
 
 def test_from_any_position_on(db: Database) -> None:
-    """The transactions and messages of both parts are those of all, whatever record it lies in."""
+    """Together both parts have all transactions and messages, whatever record the position lies in."""
     options = _options(db)
     start = the_slot(db.connection, "s").confirmed.lsn
     _write(db)
@@ -51,7 +51,7 @@ def test_nothing_of_them_stays(db: Database) -> None:
 
 
 def test_a_server_without_room_for_another(db: Database) -> None:
-    """One slot is left for others."""
+    """One slot stays free for other uses."""
     _options(db)
     most = int(str(db.value("SHOW max_replication_slots")))
     with copies_of(db.settings, "s", most + 5) as copies:
@@ -69,7 +69,7 @@ def test_a_server_without_room_for_another(db: Database) -> None:
 
 
 def test_slots_that_are_not_copied(db: Database) -> None:
-    """Those of prepared transactions, and those that wait for standbys."""
+    """Slots with prepared transactions, and slots that wait for standbys, are not copied."""
     _options(db)
     create_slot(db.connection, "two_phase", two_phase=True)
     if db.major >= 17:
@@ -85,7 +85,7 @@ def _options(db: Database) -> PluginOptions:
 
 
 def _write(db: Database) -> None:
-    """Transactions beside one that stays open, with messages, savepoints and changes of the table."""
+    """Write transactions beside an open one, with messages, savepoints and changes of the table."""
     with db.writer() as other:
         for base in range(0, 1000, 100):
             with other.transaction():
@@ -101,7 +101,7 @@ def _write(db: Database) -> None:
 
 
 def _effects(messages: Iterable[tuple[int, bytes]]) -> list[tuple[int, list[bytes]]]:
-    """Each transaction at the LSN of its commit record, each message outside of one at its own.
+    """Return each transaction with the LSN of its commit record, and each message outside of one with its own.
 
     Descriptions of tables are left out: each session sends those that it needs.
     """

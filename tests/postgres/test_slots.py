@@ -1,4 +1,4 @@
-"""Slots: what they are, and moving them."""
+"""Slots: their state, and advancing them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_advancing_goes_forwards_only(db: Database) -> None:
     advance_slot(db.connection, slot, head)
     moved = the_slot(db.connection, "moves")
     assert moved.confirmed_flush_lsn == head
-    # Also where somebody else has moved it since it was looked at.
+    # The same holds if another process has moved it since it was read.
     for seen in (moved, slot):
         advance_slot(db.connection, seen, Lsn(slot.confirmed.lsn + 1))
         assert the_slot(db.connection, "moves").confirmed_flush_lsn == head
@@ -80,7 +80,7 @@ def test_a_slot_in_use_names_the_process(db18: Database) -> None:
 
 
 def test_standbys_that_are_not_there(db18: Database) -> None:
-    """The server sends nothing of a failover slot then, so a query for more than what was acknowledged would hang."""
+    """The server sends nothing from a failover slot then, so a query beyond the acknowledged position would hang."""
     create_slot(db18.connection, "s", failover=True)
     create_slot(db18.connection, "other")
     db18.execute(

@@ -1,4 +1,4 @@
-"""A slot with a snapshot: the rows of the snapshot and the changes of the slot make the table, none lost, none twice."""
+"""A slot with a snapshot: the snapshot's rows and the slot's changes make the table, without loss or duplicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`logicalrep.stream`: what a loop gets, what it acknowledges, and how it goes on."""
+"""`logicalrep.stream`: its items, its acknowledgements, and its restarts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def source(db: Database) -> dict[str, Any]:
-    """The arguments for a slot and a publication of a table."""
+    """Return the arguments for a slot and a publication of a table."""
     db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db.connection, "s")
     return {"dsn": db.dsn, "slot": "s", "publication": "p"}
 
 
 def ids(transaction: Transaction) -> list[int]:
-    """The keys of the rows that a transaction inserts."""
+    """Return the keys of the rows that a transaction inserts."""
     return [int(change.after["id"].value) for change in transaction.changes if change.after is not None]
 
 
 def confirmed(db: Database) -> int:
-    """Up to where all is acknowledged."""
+    """Return the acknowledged position."""
     lsn = the_slot(db.connection, "s").confirmed_flush_lsn
     assert lsn is not None
     return lsn
@@ -71,7 +71,7 @@ def test_a_position_kept_with_the_changes_has_each_once(db: Database, source: di
         db.execute(f"INSERT INTO t VALUES ({number})")
     kept, position = [], None
     while len(kept) < 5:
-        # Each run dies within the body of its second transaction, after it was kept.
+        # Each run ends within the body of its second transaction, after storing it.
         changes = logicalrep.stream(**source, after=position, follow=False)
         for transaction in itertools.islice(changes, 2):
             kept.append(ids(transaction))

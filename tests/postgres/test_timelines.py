@@ -1,4 +1,4 @@
-"""A server that takes over, or is restored, goes on with a timeline of its own: whose WAL a position belongs to."""
+"""Timelines: which positions belong to the WAL of a server that takes over or is restored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OPTIONS = PluginOptions(publication_names=("p",), proto_version=3)
 
 @pytest.fixture(params=SERVERS)
 def server(request: pytest.FixtureRequest) -> Iterator[LocalServer]:
-    """With a table, a publication and a slot."""
+    """Yield a server with a table, a publication and a slot."""
     with LocalServer(installation(request.param)) as server:
         with writer(server.dsn) as connection:
             connection.execute("CREATE ROLE reader LOGIN REPLICATION")
@@ -78,7 +78,7 @@ def test_a_position_is_of_the_timeline_on_which_it_was_reached(server: LocalServ
 
 @pytest.mark.parametrize("server", [18], indirect=True)
 def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Path) -> None:
-    """Each goes on with a timeline 2: only where that began tells them apart."""
+    """Both continue on a timeline 2, and only its start tells them apart."""
     settings = ConnectionSettings(server.dsn_as("reader"))
     for name in ("first", "second"):
         back_up(server, tmp_path / name)
@@ -100,7 +100,7 @@ def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Pat
     reason = f"a timeline 2 that began at {of_second.began}, but the server's timeline 2 began at {slot.timeline.began}"
     with pytest.raises(LostPositionError, match=reason):
         check_within_wal(settings, slot, read)
-    # Offsets of earlier versions do not say it; and what both have had is not lost.
+    # Offsets of earlier versions lack the start; and the part that both have is not lost.
     check_within_wal(settings, slot, replace(read, timeline=replace(of_second, began=None)))
     check_within_wal(settings, slot, replace(read, lsn=slot.timeline.began))
     back_up(server, tmp_path / "third")
@@ -111,7 +111,7 @@ def test_two_servers_promoted_from_one_backup(server: LocalServer, tmp_path: Pat
     with pytest.raises(LostPositionError, match=reason):
         check_within_wal(settings, third, read)
     check_within_wal(settings, third, slot.reached)
-    # Only a walsender tells where a timeline began, as long as the history is there: else it is unknown.
+    # Only a walsender knows a timeline's start, while the history exists; otherwise it is unknown.
     with writer(server.dsn) as connection:
         connection.execute("ALTER SYSTEM SET max_wal_senders = 0")
     server.stop()
@@ -134,7 +134,7 @@ def test_a_standby_has_no_timeline_of_its_own(server: LocalServer) -> None:
 
 @pytest.mark.parametrize("is_behind", [False, True])
 def test_a_server_takes_over_while_a_reader_is_connected(server: LocalServer, tmp_path: Path, is_behind: bool) -> None:
-    """One that is behind has LSNs of its own that the reader has passed, in other transactions."""
+    """A server that is behind has other transactions at LSNs that the reader has passed."""
     settings = ConnectionSettings(server.dsn)
     found: list[int] = []
 

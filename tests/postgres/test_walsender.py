@@ -1,4 +1,4 @@
-"""The replication connection: what it gives, what it acknowledges, and what it does when the server goes away."""
+"""The replication connection: its messages, its acknowledgements, and its reaction when the server goes away."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def options(db: Database) -> PluginOptions:
 
 
 def receive(session: Walsender, until: int) -> list[bytes]:
-    """The messages up to so many commits."""
+    """Return the messages up to the given number of commits."""
     found: list[bytes] = []
     deadline = time.monotonic() + 20
     while sum(data[:1] in (b"C", b"c") for data in found) < until:
@@ -52,7 +52,7 @@ def test_small_and_streamed_transactions(db: Database, options: PluginOptions) -
 
 
 def test_a_publication_that_was_dropped(db: Database, options: PluginOptions) -> None:
-    """PostgreSQL 18 would leave out what was changed after that, and go on once there is one of that name."""
+    """PostgreSQL 18 would leave out the later changes, and continue once a publication of that name exists."""
     with Walsender(db.settings, "s", options) as session:
         db.execute("INSERT INTO t VALUES (1)")
         receive(session, 1)
@@ -135,7 +135,7 @@ def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, options
 
 @pytest.mark.postgres
 def test_a_server_that_is_behind_the_reader_is_an_error(tmp_path: Path) -> None:
-    """As one that took over from another, and has not all that was read from that."""
+    """Such a server took over from another without all changes that were read from that."""
     with LocalServer(installation(18)) as server, Assembler() as assembler:
         settings = ConnectionSettings(server.dsn)
         with writer(server.dsn) as connection:
@@ -175,7 +175,7 @@ def test_an_acknowledgement_waits_for_what_is_not_handed_on(db: Database, option
 
 
 class Copied:
-    """Stands in for a connection whose server has sent these, and then ends."""
+    """A stand-in for a connection whose server has sent these bytes, and then ends."""
 
     def __init__(self, *sent: bytes) -> None:
         self.pgconn = self
@@ -191,10 +191,10 @@ class Copied:
         return None
 
     def add_notice_handler(self, handler: object) -> None:
-        """It has no notices."""
+        """Ignore the handler: there are no notices."""
 
     def remove_notice_handler(self, handler: object) -> None:
-        """It has no notices."""
+        """Ignore the handler: there are no notices."""
 
 
 def session_of(*sent: bytes) -> Walsender:

@@ -1,4 +1,4 @@
-"""Tests of the Spark source on a local Spark and real servers; skipped where one of them is missing."""
+"""Fixtures for tests of the Spark source on a local Spark and real servers, which are skipped if one is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ else:
 
     @pytest.fixture(scope="session")
     def spark() -> Iterator[Any]:
-        """A local session; it is made once, as Spark takes seconds to start."""
+        """Yield a local session, which is started once, as Spark takes seconds to start."""
         from logicalrep.spark import session
         from logicalrep.spark.java import is_java_installed
 
@@ -28,13 +28,13 @@ else:
 
     @pytest.fixture
     def db18() -> Iterator[Database]:
-        """A database on PostgreSQL 18."""
+        """Yield a database on PostgreSQL 18."""
         with database(18) as made:
             yield made
 
     @pytest.fixture(params=SERVERS)
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:
-        """A database on each server there is."""
+        """Yield a database on each available server."""
         with database(request.param) as made:
             yield made
 
@@ -45,7 +45,7 @@ else:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """PySpark leaves sockets and files to the garbage collector, and calls what pandas and Python have deprecated."""
+    """Ignore warnings from PySpark, which leaves sockets and files to the garbage collector and calls old functions."""
     config.addinivalue_line("filterwarnings", "ignore::ResourceWarning")
     config.addinivalue_line("filterwarnings", "ignore::pytest.PytestUnraisableExceptionWarning")
     config.addinivalue_line("filterwarnings", "ignore::DeprecationWarning:pyspark.*")

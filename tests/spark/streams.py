@@ -1,4 +1,4 @@
-"""Streams of tests: started with the test's database, written to Parquet with a checkpoint, and waited for."""
+"""Streams for tests, with the test's database, a checkpoint and a Parquet sink."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Stream:
         return self.spark.readStream.format("logicalrep").options(**(self.options | options)).load()
 
     def start(self, **options: str) -> Any:
-        """A running query, with the default trigger."""
+        """Return a running query with the default trigger."""
         return self.writer(self.load(**options)).start()
 
     def run(self, **options: str) -> Any:
-        """A query that has read what there is."""
+        """Return a query that has read everything available."""
         query = self.writer(self.load(**options)).trigger(availableNow=True).start()
         if not query.awaitTermination(120):
             query.stop()
@@ -44,7 +44,7 @@ class Stream:
         return self.spark.read.schema(schema).parquet(str(self.folder / "out"))
 
     def writer(self, frame: Any) -> Any:
-        """What writes a frame to the stream's sink."""
+        """Return the writer of a frame to the stream's sink."""
         (self.folder / "out").mkdir(parents=True, exist_ok=True)
         writer = frame.writeStream.format("parquet").option("path", str(self.folder / "out"))
         return writer.option("checkpointLocation", str(self.folder / "checkpoint"))

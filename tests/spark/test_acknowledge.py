@@ -1,4 +1,4 @@
-"""A slot moves to where the query's source that reads it got, and to nowhere else."""
+"""`acknowledge` advances a slot exactly to the position of the query's source that reads it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.spark.streams import Stream
 
 @pytest.fixture
 def db(db18: Database) -> Database:
-    """With two slots, and a publication for each."""
+    """Return a database with two slots, and a publication for each."""
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
     for slot, table in (("a", "t"), ("b", "u")):
         db18.execute(f"CREATE PUBLICATION {slot} FOR TABLE {table}")
@@ -34,7 +34,7 @@ def options(db: Database, slot: str) -> dict[str, str]:
 
 
 def ended(*offsets: object) -> Any:
-    """A query that has ended where its sources have these offsets."""
+    """Return a finished query whose sources have these offsets."""
     sources = [{"endOffset": None if offset is None else json.dumps(offset)} for offset in offsets]
     return SimpleNamespace(isActive=False, exception=lambda: None, lastProgress={"sources": sources})
 

@@ -1,4 +1,4 @@
-"""Captures that do not say how their session was set up are read as the options say."""
+"""Captures without a header are read with the options' session."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_frames_are_read_as_the_options_say(path: Path, tmp_path: Path) -> None:
     expected = rows(path)
     assert expected
     assert rows(frames, **options) == expected
-    # What a file says counts, whatever the options say.
+    # A file's header overrides the options.
     assert rows(path, protocol_version="1") == expected
 
 

@@ -1,4 +1,4 @@
-"""The feed in columns and the feed row by row are the same, over all captures and in batches of any size."""
+"""The feed in columns equals the feed row by row, for all captures and for batches of any size."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CAPTURES = selected()
 
 
 def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
-    """The rows, or the kind of the error that there is."""
+    """Return the rows, or the kind of the error."""
     options = read_options({"rows_per_record_batch": str(size)})
     with Capture.open(path) as capture:
         if capture.session.encoding != "utf-8":
@@ -50,7 +50,7 @@ def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | str:
 def typed_rows(
     path: Path, read: Any, size: int, table: TableDescription, texts: tuple[str, ...] = ()
 ) -> list[str] | str:
-    """As `rows`, of a table in the types of its columns; those of Python do not have all values of these."""
+    """Return what `rows` returns, for a typed table; as text, because Python's types cannot hold all values."""
     given = {"rows_per_record_batch": str(size), "table": str(table.table), "text_columns": ",".join(texts)}
     with Capture.open(path) as capture:
         messages = capture.batches() if read is in_columns else capture
@@ -63,7 +63,7 @@ def typed_rows(
 
 
 def numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with the numbers that its dates and timestamps are."""
+    """Return the batch with numbers instead of its dates and timestamps."""
     arrays = []
     for column in batch.columns:
         type_ = {pa.types.is_date: pa.int32(), pa.types.is_timestamp: pa.int64()}
@@ -72,7 +72,7 @@ def numbered(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def checked(batch: pa.RecordBatch, size: int) -> pa.RecordBatch:
-    """The batch, which has so many rows at most; Spark takes columns at their word that are said never to be null."""
+    """Return the batch after checking its size, and its columns that are not nullable, on which Spark relies."""
     assert 0 < batch.num_rows <= size
     for field, column in zip(batch.schema, batch.columns, strict=True):
         assert field.nullable or not column.null_count
@@ -109,7 +109,7 @@ def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
 def typed_rows_of_the_feed(
     path: Path, size: int, table: TableDescription, texts: tuple[str, ...] = ()
 ) -> list[str] | str:
-    """As `typed_rows`, made of the rows of the feed."""
+    """Return what `typed_rows` returns, from the rows of the feed."""
     reader = FeedTable(table, texts, allows_missing=False)
     given = {"rows_per_record_batch": str(size), "tables": str(table.table)}
     found = []
@@ -119,7 +119,7 @@ def typed_rows_of_the_feed(
         )
         try:
             for batch in messages:
-                # In the middle of longer arrays, as batches may be.
+                # The arrays are slices of longer ones, as they may be in batches.
                 longer = pa.concat_batches([batch, batch, batch]).slice(batch.num_rows, batch.num_rows)
                 is_ours = pc.and_(pc.equal(longer["table"], table.name), pc.is_in(longer["op"], pa.array(OPS)))
                 for typed in reader.batches([longer.filter(is_ours).select(COLUMNS)]):
@@ -130,7 +130,7 @@ def typed_rows_of_the_feed(
 
 
 def tables(path: Path) -> list[TableDescription]:
-    """The tables of a capture as they are described last."""
+    """Return the tables of a capture with their last descriptions."""
     with Capture.open(path) as capture, Assembler() as assembler:
         if capture.session.encoding != "utf-8":
             pytest.skip("what is not UTF-8 is read row by row")
@@ -146,13 +146,13 @@ def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
         for texts in ((), table.names):
             expected = typed_rows(path, in_columns, 1000, table, texts)
             found = typed_rows_of_the_feed(path, 1000, table, texts)
-            # A table of which the columns have changed may come in the same ones.
+            # A table with changed columns may still have the same names and types.
             assert found == expected or (expected == "SchemaMismatchError" and isinstance(found, list))
 
 
 @pytest.mark.parametrize("limit", ["0", "2k", "64m"])
 def test_a_capture_that_ends_anywhere(limit: str) -> None:
-    """What did not commit is left out, however little memory a transaction may take."""
+    """Uncommitted changes are left out, however little memory a transaction may take."""
     path = next(path for path in CAPTURES if path.match("pg15/ddl/v1*"))
     with Capture.open(path) as capture:
         messages, session = list(capture), capture.session
@@ -184,7 +184,7 @@ def test_a_part_of_a_slot_is_the_same_part() -> None:
 
 
 def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
-    """Both lie in one chunk, and the Truncate is of the table by its name there."""
+    """Both are in one batch, where the Truncate has the table's earlier name."""
     messages = _session(
         _described("emptied", "id", "a"),
         v1.Truncate(options=0, relation_ids=(Oid(7),)),
@@ -211,7 +211,7 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
 
 @pytest.mark.parametrize("options", [{}, {"table": "t"}, {"rows_per_record_batch": "1"}])
 def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What PostgreSQL 18 sends between transactions of sessions without streaming is nothing, and keeps no one."""
+    """PostgreSQL 18 sends Stream Aborts between the transactions of sessions without streaming: they change nothing."""
     transaction = _session(
         _described("t", "a"), *(v1.Insert(relation_id=Oid(7), new=TupleData.of(Text(b"1"))) for _ in range(3))
     )
@@ -237,14 +237,14 @@ def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: p
 
 
 def test_types_that_are_one_in_spark() -> None:
-    """A column may change between them, in the middle of a record batch."""
+    """A column may change between such types in the middle of a record batch."""
     number = "6f1b04b1-0000-0000-0000-00000000000a"
     values = {2950: number, 25: "text", 1186: "1 day 02:03:04", 3802: '{"a": 1}', 1042: "padded  "}
     messages = []
     for type_id, value in values.items():
         messages.append(_described("t", "a", type_id=type_id))
         messages.append(v1.Insert(relation_id=Oid(7), new=TupleData.of(Text(value.encode()))))
-    # One that the stream's schema has not, but no row either.
+    # The table has a column that the stream's schema lacks, but no row.
     messages += [_described("t", "a", "b"), v1.Truncate(options=0, relation_ids=(Oid(7),))]
     session, options = _session(*messages), read_options({"table": "t"})
     for read in (row_by_row, in_columns):
@@ -256,7 +256,7 @@ def test_types_that_are_one_in_spark() -> None:
 
 
 def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
-    """As of a partition whose replica identity is another than its root's."""
+    """Such rows come from a partition whose replica identity differs from its root's."""
     described = _described("t", "a", "b")
     columns = tuple(replace(column, flags=int(column.name == "a")) for column in described.columns)
     null, of_table = NullValue(), _relation("t", "a", "b")
@@ -288,7 +288,7 @@ def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None
 
 
 def test_two_readers_in_turns() -> None:
-    """Logical messages make several record batches of a chunk, between which another reader has the thread."""
+    """Logical messages split a chunk into several record batches, between which another reader runs."""
     note = v1.Message(flags=1, message_lsn=Lsn(100), prefix="p", content=b"note")
 
     def reader(table: str) -> Iterator[list[dict[str, Any]]]:
@@ -308,7 +308,7 @@ def test_two_readers_in_turns() -> None:
 
 
 def _session(*messages: Any) -> list[tuple[Any, bytes]]:
-    """One transaction."""
+    """Return the messages of one transaction."""
     lsn, moment = Lsn(100), TimestampTz(0)
     begin = v1.Begin(final_lsn=lsn, commit_timestamp=moment, xid=TransactionId(5))
     commit = v1.Commit(commit_lsn=lsn, end_lsn=Lsn(200), commit_timestamp=moment)
@@ -316,7 +316,7 @@ def _session(*messages: Any) -> list[tuple[Any, bytes]]:
 
 
 def _described(name: str, *columns: str, type_id: int = 25) -> v1.Relation:
-    """A table of so many columns, all of one type."""
+    """Return the Relation of a table with these columns, all of one type."""
     of_table = tuple(v1.Column(flags=1, name=column, type_id=Oid(type_id), type_modifier=-1) for column in columns)
     return v1.Relation(
         relation_id=Oid(7), namespace="public", name=name, replica_identity=ReplicaIdentity.DEFAULT, columns=of_table

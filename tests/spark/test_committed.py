@@ -1,4 +1,4 @@
-"""What the receiver makes of messages, in batches where that goes: the same as event by event, row by row."""
+"""The receiver makes the same rows in batches as event by event and row by row."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def capture(pattern: str) -> tuple[Messages, CaptureSession]:
 
 
 class Reading:
-    """Takes messages as a receiver does, so many at a time, and keeps what comes out."""
+    """A reader that takes messages like a receiver, `size` at a time, and keeps its results."""
 
     def __init__(self, *, in_batches: bool, schema: Any = None, **options: str) -> None:
         read = read_options(options)
@@ -71,11 +71,11 @@ class Reading:
         self.intake = self._committing.intake if in_batches else Intake(self.assembler)
         self.rows: list[dict[str, Any]] = []
         self.ends: list[tuple[int, int, int]] = []
-        """Of each transaction with rows its position, its end, and how many rows it has."""
+        """The position, the end and the number of rows of each transaction with rows."""
         self.batches: list[int] = []
-        """How many rows each record batch has."""
+        """The number of rows of each record batch."""
         self.in_batches = 0
-        """How many transactions came in batches."""
+        """The number of transactions that came in batches."""
 
     def take(self, messages: Messages, size: int) -> None:
         for first in range(0, len(messages), size):
@@ -104,14 +104,14 @@ class Reading:
 
 
 def _plain(batch: Any) -> Any:
-    """With numbers for dates and timestamps, of which Python's own hold fewer."""
+    """Return the batch with numbers instead of dates and timestamps, of which Python's own types hold fewer."""
     numbers = {pa.date32(): pa.int32(), pa.timestamp("us"): pa.int64(), pa.timestamp("us", "UTC"): pa.int64()}
     columns = [column.cast(numbers.get(column.type, column.type)) for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def outcome(messages: Messages, decoder: Decoder, size: int, **options: Any) -> tuple[Any, Reading]:
-    """What comes out, or the kind of the error that there is."""
+    """Return the results, or the kind of the error."""
     reading = Reading(**options)
     reading.intake.connect(decoder)
     try:
@@ -190,7 +190,7 @@ def _place(row: dict[str, Any]) -> tuple[int, int, bool]:
     ],
 )
 def test_a_connection_that_breaks_anywhere(relative: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was handed on does not come again, and what was half received does."""
+    """Delivered transactions are not repeated, and partly received ones are."""
     monkeypatch.setattr(batch_intake, "_FEWEST", 1)
     monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
     server = CapturedServer(find(relative))
@@ -213,7 +213,7 @@ def built(*messages: AnyMessage) -> Messages:
 
 
 def small(number: int, rows: int = 1) -> Messages:
-    """A transaction that commits at 100 times its number; the first one describes the table."""
+    """Return a transaction that commits at 100 times its number; the first one describes the table."""
     described = [relation("id")] if number == 1 else []
     inserts = [insert(f"{number}.{row}") for row in range(rows)]
     return built(begin(number, 100 * number), *described, *inserts, commit(100 * number))
@@ -289,7 +289,7 @@ def test_keepalives_within_a_transaction_do_not_move_the_position() -> None:
 
 
 def test_a_commit_record_that_begins_where_a_message_ends() -> None:
-    """The message may end a batch: the transaction then lies in the next one."""
+    """The message may end a batch, so that the transaction is in the next one."""
     committing = Committing(row_form(read_options({"messages": "true"}), feed_schema()), Assembler())
     committing.intake.connect(Decoder(1))
     alone, transaction = (
@@ -301,7 +301,7 @@ def test_a_commit_record_that_begins_where_a_message_ends() -> None:
 
 
 def test_a_large_transaction_is_not_kept_in_memory(tmp_path: Path) -> None:
-    """One that is sent whole and is many times as large as the limit."""
+    """The transaction is sent whole, and is many times as large as the limit."""
     options = read_options({"memory_limit": "1m", "rows_per_record_batch": "500"})
     assembler = Assembler(memory_limit=options.memory_limit, directory=tmp_path)
     committing = Committing(row_form(options, feed_schema()), assembler)

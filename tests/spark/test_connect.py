@@ -1,4 +1,4 @@
-"""A session of Spark Connect has the source as any other; in a program of its own, as a process has one kind of them."""
+"""The source in a session of Spark Connect, in a program of its own, as a process has only one kind of session."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_session_of_spark_connect(db18: Database, tmp_path: Path) -> None:
         "INSERT INTO public.t VALUES (1, 'one'), (2, 'two')",
         "CREATE PUBLICATION p FOR TABLE public.t",
     )
-    # Java is where the shared session found it. With SPARK_TESTING, Spark's server takes any free port.
+    # Java is where the shared session found it. With SPARK_TESTING, Spark's server uses any free port.
     environment = os.environ | {"SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, db18.dsn, str(tmp_path)],

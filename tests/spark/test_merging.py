@@ -1,4 +1,4 @@
-"""What batches of changes make of a copy, held to a table in Python that was changed in the same way."""
+"""Copies that batches of changes are applied to, compared with a table in Python that gets the same changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = tuple[Any, ...]
 
 
 class Table:
-    """Rows by `id` and KEY, its replica identity; BIG and now and then KEY are stored out of line."""
+    """Rows by `id` and KEY, its replica identity; BIG and sometimes KEY are stored out of line."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -34,7 +34,7 @@ class Table:
         self.version = 0
 
     def transaction(self, length: int) -> Iterator[Row]:
-        """Changes of all kinds, as rows of a typed table."""
+        """Yield changes of all kinds as rows of a typed table."""
         self.version += 100
         for ordinal in range(length):
             for kind, row, unchanged in self._change():
@@ -60,7 +60,7 @@ class Table:
         new = free if kind == "move" else key
         self.rows[new] = self._value() if kind == "big" else big, self._value()
         unchanged = [BIG] if kind != "big" and big is not None else []
-        # The server sends the key's columns that it leaves out of the new row in the old one, though the key stays.
+        # The server sends key columns that it leaves out of the new row in the old one, even if the key is unchanged.
         is_key_left_out = new[1] == key[1] and key[1] == "out of line"
         if new != key or is_key_left_out:
             yield "update_preimage", (*key, None, None), []
@@ -135,7 +135,7 @@ def test_a_merge_gets_a_row_for_each_key(spark: Any) -> None:
             [("update_postimage", (2, "a", None, "s"), [BIG])],
             "the values of big.`value` were not sent for the row id = 2",
         ),
-        # A row filter lets a row in: what was there under its key has nothing to do with it.
+        # A row filter lets a row in: the earlier row under its key is unrelated.
         (
             [("delete", (1, "a", None, None), []), ("insert", (1, "a", None, "s"), [BIG])],
             "were not sent for the row id = 1",
@@ -194,7 +194,7 @@ def test_types_may_differ_in_what_may_be_null(spark: Any) -> None:
 
 
 def test_a_copy_takes_a_new_type_once_it_is_cast(spark: Any) -> None:
-    """As the option text_columns and ALTER COLUMN … TYPE ask for it."""
+    """The option text_columns and ALTER COLUMN … TYPE require such a cast."""
     exact = "123456789012345.12345"
     copied = spark.sql(f"SELECT 1 AS id, {exact}BD AS n UNION ALL SELECT 2, 0.5BD")
     changed = changes_of(spark, {"id": "int", "n": "string"}, [("update_postimage", (2, "NaN"), [])])
@@ -215,7 +215,7 @@ def test_a_copy_from_before_a_column_was_added(spark: Any) -> None:
         (3, "a", "b", "s"),
     ]
     assert found(changed_rows(copied, changed, ["id"])) == [(3, "a", "b", "s", False)]
-    # A value that the server leaves out is stored out of line and no NULL: the copy never had it.
+    # A value that the server leaves out is stored out of line and not NULL: the copy never had it.
     without_big, changed = frames(
         spark, [(1, "a", None, "s")], [change("update_postimage", (1, "a", None, "t"), 0, [BIG])]
     )
@@ -227,7 +227,7 @@ def test_a_copy_from_before_a_column_was_added(spark: Any) -> None:
 
 
 def test_rows_without_a_key_do_not_outlive_a_truncate(spark: Any) -> None:
-    """A unique index lets rows be in a table that have NULL for its columns."""
+    """A unique index allows rows with NULL in its columns."""
     types = {"id": "int", "k": "string"}
     inserted: tuple[str, Row, list[str]] = ("insert", (3, "k"), [])
     copied = copy_of(spark, types, [(1, None), (2, "k")])
@@ -276,6 +276,6 @@ def of_types(types: dict[str, str]) -> StructType:
 
 
 def changes_of(spark: Any, types: dict[str, str], changes: Sequence[tuple[str, Row, list[str]]] = ()) -> Any:
-    """Changes in their order, as rows of a typed table."""
+    """Return changes in order as rows of a typed table."""
     rows = [change(kind, row, number, unchanged) for number, (kind, row, unchanged) in enumerate(changes)]
     return spark.createDataFrame(rows, StructType([*of_types(types), *TYPED_COLUMNS]))

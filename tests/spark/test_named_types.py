@@ -1,4 +1,4 @@
-"""Types of a database's own, whose names do not say what they are: the server's catalog does, however they are read."""
+"""A database's own types, whose names do not describe them: every way of reading asks the server's catalog."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def test_in_columns_and_row_by_row(db: Database, binary: str, monkeypatch: pytes
     db.execute("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
     expected = _ROW
     if binary == "true":
-        # The arrays whose elements are of a type that no other column has, which is never announced, and marks, which
-        # have no binary format.
+        # The dropped columns are arrays whose element type is never announced, as no other column has it, and marks,
+        # which have no binary format.
         db.execute("ALTER TABLE t DROP shapes, DROP marks, DROP moods, DROP long")
         expected = _ROW[3:-1]
         db.execute("INSERT INTO t VALUES (DEFAULT, '{a,b}', '{sad,\"{a,b}\"}', 'sad', '{sad}', '{sad}')")

@@ -1,4 +1,4 @@
-"""Where a batch by peek ends: as far as its limits let it, and never in the middle of what they count."""
+"""The ends of peek batches: as far as the limits allow, and never within a transaction."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_limits_that_are_larger_than_all_there_is(db: Database) -> None:
 
 
 def test_more_messages_than_are_expected(db: Database) -> None:
-    """Of small transactions there are more to a change, and to a byte, than of others."""
+    """Small transactions have more messages for each change, and for each byte, than others."""
     write(db, count=3, rows=1, width=20_000)
     planner = Planner("s", OPTIONS)
     db.execute("TRUNCATE t")
@@ -92,7 +92,7 @@ def test_limits_hold_to_the_byte_and_the_change(db: Database) -> None:
 
 
 def test_batches_of_so_much_wal(db: Database, tmp_path: Path) -> None:
-    """A transaction that is larger is a batch alone, and not many without rows before it."""
+    """A larger transaction is a batch of its own, without empty batches before it."""
     write(db, count=40, rows=100, width=50)
     db.execute("INSERT INTO t SELECT i, repeat('x', 50) FROM generate_series(4000, 12000 - 1) AS i")
     query = Query(db, tmp_path, mode="peek", max_wal_per_batch="128k")
@@ -135,7 +135,7 @@ def test_the_limits_that_hold() -> None:
     assert limits_of(read_limit(default), default) == Limits(None, None, 256 << 20)
     given = read_options({"max_wal_per_batch": "1m", "max_bytes_per_batch": "7", "max_changes_per_batch": "8"})
     assert limits_of(read_limit(given), given) == Limits(8, 7, 1 << 20)
-    # So it is with Trigger.Once alone.
+    # That holds with Trigger.Once alone.
     for options in (default, given):
         assert not isinstance(read_limit(options), ReadAllAvailable)
         assert limits_of(ReadAllAvailable(), options) == Limits()

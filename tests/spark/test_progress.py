@@ -1,4 +1,4 @@
-"""What Spark's progress report says of the source."""
+"""The source's figures in Spark's progress report."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_how_far_the_server_is(spark: Any, db18: Database, tmp_path: Path, mode:
     db18.execute(*(f"INSERT INTO plain VALUES ({number})" for number in range(3)))
     slot = the_slot(db18.connection, "spark")
     assert slot.restart_lsn is not None
-    # The server also writes by itself, at any time: exact figures would be those of a moment.
+    # The server also writes WAL by itself at any time, so exact figures would hold for a moment only.
     written = slot.head
     sources = [progress["sources"][0] for progress in stream.run().recentProgress if progress["numInputRows"]]
     assert len(sources) == 3

@@ -1,4 +1,4 @@
-"""The streaming readers, called as Spark does, and killed and started again at the worst moments."""
+"""The streaming readers, called as Spark calls them, and killed and restarted at the worst moments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READERS = {"peek": PeekStreamReader, "walsender": WalsenderStreamReader}
 
 
 class Query:
-    """What Spark keeps of a query, whose readers come and go."""
+    """A query's state in Spark, whose readers are replaced."""
 
     def __init__(self, db: Database, folder: Path, schema: StructType | None = None, **options: str) -> None:
         given = {"mode": "walsender", "dsn": db.dsn, "slot": "s", "publication": "p", "spool": str(folder)} | options
@@ -45,7 +45,7 @@ class Query:
         return READERS[self._options.mode](self._options, self._schema)
 
     def plan(self, seconds: float = 20) -> list[dict[str, Any]]:
-        """The rows of the next batch, which is not committed."""
+        """Return the rows of the next batch, which is not committed."""
         deadline = time.monotonic() + seconds
         while self.end["lsn"] == self.start["lsn"]:
             assert time.monotonic() < deadline
@@ -53,7 +53,7 @@ class Query:
         return self.rows()
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of the batch that is planned."""
+        """Return the rows of the planned batch."""
         parts = self.reader.partitions(self.start, self.end)
         return [row for part in parts for batch in self.reader.read(part) for row in batch.to_pylist()]
 
@@ -62,10 +62,10 @@ class Query:
         self.reader.commit(self.end)
 
     def restart(self, *, again: bool = True, **options: Any) -> None:
-        """End the reader as a kill does, and start `again`, with options that are other ones."""
+        """End the reader as a kill does, and start another one if `again`, with changed options."""
         receiver = getattr(self.reader, "_receiver", None)
         if receiver is not None:
-            # A kill tells the server nothing.
+            # A killed reader acknowledges nothing.
             receiver._replication.acknowledge = lambda lsn: None
         self.reader.stop()
         self._options = replace(self._options, **options)
@@ -74,7 +74,7 @@ class Query:
 
 
 def insert_in_transactions_of(rows: int, db: Database) -> None:
-    """20,000 rows of some 100 bytes each."""
+    """Insert 20,000 rows of about 100 bytes each."""
     for number in range(0, 20_000, rows):
         db.execute(f"INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series({number}, {number + rows - 1}) AS i")
 
@@ -95,7 +95,7 @@ def db(db18: Database) -> Database:
 def test_a_publication_that_was_dropped_and_made_again(
     db: Database, tmp_path: Path, mode: str, limit: dict[str, str]
 ) -> None:
-    """What was changed in between is not to be left out in silence."""
+    """Changes in between must not be silently left out."""
     query = Query(db, tmp_path, mode=mode, **limit)
     db.execute("INSERT INTO t VALUES (1)")
     assert new_values(query.plan()) == ["1"]
@@ -191,7 +191,7 @@ def test_what_comes_again_does_not_fill_the_spool(db: Database, tmp_path: Path) 
     query = Query(db, tmp_path, segment_bytes="64k", spool_bytes="256k")
     db.execute("INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 20000) AS i")
     assert len(query.plan()) == 20_000
-    # Spark has committed the batch, and the reader was killed before it was told.
+    # Spark has committed the batch, and the reader was killed before Spark told it.
     query.start = query.end
     query.restart()
     db.execute("INSERT INTO t VALUES (0)")
@@ -200,7 +200,7 @@ def test_what_comes_again_does_not_fill_the_spool(db: Database, tmp_path: Path) 
 
 
 def test_a_backlog_is_not_read_in_crumbs(db: Database, tmp_path: Path) -> None:
-    """A batch for each hundred rows that come would cost more than the rows."""
+    """A batch for each hundred rows would cost more than the rows."""
     query = Query(db, tmp_path, rows_per_record_batch="100")
     insert_in_transactions_of(1000, db)
     query.reader.prepareForTriggerAvailableNow()
@@ -222,7 +222,7 @@ def test_a_query_that_is_far_behind_does_not_read_in_crumbs(
 def test_a_backlog_that_is_larger_than_the_spool(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_admission_control: bool
 ) -> None:
-    """Batches end where the spool is full, also the only one that Spark 4.0 and 4.1 make of what is available."""
+    """Batches end where the spool is full, even the only batch of Spark 4.0 and 4.1 for Trigger.AvailableNow."""
     insert_in_transactions_of(1000, db)
     small = {"segment_bytes": "64k", "spool_bytes": "256k", "rows_per_record_batch": "1000", "retry_timeout": "2"}
     query = Query(db, tmp_path, **small)
@@ -259,7 +259,7 @@ def test_a_transaction_that_takes_longer_than_the_server_may_be_away(db: Databas
         assert len(query.rows()) == 200_000
         return time.monotonic() - began
 
-    # The server reads all of it before it sends the first row, which is a third of the time.
+    # The server reads all of it before it sends the first row, which takes a third of the time.
     query.restart(retry_timeout=0.7 * read())
     read()
     query.restart(again=False)
@@ -284,7 +284,7 @@ def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, 
 
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_a_dot_in_a_name(db: Database, tmp_path: Path, mode: str) -> None:
-    """Two tables whose names are the same once their schemas' names are before them with a dot."""
+    """Two tables have the same name once a dot joins it to the schema's."""
     tables = {TableName("a", "b.c"): 1, TableName("a.b", "c"): 2}
     for table, number in tables.items():
         db.execute(f'CREATE SCHEMA "{table.schema}"', f"CREATE TABLE {table} (id int PRIMARY KEY, n{number} int)")
@@ -353,7 +353,7 @@ def test_a_new_column_is_warned_of_once(
     monkeypatch: pytest.MonkeyPatch,
     options: dict[str, str],
 ) -> None:
-    """At the start, as long as the slot has not come by it, and where the first row that has it is read."""
+    """The warning comes at the start, while the slot is before the change, and at the first row with the column."""
     monkeypatch.setattr(logs, "_said", set())
     db.execute("INSERT INTO t VALUES (1)", "ALTER TABLE t ADD c int DEFAULT 7", "INSERT INTO t VALUES (2)")
     schema = table_schema(db.connection, TableName("public", "t"), ("p",)) if "table" in options else None
@@ -369,7 +369,7 @@ def test_a_new_column_is_warned_of_once(
 def test_a_slot_of_a_standby_that_is_dropped_ends_no_query(
     db18: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing comes, with a warning, until the setting does not name it any more."""
+    """Nothing is sent, with a warning, until the setting no longer names it."""
     monkeypatch.setattr(logs, "_said", set())
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)",

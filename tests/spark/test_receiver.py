@@ -1,4 +1,4 @@
-"""Where batches end, of what a receiver has received."""
+"""The ends of batches from a receiver."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from logicalrep.spark.walsender.receiver import Receiver
 
 @pytest.fixture
 def receiver() -> Receiver:
-    """One that has received transactions that end at 100, 200 and 300, of ten rows each, and all there is up to 350."""
+    """Return a receiver with transactions of ten rows each that end at 100, 200 and 300, and everything up to 350."""
     receiver = Receiver.__new__(Receiver)
     receiver._changed, receiver._error, receiver._thread = threading.Condition(), None, threading.current_thread()
     receiver._ends, receiver._rows, receiver._bytes = (

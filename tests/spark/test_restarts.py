@@ -1,4 +1,4 @@
-"""A query that is stopped and started with other limits goes on where its checkpoint is."""
+"""A query that is restarted, also with other limits, continues from its checkpoint."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mo
 
 
 def test_prepared_transactions_that_overlap(spark: Any, db18: Database, tmp_path: Path) -> None:
-    """What is undecided holds the slot back, so that after a restart the decision on another comes alone."""
+    """An undecided transaction holds the slot back, so after a restart another one's decision is sent alone."""
     prepare(db18)
     create_slot(db18.connection, "spark", two_phase=True)
     stream = Stream(spark, db18, tmp_path, mode="walsender", two_phase="true")
@@ -63,7 +63,7 @@ def test_prepared_transactions_that_overlap(spark: Any, db18: Database, tmp_path
 
 
 def test_prepared_transactions_without_changes(spark: Any, db: Database, tmp_path: Path) -> None:
-    """Of one that has locked rows, PostgreSQL 15 to 17 send nothing but the decision, 18 no Begin Prepare."""
+    """PostgreSQL 15 to 17 send only the decision on a transaction that just locked rows, and 18 no Begin Prepare."""
     prepare(db)
     create_slot(db.connection, "spark", two_phase=True)
     db.execute("INSERT INTO plain VALUES (0)")
@@ -92,7 +92,7 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
     slot = the_slot(db.connection, "spark")
     advance_slot(db.connection, slot, wal_head(db.connection))
     db.execute("COMMIT PREPARED 'g'")
-    # A query that goes on finds that somebody else has moved the slot; a new one, that the changes are missing.
+    # A continued query finds that another reader has moved the slot; a new one finds that the changes are missing.
     message = (
         r"acknowledged by another reader"
         if moved
@@ -107,7 +107,7 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
 @pytest.mark.parametrize("committed", [True, False])
 @pytest.mark.parametrize("mode", ["peek", "walsender"])
 def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
-    """It has not what the query has committed, or was to read again."""
+    """The server lacks changes that the query has committed, or was to read again."""
     with LocalServer(installation(18)) as server:
         database = _prepared(server)
         stream = _ahead_of_a_backup(spark, database, tmp_path, mode=mode, committed=committed)
@@ -119,7 +119,7 @@ def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, 
 
 @pytest.mark.parametrize(("mode", "committed"), [("peek", True), ("peek", False), ("walsender", True)])
 def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
-    """Its own changes have LSNs that the query has read, of other changes: they would be left out as known."""
+    """The server's own changes have LSNs of other changes that the query has read: they would be left out as known."""
     with LocalServer(installation(18)) as server:
         database = _prepared(server)
         stream = _ahead_of_a_backup(spark, database, tmp_path, mode=mode, committed=committed)
@@ -128,7 +128,7 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
         before = _confirmed(database)
         _insert(database, *range(100, 1000))
         if not committed and not HAS_ADMISSION_CONTROL:
-            # A run of Spark 4.0 and 4.1 that finds a batch under way has no other, and the sink has that one already.
+            # A run of Spark 4.0 and 4.1 with an unfinished batch has no other batch, and the sink has that one already.
             stream.run()
         with pytest.raises(Exception, match=r"of timeline 1, but the server is on timeline 2, which left that at"):
             stream.run()
@@ -169,7 +169,7 @@ def _prepared(server: LocalServer) -> Database:
 
 
 def _ahead_of_a_backup(spark: Any, database: Database, folder: Path, *, mode: str, committed: bool) -> Stream:
-    """A stream that has read what came after a backup in this folder; its last batch is committed or under way."""
+    """Return a stream that has read past a backup in this folder; its last batch is committed or unfinished."""
     stream = Stream(spark, database, folder, mode=mode)
     _insert(database, 1)
     stream.run()
@@ -182,7 +182,7 @@ def _ahead_of_a_backup(spark: Any, database: Database, folder: Path, *, mode: st
 
 
 def _insert(database: Database, *numbers: int) -> None:
-    """Each in a transaction; the server may have been restarted since the last one."""
+    """Insert each number in a transaction; the server may have been restarted since the last one."""
     database.reconnect()
     for number in numbers:
         database.execute(f"INSERT INTO plain VALUES ({number})")

@@ -1,4 +1,4 @@
-"""Much of everything: a large transaction, many tables, a sink that is slower than the writer. `make soak` runs it."""
+"""Large cases: a large transaction, many tables, a sink slower than the writer. `make soak` runs them."""
 
 from __future__ import annotations
 
@@ -90,6 +90,6 @@ def test_a_slow_sink_bounds_memory_spool_and_wal(spark: Any, db18: Database, tmp
         query.stop()
     assert sum(counted) == 300_000
     assert max(spooled) < 8 << 20
-    # The server keeps no WAL of what came before the last batch.
+    # The server retains no WAL from before the last batch.
     assert all(position > commit for position, commit in zip(confirmed[2:], commits, strict=False))
     assert max(memory) - memory[2] < 200 << 20

@@ -1,4 +1,4 @@
-"""Segments of a spool are read by `spark.read`, as captures are."""
+"""`spark.read` reads segments of a spool like captures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def rows() -> list[dict[str, Any]]:
 
 @pytest.fixture
 def segments(tmp_path: Path, rows: list[dict[str, Any]]) -> list[Path]:
-    """The rows of a capture in several segments."""
+    """Return several segments with the rows of a capture."""
     schema = arrow_schema(feed_schema())
     spool = Spool(tmp_path, "s", schema, 10_000)
     for at in range(0, len(rows), 10):
@@ -124,7 +124,7 @@ def test_another_table(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("table", [None, "public.plain"])
 def test_those_of_a_running_query(spark: Any, db18: Database, tmp_path: Path, table: str | None) -> None:
-    """What a batch has lies in segments until Spark has committed it."""
+    """The rows of a batch are in segments until Spark has committed them."""
     prepare(db18, "spark")
     db18.execute(
         "INSERT INTO plain SELECT i, 'a' FROM generate_series(1, 300) AS i", "DELETE FROM plain WHERE id < 100"

@@ -1,4 +1,4 @@
-"""Where a session's driver is to be reached: by this machine alone where all is on it, else as Spark has it."""
+"""The address of a session's driver: loopback if everything is on this machine, else Spark's default."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ELSEWHERE = ["spark://host:7077", "spark://one:7077,two:7077", "yarn", "k8s://ht
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The settings that Spark is started with; there are no such clusters here."""
+    """Return the settings with which Spark would be started, without starting it."""
     found: dict[str, str] = {}
 
     def start(builder: Any) -> MagicMock:

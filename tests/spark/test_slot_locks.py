@@ -1,4 +1,4 @@
-"""A slot has one reader by peek at a time: another one is refused, which otherwise would tell by nothing."""
+"""A slot has one peek reader at a time: the lock refuses a second one, which nothing else would detect."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_second_reader_is_refused_while_the_first_one_runs(db: Database, tmp_p
         query(db, tmp_path)
     db.execute("INSERT INTO t VALUES (1)")
     assert new_values(first.plan()) == ["1"]
-    # Who looks without moving the slot is none.
+    # Reading without moving the slot takes no lock.
     options = read_options({"dsn": db.dsn, "slot": "s", "publication": "p"})
     reader = BatchReader(options, feed_schema())
     (part,) = reader.partitions()
@@ -93,7 +93,7 @@ def test_slots_have_locks_of_their_own(db: Database) -> None:
         with pytest.raises(SlotError, match="SLOT_IN_USE"):
             lock_slot(other, "a", patience=0)
     assert len({lock_key(f"slot_{number}") for number in range(1000)}) == 1000
-    # Two versions of this package have the same one.
+    # All versions of this package use the same key.
     assert lock_key("spark") == -2_804_406_399_572_939_884
 
 

@@ -1,4 +1,4 @@
-"""A part of a slot that several sessions decode is what one session gives, in the same order, whatever breaks."""
+"""Several sessions decode a part of a slot with the same rows in the same order as one session, whatever breaks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_session_that_breaks(db18: Database) -> None:
 def test_a_connection_that_breaks_after_every_row(
     db18: Database, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
 ) -> None:
-    """What shares a position is the same again too, whichever number of sessions decodes it."""
+    """Rows that share a position come in the same order again, whatever the number of sessions."""
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "ALTER TABLE t REPLICA IDENTITY FULL",
@@ -80,11 +80,11 @@ def test_a_connection_that_breaks_after_every_row(
         db18.execute("SELECT pg_logical_emit_message(true, 'within', '')", "UPDATE t SET v = v || 'x'")
         db18.execute("SELECT pg_logical_emit_message(false, 'outside', '')", "ALTER TABLE t ADD w int")
         db18.execute("UPDATE t SET id = -id", "TRUNCATE t, other", "INSERT INTO t VALUES (3)")
-    # So that there is something for each session.
+    # There must be something for each session.
     db18.execute("SELECT pg_switch_wal()")
     db18.execute("SELECT pg_logical_emit_message(false, 'outside', n::text) FROM generate_series(1, 3) AS n")
     db18.execute("SELECT pg_switch_wal()", "INSERT INTO t VALUES (4)", "DELETE FROM t")
-    # Each time something new was read, so that nothing is tried for so long.
+    # Each try reads something new, so no run of failures lasts that long.
     options = options | {"retry_timeout": "0.1"}
     expected = _rows(db18, **options)
     assert len(expected) > 10
@@ -104,7 +104,7 @@ def test_a_connection_that_breaks_after_every_row(
 
 
 def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `spark.read` of a slot meets it that a stream reads as well."""
+    """`spark.read` meets this if a stream reads the same slot."""
     prepare(db18, "s")
     for number in range(4):
         db18.execute(f"INSERT INTO plain SELECT i FROM generate_series({number * 10 + 1}, {number * 10 + 10}) AS i")
@@ -123,7 +123,7 @@ def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: 
     monkeypatch.setattr(slot_range, "_decoded", breaking)
     moved_to = expected[15]["commit_lsn"]
     assert _rows(db18, is_stream=False, decoding_sessions="1") == expected
-    # Past the rows that were given, some of those that follow may be gone.
+    # Once the slot is past the yielded rows, some of the rows that follow may be gone.
     broken.clear()
     moved_to = expected[25]["commit_lsn"]
     with pytest.raises(LostPositionError, match="acknowledged by another reader"):

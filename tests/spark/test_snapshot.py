@@ -1,4 +1,4 @@
-"""The rows of a snapshot are those that the table had, in the form in which changes come after them."""
+"""The rows of a snapshot are the table's rows at the slot's start, in the form of the later changes."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def rows_of(read: SnapshotReader, parts: Sequence[InputPartition]) -> list[dict[
 
 
 def own(rows: Any) -> list[tuple[Any, ...]]:
-    """The table's own columns, in the order of the first one."""
+    """Return the table's own columns, in the order of the first one."""
     return sorted((tuple(row)[:-OF_THE_FEED] for row in rows), key=lambda row: row[0])
 
 
 def test_a_value_of_every_type(spark: Any, db: Database, tmp_path: Path) -> None:
-    """The same rows, once of the snapshot and once of the slot."""
+    """The snapshot and the slot have the same rows."""
     types, rows = every_type(db)
     columns = ", ".join(f"{name} {type_}" for name, type_ in types.items())
     db.execute(f"CREATE TABLE t (id serial, {columns})", "CREATE PUBLICATION p FOR TABLE t")
@@ -122,7 +122,7 @@ def test_many_parts(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_what_is_published(spark: Any, db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a partitioned table by its own name, some rows, and some columns."""
+    """The table is partitioned and published by its own name, with some rows and some columns."""
     db.execute(
         "CREATE TABLE t (id int, v text, secret text) PARTITION BY RANGE (id)",
         "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (1000) PARTITION BY RANGE (id)",
@@ -169,7 +169,7 @@ def test_who_waits_to_alter_a_table_does_not_keep_its_reader_waiting(
     ],
 )
 def test_what_is_altered_meanwhile(spark: Any, db: Database, statement: str, table: str, said: str) -> None:
-    """A table that the snapshot does not hold, or the publication."""
+    """The statement alters a table that the snapshot does not hold, or the publication."""
     db.execute(*(f"CREATE TABLE {name} (id int, v int)" for name in "tuw"), "CREATE PUBLICATION p FOR TABLE t, u")
     with snapshot(**given(db)) as name:
         db.execute(statement)
@@ -236,7 +236,7 @@ def test_rows_that_a_policy_hides_are_an_error(spark: Any, db18: Database) -> No
 
 
 def test_a_table_that_is_not_published(spark: Any, db18: Database) -> None:
-    """Its changes would not come."""
+    """Its changes would not be sent."""
     db18.execute("CREATE TABLE t (id int)", "CREATE TABLE u (id int)", "CREATE PUBLICATION p FOR TABLE u")
     with snapshot(**given(db18, table="u")) as name, pytest.raises(PreflightError, match=r"public\.t is not published"):
         reader(db18, name).partitions()

@@ -1,4 +1,4 @@
-"""The folders of spools: no other user can write there, nothing there is followed or overwritten, none stays behind."""
+"""The folders of spools: no other user can write there, no link is followed, no file is overwritten or left behind."""
 
 from __future__ import annotations
 

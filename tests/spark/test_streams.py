@@ -1,4 +1,4 @@
-"""The streaming source on real servers: what comes out is what was committed, once, in both modes."""
+"""The streaming source on real servers delivers exactly the committed changes, once, in both modes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_running_query_follows_and_the_slot_follows_it(spark: Any, db18: Datab
         for seed in (1, 2, 3):
             run(db18.connection, seed, 10)
             head = wal_head(db18.connection)
-            # Both after the last batch, and when nothing of ours happens.
+            # The slot follows after the last batch, and while nothing else is written.
             eventually(lambda head=head: confirmed(db18) >= head or not HAS_ADMISSION_CONTROL, query)
         eventually(lambda: len(truth(db18, "twin")) == stream.frame().count(), query)
         db18.execute(
@@ -162,7 +162,7 @@ def test_two_phase_transactions_come_at_their_commit(spark: Any, db18: Database,
 def test_messages_outside_of_transactions(
     spark: Any, db18: Database, tmp_path: Path, mode: str, relations: str
 ) -> None:
-    """A batch ends where its last message does."""
+    """A batch ends at the end of its last message."""
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path, mode=mode, relations=relations, messages="true")
     for content in ("0", "1"):
@@ -286,7 +286,7 @@ def test_ten_thousand_changes_in_one_transaction_and_a_batch_of_segments(
 def test_transactions_of_all_kinds_at_the_same_time(
     spark: Any, db18: Database, tmp_path: Path, options: dict[str, str]
 ) -> None:
-    """What is streamed, rolled back and prepared on some connections, among many that are small on another."""
+    """Some connections have streamed, rolled back and prepared transactions, another one has many small ones."""
     prepare(db18, "twin")
     create_slot(db18.connection, "spark", two_phase="two_phase" in options)
     stream = Stream(spark, db18, tmp_path, mode="walsender", rows_per_record_batch="300", **options)
@@ -326,7 +326,7 @@ def test_transactions_of_all_kinds_at_the_same_time(
 def test_stream_aborts_without_streaming(
     spark: Any, db18: Database, tmp_path: Path, mode: str, limits: dict[str, str]
 ) -> None:
-    """Of savepoints in transactions of which the server knows, when it needs memory, that they were rolled back."""
+    """The server sends them for savepoints that it knows to be rolled back when it runs out of memory for decoding."""
     prepare(db18, "spark", "twin")
     db18.execute(f"ALTER DATABASE {db18.name} SET logical_decoding_work_mem = '64kB'")
     db18.reconnect()

@@ -1,4 +1,4 @@
-"""A table that is renamed, or replaced by another one, under a query that reads it: nothing is left out in silence."""
+"""A table that is renamed, or replaced by another one, under a query that reads it: no change is silently left out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def db(db18: Database) -> Database:
 
 @pytest.fixture(params=["peek", "walsender"])
 def query(request: pytest.FixtureRequest, db: Database, tmp_path: Path) -> Any:
-    """One that has read a row, 1."""
+    """Return a query that has read a row, 1."""
     made = Query(db, tmp_path, table_schema(db.connection, T, ("p",)), mode=request.param, table="t")
     db.execute("INSERT INTO t VALUES (1)")
     assert ids(made) == [1]
@@ -51,7 +51,7 @@ def oid(db: Database, table: str) -> Any:
 
 @pytest.mark.parametrize("restarts", [False, True])
 def test_a_table_that_was_renamed(db: Database, query: Query, restarts: bool) -> None:
-    """Under its new name all comes that was not read, also what was written before."""
+    """Under the new name all unread changes are read, also those from before."""
     db.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t RENAME TO u", "INSERT INTO u VALUES (3)", "TRUNCATE u")
     if restarts:
         query.restart()
@@ -90,7 +90,7 @@ def test_a_table_that_was_replaced(db: Database, query: Query, restarts: bool, i
 
 
 def test_a_table_that_was_dropped(db: Database, query: Query) -> None:
-    """What was written before can be read."""
+    """Earlier changes can be read."""
     db.execute("INSERT INTO t VALUES (2)", "DROP TABLE t")
     assert ids(query) == [2]
     query.commit()
@@ -109,7 +109,7 @@ def test_an_offset_of_an_earlier_version(db: Database, query: Query) -> None:
 def test_a_table_of_that_name_from_before_the_query(
     db: Database, tmp_path: Path, options: dict[str, str], statement: str
 ) -> None:
-    """Its rows are not taken for those of the one that there is."""
+    """Its rows are not taken for those of the present table."""
     then = oid(db, "t")
     db.execute(statement, "DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     schema = table_schema(db.connection, T, ("p",))

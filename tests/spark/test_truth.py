@@ -1,4 +1,4 @@
-"""What a stream gives of all that a database can do is what test_decoding says of the same log, and makes the tables."""
+"""A stream of everything that a database can do equals test_decoding's output, and makes the same tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def with_every_type(db: Database) -> None:
 
 
 def with_altered_tables(db: Database) -> None:
-    """Alone, in the middle of transactions that are streamed, and rolled back there."""
+    """Alter tables alone, in the middle of streamed transactions, and in rolled-back parts of these."""
     db.execute(
         "INSERT INTO altered VALUES (1, 'x', 1, repeat('0123456789', 300))",
         "BEGIN",
@@ -107,7 +107,7 @@ def test_all_that_a_database_can_do(spark: Any, db: Database, tmp_path: Path, op
     rows = feed_rows(stream.frame())
     assert len({(row["commit_lsn"], row["ordinal"]) for row in rows}) == len(rows) > 5000
     assert rows == truth(db, "twin")
-    # Up to its last name a table's columns have changed theirs.
+    # The names of the columns change until the table has its last name.
     last = max(number for number, row in enumerate(rows) if row["op"] == "truncate" and row["table"] == "renamed")
     altered = ("altered", "renamed")
     assert replayed([row for at, row in enumerate(rows) if at > last or row["table"] not in altered]) == tables(db)

@@ -1,4 +1,4 @@
-"""Typed tables: a table's own columns, with the change feed's columns that Spark and Delta know."""
+"""Typed tables: a table's own columns, with the change feed's columns that Spark and Delta use."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_what_is_not_read_in_binary_format_is_said(spark: Any, db18: Database, t
 
 
 def test_typed_rows_out_of_the_feed(spark: Any, db18: Database) -> None:
-    """They are those that the option table gives."""
+    """The rows are those of the option `table`."""
     prepare(db18, "spark")
     for seed in range(3):
         run(db18.connection, seed)
@@ -183,7 +183,7 @@ def test_typed_rows_out_of_the_feed(spark: Any, db18: Database) -> None:
 
 
 def test_typed_rows_out_of_the_feed_under_other_settings(spark: Any, db18: Database) -> None:
-    """With strings and timestamps as Spark may be set to give them to Python."""
+    """Spark may be configured to pass strings and timestamps to Python in other Arrow types."""
     prepare(db18, "spark")
     db18.execute(
         "INSERT INTO plain VALUES (1, 'text', 1.5, '2024-02-29 12:00:00.000001+01', true)",

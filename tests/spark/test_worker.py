@@ -1,4 +1,4 @@
-"""A task in a Python worker that had one before starts at once."""
+"""A task in a reused Python worker starts at once."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_what_a_task_has_loaded_is_not_looked_at_again(monkeypatch: pytest.Monke
     made_since: list[list[int]] = []
 
     def run() -> bool:
-        """Whether the garbage collector still looks at what was made, once a task is done."""
+        """Return whether the garbage collector still tracks a new object after a task."""
         assert sum(batch.num_rows for batch in captures.read(partition))
         return any(tracked is made_since for tracked in gc.get_objects())
 
     gc.unfreeze()
     try:
-        # Whatever ran before in this process may have loaded all that is needed.
+        # Earlier tests in this process may have loaded all modules.
         monkeypatch.setitem(sys.modules, "loaded by the first task", ModuleType("first"))
         run()
         assert gc.get_freeze_count() > 10_000

@@ -1,4 +1,4 @@
-"""What a database does in a test: everything that a slot can have to say, and the truth to compare a stream with."""
+"""A test's database workload, with every kind of change, and the truth to compare a stream with."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CREATE PUBLICATION p FOR ALL TABLES;
 
 
 def prepare(db: Database, *slots: str, more: str = "") -> None:
-    """The tables and what `more` makes, the publication, and slots that all start at the same place."""
+    """Create the tables and those of `more`, the publication, and slots that all start at the same position."""
     for statement in (TABLES + more).strip().split(";\n"):
         db.execute(statement.rstrip(";\n"))
     for slot in slots:
@@ -43,7 +43,7 @@ def prepare(db: Database, *slots: str, more: str = "") -> None:
 
 
 def run(connection: Connection, seed: int, transactions: int = 40) -> None:
-    """So many transactions of all kinds."""
+    """Run the given number of transactions, of all kinds."""
     chance = random.Random(seed)
     base = seed * 100_000
     execute = connection.execute
@@ -104,7 +104,7 @@ def run(connection: Connection, seed: int, transactions: int = 40) -> None:
 
 
 def every_type(db: Database) -> tuple[dict[str, str], list[tuple[str | None, ...]]]:
-    """A column of each type, by its name, and rows that have all values of all of them."""
+    """Return a column of each type by name, and rows with all values of all types."""
     texts = defaultdict(list)
     for literal in LITERALS:
         texts[literal.oid, literal.modifier] += [literal.text] if _is_known(db, literal) else []
@@ -113,7 +113,7 @@ def every_type(db: Database) -> tuple[dict[str, str], list[tuple[str | None, ...
 
 
 def _is_known(db: Database, literal: Literal) -> bool:
-    """Whether the server can be given it: infinite intervals come with PostgreSQL 17, xml if it is built so."""
+    """Return whether the server has a type's value: infinite intervals need PostgreSQL 17, xml a build with it."""
     try:
         type_ = db.value(f"SELECT format_type({literal.oid}, {literal.modifier})")
         db.connection.execute(f"SELECT %s::{type_}", (literal.text,))
@@ -123,13 +123,13 @@ def _is_known(db: Database, literal: Literal) -> bool:
 
 
 def truth(db: Database, slot: str, publication: str = "p") -> list[dict[str, Any]]:
-    """What another slot says was committed since, as rows of the feed, by reading it whole and without Spark."""
+    """Return the changes of another slot as rows of the feed, read whole and without Spark."""
     options = PluginOptions(publication_names=(publication,), proto_version=newest_protocol(db.connection))
     return [_comparable(row) for row in change_rows(peek(db.connection, slot, options), options.decoder())]
 
 
 def feed_rows(frame: Any) -> list[dict[str, Any]]:
-    """The rows of a feed in order, in the same form."""
+    """Return the rows of a feed in order, in the same form."""
     rows = frame.orderBy("commit_lsn", "ordinal").collect()
     return [_comparable(row.asDict(recursive=True)) for row in rows]
 
@@ -144,7 +144,7 @@ def _comparable(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def replayed(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The tables that the changes make of empty ones, as sorted rows."""
+    """Return the tables that the changes make from empty ones, as sorted rows."""
     tables: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         table = tables[row["table"]]
@@ -168,7 +168,7 @@ def _in_order(row: dict[str, Any]) -> str:
 
 
 def tables(db: Database) -> dict[str, list[dict[str, Any]]]:
-    """The tables as they are, every value as text."""
+    """Return the tables with every value as text."""
     found = {}
     for (name,) in db.rows("SELECT tablename FROM pg_publication_tables WHERE pubname = 'p'"):
         columns = [
@@ -187,7 +187,7 @@ def tables(db: Database) -> dict[str, list[dict[str, Any]]]:
 
 
 def _text(column: str) -> str:
-    # As the server sends it: a cast would strip blanks of character(n), and spell booleans out.
+    # The server's form: a cast would strip blanks of character(n), and spell booleans out.
     quoted = _quoted(column)
     return f"CASE num_nonnulls({quoted}) WHEN 1 THEN format('%s', {quoted}) END"
 
@@ -197,9 +197,9 @@ def _quoted(name: str) -> str:
 
 
 def told(db: Database, slot: str) -> list[tuple[int, PluginChange]]:
-    """What the plugin test_decoding says of the same WAL: the changes, each with its transaction.
+    """Return the changes that the plugin test_decoding sends for the same WAL, each with its transaction.
 
-    It says of a value that it was not logged also where that stands in the old row.
+    It marks values that were not logged, also those in the old row.
     """
     query = "SELECT lsn, data FROM pg_logical_slot_peek_changes(%s, NULL, NULL, 'include-timestamp', 'on')"
     lines = [{"lsn": str(lsn), "text": text} for lsn, text in db.connection.execute(query, (slot,))]
@@ -212,7 +212,7 @@ def told(db: Database, slot: str) -> list[tuple[int, PluginChange]]:
 
 
 def as_told(row: dict[str, Any]) -> tuple[int, PluginChange]:
-    """A row of the feed in the same form, in which old rows have no NULLs."""
+    """Return a row of the feed in the same form, in which old rows have no NULLs."""
     old, new = row["before"], row["after"]
     if old is not None:
         old = {name: value for name, value in old.items() if value is not None}

@@ -15,8 +15,8 @@ STREAM_START, STREAM_STOP, STREAM_ABORT = (
 NULL, UNCHANGED, TEXT, BINARY = (ord(value.kind) for value in (v1.NullValue, v1.UnchangedToast, v1.Text, v1.Binary))
 """The kinds of a row's values."""
 WHOLE = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.since == 1)
-"""What sessions consist of in which nothing is streamed or prepared."""
+"""The tags of messages in sessions without streamed or prepared transactions."""
 IN_EVERY_SESSION = bytes(ord(layout.tag) for layout in LOGICALREP.messages if layout.comes_in(1, {}))
-"""The same, and what servers send to all sessions besides."""
+"""These tags, and those of other messages that servers send in every session."""
 KEY = ord("K")
 """The kind of an old row that has only the replica identity's columns; a row with all columns has the kind `O`."""
