@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -12,7 +12,6 @@ import pyarrow as pa
 from logicalrep import DecodeError, TimestampTz
 from logicalrep_protocol.columnar import Session, decode_batch
 from logicalrep_protocol.layouts import LOGICALREP
-from logicalrep_protocol.v1 import Column, TupleData
 from logicalrep_protocol.versions import PARSE
 from tests.protocol.captured import Capture
 
@@ -68,9 +67,9 @@ def row_of(message: Any) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:
-    if isinstance(value, TupleData):
+    if hasattr(value, "kinds"):
         return [{"kind": kind, "value": cell} for kind, cell in zip(value.kinds, value.values, strict=True)]
-    if isinstance(value, Column):
+    if is_dataclass(value):
         return {field.name: _value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, tuple):
         return [_value(item) for item in value]

@@ -12,6 +12,7 @@ import pytest
 from logicalrep import Lsn, Oid, TimestampTz, TransactionId, v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, batch_schema, decode_batch, locate_batch
 from logicalrep_protocol.v1 import NullValue, Text, TupleData, UnchangedToast
+from logicalrep_protocol.versions import PARSE
 from logicalrep_runtime.errors import EncodingError
 from tests.arrow.expected import check, rows_of
 
@@ -140,7 +141,7 @@ def test_values_of_every_length(length: int) -> None:
     assert values_of(batch) == [[value, value]] * 3
 
 
-@pytest.mark.parametrize("version", [1, 2, 3, 4])
+@pytest.mark.parametrize("version", PARSE)
 @pytest.mark.parametrize("errors", ["raise", "column"])
 @pytest.mark.parametrize("values", ["binary", "string"])
 @pytest.mark.parametrize("for_spark", [False, True])

@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from construct import ConstructError
 
-from logicalrep import DecodeError, v1, v2, v3, v4
+from logicalrep import DecodeError
 from logicalrep_protocol.layouts import LOGICALREP
+from logicalrep_protocol.versions import PARSE
 from logicalrep_runtime.layout_walk import Step, walk
 from tests.protocol import hand_decoder
 from tests.protocol.hand_decoder import Plain, RefusedError
 
-VERSIONS = {1: v1, 2: v2, 3: v3, 4: v4}
+VERSIONS = {number: sys.modules[parse.__module__] for number, parse in PARSE.items()}
+"""The module of each version that there is."""
 
 
 def plain(value: Any) -> Any:

@@ -226,6 +226,15 @@ RequestPrimaryStatusUpdate
     Int64                   send_timestamp
 """
 
+PAGES = {
+    "v1": (LOGICALREP, 1),
+    "v2": (LOGICALREP, 2),
+    "v3": (LOGICALREP, 3),
+    "v4": (LOGICALREP, 4),
+    "walsender": (WALSENDER, 1),
+}
+"""The modules whose tables are written down here: the page, and the version that it has them for."""
+
 # Flags, bit sets and characters are unsigned bytes, the rest of the integers without a name signed.
 _INTEGERS = {
     "Byte1": "uint8",

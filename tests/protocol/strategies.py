@@ -40,11 +40,6 @@ class State:
         """For `parse`."""
         return {"streaming": self.streaming, "parallel": self.parallel, "encoding": self.encoding}
 
-    def holds(self, fact: str) -> bool:
-        """Whether a session fact holds, so far as the version knows it."""
-        since = {"streaming": 2, "parallel": 4}
-        return bool(getattr(self, fact)) and self.version >= since[fact]
-
 
 def states() -> st.SearchStrategy[State]:
     """Every combination of what a session knows."""
@@ -147,7 +142,7 @@ def _instances(draw: st.DrawFn, owner: type, layout: MessageLayout, state: State
     absent = {field.name for field in layout.fields if field.optional and draw(st.booleans())}
     for field in layout.fields:
         facts = LOGICALREP.session
-        if field.when and not (state.holds(field.when) if field.when in facts else field.when not in absent):
+        if field.when and not (getattr(state, field.when) if field.when in facts else field.when not in absent):
             absent.add(field.name)
     return owner(**{name: None if name in absent else value for name, value in drawn.items()})
 

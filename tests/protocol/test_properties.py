@@ -200,7 +200,7 @@ def test_attributes_that_do_not_fit_an_envelope_raise_encode_error_and_nothing_e
 
 
 @settings(STEADY, max_examples=100)
-@given(st.sampled_from([1, 2, 3, 4]), st.booleans(), st.booleans(), st.lists(damaged() | messages(), max_size=8))
+@given(st.sampled_from(list(VERSIONS)), st.booleans(), st.booleans(), st.lists(damaged() | messages(), max_size=8))
 def test_a_decoder_raises_decode_error_only_and_then_is_as_before(
     version: int, parallel: bool, two_phase: bool, drawn: list[tuple[State, Any]]
 ) -> None:

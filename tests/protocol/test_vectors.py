@@ -10,6 +10,7 @@ from logicalrep import DecodeError, Lsn, TimestampTz, v1, v2, v3, v4, walsender
 from logicalrep_protocol.v1 import Binary, Column, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
 from tests.protocol.agreement import VERSIONS, agree
 
+NEWEST = max(VERSIONS)
 STREAMING = {"streaming": True}
 PARALLEL = {"parallel": True}
 
@@ -23,17 +24,17 @@ MIXED = TupleData.of(Text(b"1"), NullValue(), UnchangedToast(), Binary(b"\0\0\0\
 VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     "Begin": (
         "42 00000016b374d848 000303c3841b0000 000002e5",
-        1, 4, {},
+        1, NEWEST, {},
         v1.Begin(final_lsn=Lsn("16/B374D848"), commit_timestamp=MOMENT, xid=741),
     ),
     "Begin of the largest numbers": (
         "42 ffffffffffffffff 7fffffffffffffff ffffffff",
-        1, 4, {},
+        1, NEWEST, {},
         v1.Begin(final_lsn=Lsn("FFFFFFFF/FFFFFFFF"), commit_timestamp=TimestampTz(2**63 - 1), xid=4294967295),
     ),
     "Begin before 2000": (
         "42 0000000000000001 ffffffffffffffff 00000000",
-        1, 4, {},
+        1, NEWEST, {},
         v1.Begin(final_lsn=Lsn("0/1"), commit_timestamp=TimestampTz(-1), xid=0),
     ),
     "Message, version 1": (
@@ -43,27 +44,27 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Message, not transactional": (
         "4d 00 0000000001a2b3c8 00 00000000",
-        2, 4, {},
+        2, NEWEST, {},
         v2.Message(flags=0, message_lsn=Lsn("0/1A2B3C8"), prefix="", content=b""),
     ),
     "Message in a stream": (
         "4d 000002e5 01 0000000001a2b3c8 6a6f6200 00000002 6869",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Message(xid=741, flags=1, message_lsn=Lsn("0/1A2B3C8"), prefix="job", content=b"hi"),
     ),
     "Commit": (
         "43 00 0000000001a2b3c8 0000000001a2b3f8 000303c3841b0000",
-        1, 4, {},
+        1, NEWEST, {},
         v1.Commit(commit_lsn=Lsn("0/1A2B3C8"), end_lsn=Lsn("0/1A2B3F8"), commit_timestamp=MOMENT),
     ),
     "Origin": (
         "4f 00000000deadbeef 6e6f646520c3a400",
-        1, 4, {},
+        1, NEWEST, {},
         v1.Origin(origin_lsn=Lsn("0/DEADBEEF"), name="node ä"),
     ),
     "Origin in a stream": (
         "4f 0000000000000000 6e6f646500",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v1.Origin(origin_lsn=Lsn(0), name="node"),
     ),
     "Relation, version 1": (
@@ -82,14 +83,14 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Relation": (
         "52 fffffffe 00 7400 66 0000",
-        2, 4, {},
+        2, NEWEST, {},
         v2.Relation(
             relation_id=4294967294, namespace="", name="t", replica_identity=v2.ReplicaIdentity.FULL, columns=()
         ),
     ),
     "Relation in a stream": (
         "52 000002e6 00004003 7300 7400 69 0001  00 6100 00000017 ffffffff",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Relation(
             xid=742,
             relation_id=16387,
@@ -106,12 +107,12 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Type": (
         "59 00004010 7300 6d6f6f6400",
-        2, 4, {},
+        2, NEWEST, {},
         v2.Type(type_id=16400, namespace="s", name="mood"),
     ),
     "Type in a stream": (
         "59 000002e6 00004010 00 76617263686172 00",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Type(xid=742, type_id=16400, namespace="", name="varchar"),
     ),
     "Insert, version 1": (
@@ -121,12 +122,12 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Insert": (
         "49 00004003 4e 0001 74 00000001 31",
-        2, 4, {},
+        2, NEWEST, {},
         v2.Insert(relation_id=16387, new=ONE_TEXT),
     ),
     "Insert in a stream": (
         "49 000002e6 00004003 4e 0001 74 00000001 31",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Insert(xid=742, relation_id=16387, new=ONE_TEXT),
     ),
     "Insert of no columns": (
@@ -153,17 +154,17 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Update with the old row": (
         "55 00004003 4f 0001 74 00000001 31 4e 0001 75",
-        2, 4, {},
+        2, NEWEST, {},
         v2.Update(relation_id=16387, old_kind="O", old=ONE_TEXT, new=TupleData(kinds=b"u", values=(None,))),
     ),
     "Update in a stream": (
         "55 000002e6 00004003 4e 0001 74 00000001 31",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Update(xid=742, relation_id=16387, new=ONE_TEXT),
     ),
     "Update of a key in a stream": (
         "55 000002e6 00004003 4b 0000 4e 0000",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Update(
             xid=742,
             relation_id=16387,
@@ -179,12 +180,12 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Delete with the old row": (
         "44 00004003 4f 0001 74 00000001 31",
-        2, 4, {},
+        2, NEWEST, {},
         v2.Delete(relation_id=16387, old_kind="O", old=ONE_TEXT),
     ),
     "Delete in a stream": (
         "44 000002e6 00004003 4b 0001 74 00000001 31",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Delete(xid=742, relation_id=16387, old_kind="K", old=ONE_TEXT),
     ),
     "Truncate, version 1": (
@@ -194,12 +195,12 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Truncate": (
         "54 00000001 00 00004003",
-        2, 4, {},
+        2, NEWEST, {},
         v2.Truncate(options=0, relation_ids=(16387,)),
     ),
     "Truncate in a stream": (
         "54 000002e6 00000001 01 00004003",
-        2, 4, STREAMING,
+        2, NEWEST, STREAMING,
         v2.Truncate(xid=742, options=1, relation_ids=(16387,)),
     ),
     "Truncate of nothing": (
@@ -209,18 +210,18 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Stream Start, first segment": (
         "53 000002e5 01",
-        2, 4, {},
+        2, NEWEST, {},
         v2.StreamStart(xid=741, first_segment=True),
     ),
     "Stream Start, later segment": (
         "53 ffffffff 00",
-        2, 4, {},
+        2, NEWEST, {},
         v2.StreamStart(xid=4294967295, first_segment=False),
     ),
-    "Stream Stop": ("45", 2, 4, STREAMING, v2.StreamStop()),
+    "Stream Stop": ("45", 2, NEWEST, STREAMING, v2.StreamStop()),
     "Stream Commit": (
         "63 000002e5 00 0000000001a2b3c8 0000000001a2b3f8 000303c3841b0000",
-        2, 4, {},
+        2, NEWEST, {},
         v2.StreamCommit(
             xid=741, commit_lsn=Lsn("0/1A2B3C8"), end_lsn=Lsn("0/1A2B3F8"), commit_timestamp=MOMENT
         ),
@@ -232,43 +233,43 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Stream Abort, version 4": (
         "41 000002e5 000002e6",
-        4, 4, {},
+        4, NEWEST, {},
         v4.StreamAbort(xid=741, subxid=742),
     ),
     "Stream Abort, parallel": (
         "41 000002e5 000002e5 0000000001a2b3c8 000303c3841b0000",
-        4, 4, PARALLEL,
+        4, NEWEST, PARALLEL,
         v4.StreamAbort(xid=741, subxid=741, abort_lsn=Lsn("0/1A2B3C8"), abort_timestamp=MOMENT),
     ),
     "Stream Abort, parallel, after a crash": (
         "41 000002e5 000002e5 0000000000000000 0000000000000000",
-        4, 4, PARALLEL,
+        4, NEWEST, PARALLEL,
         v4.StreamAbort(xid=741, subxid=741, abort_lsn=Lsn(0), abort_timestamp=TimestampTz(0)),
     ),
     "Begin Prepare": (
         "62 0000000001a2b3c8 0000000001a2b3f8 000303c3841b0000 000002e5 67696400",
-        3, 4, {},
+        3, NEWEST, {},
         v3.BeginPrepare(
             prepare_lsn=Lsn("0/1A2B3C8"), end_lsn=Lsn("0/1A2B3F8"), prepare_timestamp=MOMENT, xid=741, gid="gid"
         ),
     ),
     "Prepare": (
         "50 00 0000000001a2b3c8 0000000001a2b3f8 000303c3841b0000 000002e5 67696400",
-        3, 4, {},
+        3, NEWEST, {},
         v3.Prepare(
             prepare_lsn=Lsn("0/1A2B3C8"), end_lsn=Lsn("0/1A2B3F8"), prepare_timestamp=MOMENT, xid=741, gid="gid"
         ),
     ),
     "Commit Prepared": (
         "4b 00 0000000001a2b3c8 0000000001a2b3f8 000303c3841b0000 000002e5 67696400",
-        3, 4, {},
+        3, NEWEST, {},
         v3.CommitPrepared(
             commit_lsn=Lsn("0/1A2B3C8"), end_lsn=Lsn("0/1A2B3F8"), commit_timestamp=MOMENT, xid=741, gid="gid"
         ),
     ),
     "Rollback Prepared": (
         "72 00 0000000001a2b3c8 0000000001a2b3f8 000303c3841b0000 000303c3841b0001 000002e5 67696400",
-        3, 4, {},
+        3, NEWEST, {},
         v3.RollbackPrepared(
             prepare_end_lsn=Lsn("0/1A2B3C8"),
             rollback_end_lsn=Lsn("0/1A2B3F8"),
@@ -280,7 +281,7 @@ VECTORS: dict[str, tuple[str, int, int, dict[str, bool], Any]] = {
     ),
     "Stream Prepare": (
         "70 00 0000000001a2b3c8 0000000001a2b3f8 000303c3841b0000 000002e5 67696400",
-        3, 4, {},
+        3, NEWEST, {},
         v3.StreamPrepare(
             prepare_lsn=Lsn("0/1A2B3C8"), end_lsn=Lsn("0/1A2B3F8"), prepare_timestamp=MOMENT, xid=741, gid="gid"
         ),

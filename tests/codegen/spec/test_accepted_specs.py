@@ -104,7 +104,6 @@ def test_what_is_accepted_works(name: str, tmp_path: Path) -> None:
 def _use(package: ModuleType) -> None:
     """Write messages with both codecs of every version, and read them back."""
     modules = [sys.modules[parse.__module__] for parse in package.versions.PARSE.values()]
-    assert len(modules) == 4
     for module in modules:
         row = module.TupleData(kinds=b"tnub", values=(b"1", None, None, b"22"))
         column = module.Column(flags=1, name="a", type_id=23, type_modifier=-1)
