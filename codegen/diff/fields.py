@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from codegen.diff.owners import Owner, since_of
-from codegen.emit.python_source import Source
+from codegen.emit.python_source import annotation_of
 from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version
 from codegen.spec.notation import Byte1, Int, PartName
 
@@ -93,7 +93,7 @@ def _python(row: Row) -> tuple[object, str]:
     implied = {name for other in row.owner.fields for name in (other.size, other.repeat)}
     if len(row.row.constants) == 1 or row.row.name in implied:
         return None, "no attribute"
-    text = Source(row.protocol).annotation_of(row.row)
+    text = annotation_of(row.protocol.types, row.row)
     text += " | None" if row.row.optional or row.row.when is not None else ""
     return text, text
 

@@ -1,35 +1,30 @@
 """The columnar decoder's files: each version's columns as data, and its compiled kernel, from the same model as parse.
 
 A column is a field name: every message that has a field of that name fills it, in the rows where it is such a message.
-What is no attribute of a message's class (tags, counts, lengths, constants) is no column either. So a field that is
-added to the spec is a new column, and a line in a kernel, without a hand on either.
+What is no attribute of a message's class (tags, counts, lengths, constants) is no column either. Of a part that is
+there once each field is a column, `new_flags`, but a row's values are called as the part is. So a field that is added
+to the spec is a new column, and a line in a kernel, without a hand on either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from codegen.emit.python_source import NOTICE, any_of, docstring, fact_docstring, hexadecimal, quoted
-from codegen.emit.steps import Fixed, Run, Single, Step, steps
-from codegen.spec.model import Field, Message, Part, Protocol, parts_used
-from codegen.spec.names import snake_case
+from codegen.emit.python_source import NOTICE, Cells, any_of, cells_of, docstring, fact_docstring, hexadecimal, quoted
+from codegen.emit.steps import Conditional, Fixed, Run, Single, Step, Tagged, steps
+from codegen.spec.model import Field, Finding, Message, Part, SpecError
+from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
-from codegen.spec.versions import view
+from codegen.spec.versions import View
 
 _HERE = Path(__file__).parent
 
-# The names that a kernel's functions have for their own: a field of such a name has an underscore after it.
-_TAKEN = {
-    "data", "offset", "end", "row", "facts", "out", "cell", "size", "stop", "count", "total", "kinds", "starts",
-    "lengths", "items", "index", "item", "copy", "store", "fetch", "uint8", "uint16", "uint32", "uint64", "int8",
-    "int16", "int32", "int64",
-}  # fmt: skip
-
-
+_ITEMS = "integers, texts and bytes"
 _SPAN_WIDTH = 24
 """The bytes of where a text is: three integers."""
 
@@ -45,13 +40,14 @@ class ColumnSource:
     scalar: str = ""
     valued: bytes = b""
     fields: tuple[ColumnSource, ...] = ()
-    part: str = ""
+    expand: str = ""
+    path: str = ""
     place: int = 0
 
     @property
     def constant(self) -> str:
-        """The kernel's name for its number."""
-        return self.name.upper()
+        """The kernel's name for its place in the table."""
+        return f"{self.name.upper()}_COLUMN"
 
     @property
     def is_fixed(self) -> bool:
@@ -59,7 +55,7 @@ class ColumnSource:
 
     def __str__(self) -> str:
         shown = [f"name={self.name!r}", f"kind={self.kind!r}"]
-        for name in ("width", "signed", "scalar", "valued", "part", "place"):
+        for name in ("width", "signed", "scalar", "valued", "expand", "path", "place"):
             if value := getattr(self, name):
                 shown.append(f"{name}={value!r}")
         if self.fields:
@@ -71,81 +67,85 @@ class ColumnSource:
 class MessageSource:
     """A message of a version, and how the kernel reads it."""
 
-    name: str
-    tag: str
+    message: Message
     version: int
     when: str
-    sets: str
-    clears: str
     columns: dict[str, int]
+    """By the name of the row, which `_inlined` may have made longer."""
     steps: tuple[Step, ...]
-    docstring: str
     has_cells: bool
 
     @property
     def function(self) -> str:
         """The kernel's function that reads it."""
-        return "_" + self.name.lower().replace(" ", "_")
+        return f"_{snake_case(class_name(self.message.name))}"
 
 
 class _Kernel:
     """The names and expressions of one version's kernel."""
 
-    def __init__(self, protocol: Protocol, version: int) -> None:
-        self.protocol = protocol
-        self.version = version
+    def __init__(self, versions: tuple[View, ...], now: View) -> None:
+        self.protocol = now.protocol
+        self.version = now.version
         self.columns: list[ColumnSource] = []
-        self.parts: dict[str, Part] = {}
-        self.messages = [self._message(message, since) for message, since in self._layouts()]
+        self.functions: list[tuple[Part, View, str]] = []
+        """The parts that have a function of their own: a row's values, and the items of lists."""
+        self.messages = [self._message(message, shown) for message, shown in self._layouts(versions)]
 
-    def _layouts(self) -> list[tuple[Message, int]]:
+    def _layouts(self, versions: tuple[View, ...]) -> Iterator[tuple[Message, View]]:
         """The messages of the version, and those of later ones that a session fact lets in."""
-        found = []
-        for message in self.protocol.messages:
-            since = max(message.since, self.version)
-            if message.comes_in(self.version):
-                now = view(self.protocol, since)
-                found.append((next(other for other in now.messages if other.name == message.name), since))
-        return found
+        for message in versions[-1].messages:
+            if message.sender == "server" and message.comes_in(self.version):
+                shown = next(view for view in versions[self.version - 1 :] if view.layout(message.name))
+                layout = shown.layout(message.name)
+                assert isinstance(layout, Message)
+                yield layout, shown
 
-    def _message(self, message: Message, since: int) -> MessageSource:
-        parts = {part.name: part for part in view(self.protocol, since).parts}
-        columns = {
-            row.name: self._number(self._column(row, parts), message)
-            for row in message.fields
-            if row.name not in _lengths(message.fields) and len(row.constants) != 1
-        }
-        self.parts |= {name: parts[name] for name in parts_used(message.fields)}
+    def _message(self, message: Message, shown: View) -> MessageSource:
+        columns: dict[str, int] = {}
+        for name, column in self._columns(message.fields, shown):
+            columns[name] = self._number(column, message, set(columns.values()))
         return MessageSource(
-            name=message.name,
-            tag=message.tag,
-            version=since,
+            message=message,
+            version=shown.version,
             when=(message.also_when or "") if message.since > self.version else "",
-            sets=message.sets or "",
-            clears=message.clears or "",
             columns=columns,
-            steps=steps(self.protocol, message.fields[1:]),
-            docstring=message.doc,
+            steps=_inlined(shown, steps(shown, message.fields[1:])),
             has_cells=any(self.columns[number].kind == "cells" for number in columns.values()),
         )
 
-    def _number(self, column: ColumnSource, message: Message) -> int:
-        """The column's number; another name where a field of that name in another message is of another type."""
-        names = {other.name: number for number, other in enumerate(self.columns)}
-        if column.name in names and self.columns[names[column.name]] != column:
-            column = replace(column, name=f"{message.name.lower().replace(' ', '_')}_{column.name}")
-        if column.name not in names:
-            self.columns.append(column)
-            return len(self.columns) - 1
-        return names[column.name]
+    def _number(self, column: ColumnSource, message: Message, taken: set[int]) -> int:
+        """The column's number; another name where one of that name is of another type, or is the message's already."""
+        numbers = {other.name: number for number, other in enumerate(self.columns)}
+        own = f"{snake_case(class_name(message.name))}_{column.name}"
+        while (number := numbers.get(column.name)) is not None:
+            if self.columns[number] == column and number not in taken:
+                return number
+            column = replace(column, name=f"{column.name}_" if column.name.startswith(own) else own)
+        self.columns.append(column)
+        return len(self.columns) - 1
 
-    def _column(self, row: Field, parts: dict[str, Part]) -> ColumnSource:
+    def _columns(
+        self, fields: tuple[Field, ...], shown: View, within: str = "", name: str = ""
+    ) -> Iterator[tuple[str, ColumnSource]]:
+        """The columns of a layout, those of the parts that are there once among them, each with its row's name."""
+        for row in _values(fields):
+            if isinstance(row.type, PartName) and row.repeat is None:
+                inner = shown.part(row.type.name).fields
+                yield from self._columns(inner, shown, f"{within}{row.name}__", f"{name}{row.name}_")
+                continue
+            column = self._column(row, shown, path=f"{within}{row.name}".replace("__", "."))
+            # A row's values are the part that they are in.
+            own = name.rstrip("_") if within and column.kind == "cells" else name + row.name
+            yield within + row.name, replace(column, name=own)
+
+    def _column(self, row: Field, shown: View, path: str) -> ColumnSource:
         if isinstance(row.type, String):
             return ColumnSource(row.name, "text")
         if isinstance(row.type, Byten):
             return ColumnSource(row.name, "bytes")
         if isinstance(row.type, PartName):
-            return self._part_column(row, parts[row.type.name], parts)
+            return self._repeated(row, shown.part(row.type.name), shown, path)
         scalar = self.protocol.types[row.named_type].python if row.named_type else ""
         width = row.type.width if isinstance(row.type, Int) else 1
         scalar = "" if scalar == "int" else scalar
@@ -157,23 +157,29 @@ class _Kernel:
             return ColumnSource(row.name, "char", 1)
         return ColumnSource(row.name, "int", width, self.protocol.signed(row), scalar)
 
-    def _part_column(self, row: Field, part: Part, parts: dict[str, Part]) -> ColumnSource:
-        """A row's values, or a list of items; what else a part could be has no column yet, and is an error."""
-        shapes = [step.kind for step in steps(self.protocol, part.fields)]
-        if row.repeat is None and shapes == ["run", "cells"]:
-            cells = next(inner for inner in part.fields if isinstance(inner.type, PartName))
-            assert isinstance(cells.type, PartName)
-            alternatives = parts[cells.type.name].alternatives
-            valued = "".join(str(other.fields[0].constants[0]) for other in alternatives if len(other.fields) > 1)
-            return ColumnSource(row.name, "cells", valued=valued.encode("ascii"), part=part.name)
-        if row.repeat is not None and set(shapes) <= {"run", "string", "bytes"}:
-            fields = [
-                self._column(inner, parts)
-                for inner in part.fields
-                if inner.name not in _lengths(part.fields) and len(inner.constants) != 1
-            ]
-            return ColumnSource(row.name, "items", fields=_placed(fields), part=part.name)
-        raise ValueError(f"{row.place}: {row.name} is a {part.name} of {', '.join(shapes)}, which has no columns yet")
+    def _repeated(self, row: Field, part: Part, shown: View, path: str) -> ColumnSource:
+        """A row's values, or a list of items; what else a part could be has no column, which is a finding."""
+        if part.alternatives:
+            self._function(part, shown)
+            valued = [other.fields for other in part.alternatives if len(other.fields) > 1]
+            tags = "".join(str(tag.constants[0]) for tag, *_ in valued)
+            value = valued[0][-1].name if valued else ""
+            return ColumnSource(row.name, "cells", valued=tags.encode("ascii"), path=f"{path}[{{}}].{value}")
+        shapes = [step.kind for step in steps(shown, part.fields)]
+        if not set(shapes) <= {"run", "string", "bytes"}:
+            text = f"{row.name} repeats {part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
+            raise SpecError([Finding(row.place, text)])
+        fields = [self._column(inner, shown, path) for inner in _values(part.fields)]
+        return ColumnSource(row.name, "items", fields=_placed(fields), expand=f"{self._function(part, shown)}_items")
+
+    def _function(self, part: Part, shown: View) -> str:
+        """The name of a part's function; of two versions of a part in one kernel each has its own."""
+        for known, _, name in self.functions:
+            if known == part:
+                return name
+        same = sum(known.name == part.name for known, _, _ in self.functions)
+        self.functions.append((part, shown, f"{snake_case(part.name)}_{'_' * same}"))
+        return self.functions[-1][2]
 
     # What the templates ask.
 
@@ -187,24 +193,23 @@ class _Kernel:
         return sorted(self.messages, key=lambda message: not message.has_cells)
 
     @property
-    def cells_parts(self) -> list[tuple[Part, Fixed, Any]]:
-        """The parts that are a row's values: the part, its count, and what the loop over the values needs to know."""
-        from codegen.emit.python_source import Source
-
-        source = Source(self.protocol)
-        found = []
-        for name in dict.fromkeys(column.part for column in self.cells_columns):
-            run, cells = steps(self.protocol, self.parts[name].fields)
-            assert isinstance(run, Run)
-            assert isinstance(cells, Single)
-            found.append((self.parts[name], run.fields[-1], source.cells_of(cells)))
-        return found
+    def cells_parts(self) -> list[tuple[Part, str, Cells]]:
+        """The parts that are a row's values: each with its function and what the loop over them needs to know."""
+        return [(part, name, cells_of(shown, part)) for part, shown, name in self.functions if part.alternatives]
 
     @property
-    def item_parts(self) -> list[tuple[Part, tuple[Step, ...], ColumnSource]]:
-        """The parts that lists are made of: the part, its steps, and the column of the list."""
-        found = {column.part: column for column in self.columns if column.kind == "items"}
-        return [(self.parts[name], steps(self.protocol, self.parts[name].fields), found[name]) for name in found]
+    def item_parts(self) -> list[tuple[Part, str, tuple[Step, ...], tuple[ColumnSource, ...]]]:
+        """The parts that lists are made of: each with its function, its steps, and its fields as columns."""
+        fields = {column.expand: column.fields for column in self.columns if column.expand}
+        return [
+            (part, name, steps(shown, part.fields), fields[f"{name}_items"])
+            for part, shown, name in self.functions
+            if not part.alternatives
+        ]
+
+    def function_of(self, step: Single) -> str:
+        """The function of the part that a step repeats."""
+        return next(name for part, _, name in self.functions if part == step.part)
 
     def spans_of(self, message: MessageSource) -> list[ColumnSource]:
         """The columns of a message whose values have no fixed width, but for those of rows."""
@@ -235,6 +240,39 @@ class _Kernel:
         return checks
 
 
+def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The same steps with those of the parts that are there once among them, under longer names."""
+    found: list[Step] = []
+    for step in items:
+        if isinstance(step, Conditional | Tagged):
+            found.append(replace(step, steps=_inlined(shown, step.steps)))
+        elif isinstance(step, Single) and step.kind == "part" and step.part is not None:
+            found += _inlined(shown, steps(shown, _renamed(step.part.fields, f"{step.row.name}__")))
+        else:
+            found.append(step)
+    return tuple(found)
+
+
+def _renamed(fields: tuple[Field, ...], prefix: str) -> tuple[Field, ...]:
+    """The rows of a part with a prefix to their names, wherever one names another."""
+    names = {row.name: prefix + row.name for row in fields}
+    return tuple(
+        replace(
+            row,
+            name=names[row.name],
+            size=names.get(row.size or "", row.size),
+            repeat=names.get(row.repeat or "", row.repeat),
+            when=names.get(row.when or "", row.when),
+        )
+        for row in fields
+    )
+
+
+def _values(fields: tuple[Field, ...]) -> list[Field]:
+    """The rows that are attributes in Python: no constants, no lengths, no counts."""
+    return [row for row in fields if row.name not in _lengths(fields) and len(row.constants) != 1]
+
+
 def _item_width(field: ColumnSource) -> int:
     return field.width if field.is_fixed else _SPAN_WIDTH
 
@@ -249,14 +287,14 @@ def _placed(fields: list[ColumnSource]) -> tuple[ColumnSource, ...]:
 
 
 def local(name: str) -> str:
-    """The variable that holds a field."""
-    return f"{name}_" if name in _TAKEN else name
+    """The variable that holds a field: nothing else in a kernel ends like that."""
+    return f"{name}_"
 
 
-def emit_columnar(protocol: Protocol) -> dict[str, str]:
+def emit_columnar(versions: tuple[View, ...]) -> dict[str, str]:
     """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
     texts: dict[str, str] = {}
-    kernels = [_Kernel(protocol, version.number) for version in protocol.versions]
+    kernels = [_Kernel(versions, now) for now in versions]
     for kernel in kernels:
         texts[f"columnar/kernel_v{kernel.version}.py"] = _render("columnar_kernel.py.j2", kernel, notice=NOTICE)
     texts["columnar/__init__.py"] = _render("columnar_init.py.j2", kernels[0], notice=NOTICE)

@@ -19,7 +19,7 @@ from codegen.spec import taken
 from codegen.spec.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
 from codegen.spec.names import class_name
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
-from codegen.spec.versions import View, view
+from codegen.spec.versions import View, views
 
 _HERE = Path(__file__).parent
 PACKAGE = "logicalrep_protocol"
@@ -34,14 +34,17 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     """Every file of the package by its path below generated/, formatted; SpecError for what cannot be generated."""
     protocols = tuple(protocols)
     messages = _with_blocks(protocols)
+    versions = views(messages)
     texts = {f"{PACKAGE}/py.typed": ""}
     environment = _environment()
     texts[f"{PACKAGE}/layouts.py"] = _layouts_module(protocols)
     for protocol in protocols:
-        for version in protocol.versions:
-            texts[f"{PACKAGE}/{version.module}.py"] = _version_module(protocol, view(protocol, version.number))
+        shown = views(protocol)
+        blocks = [(now.module, _blocks(before, now)) for before, now in zip((None, *shown), shown, strict=False)]
+        for now in shown:
+            texts[f"{PACKAGE}/{now.module}.py"] = _version_module(now, blocks[: now.version])
     texts[f"{PACKAGE}/versions.py"] = _render(
-        environment, "versions.py.j2", notice=NOTICE, protocol=messages, definitions=_definitions(messages)
+        environment, "versions.py.j2", notice=NOTICE, protocol=messages, definitions=_definitions(versions)
     )
     documents = {"init_doc": _decoder_docstring(messages), "docstring_of": fact_docstring}
     described = _described(messages)
@@ -51,7 +54,7 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     texts[f"{PACKAGE}/__init__.py"] = _render(
         environment, "__init__.py.j2", notice=NOTICE, protocols=protocols, exported=_package_exports(protocols)
     )
-    texts |= {f"{PACKAGE}/{name}": text for name, text in emit_columnar(messages).items()}
+    texts |= {f"{PACKAGE}/{name}": text for name, text in emit_columnar(versions).items()}
     return _formatted(texts)
 
 
@@ -130,30 +133,23 @@ def _tagged(row: Field) -> bool:
     return isinstance(row.type, Byte1) and bool(row.constants)
 
 
-def _definitions(protocol: Protocol) -> Callable[[Message], list[str]]:
+def _definitions(versions: Iterable[View]) -> Callable[[Message], list[str]]:
     """For a message, the modules that define a class of its own for it."""
-    views = [view(protocol, version.number) for version in protocol.versions]
 
     def definitions(message: Message) -> list[str]:
-        return [
-            version.module
-            for version, now in zip(protocol.versions, views, strict=True)
-            if message.name in {own.name for own in now.own_messages}
-        ]
+        return [now.module for now in versions if message.name in {own.name for own in now.own_messages}]
 
     return definitions
 
 
-def _version_module(protocol: Protocol, now: View) -> str:
-    source = Source(protocol)
-    version = protocol.versions[now.version - 1]
+def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
+    """The module of a version; `every` has the module and the classes of each version up to it."""
+    source, protocol = Source(now), now.protocol
     previous = protocol.versions[now.version - 2].module if now.version > 1 else ""
-    blocks = _blocks(source, now)
+    *earlier, (_, blocks) = every
     defined = [name for block in blocks for name in _exported(block)]
-    earlier = (view(protocol, number) for number in range(1, now.version))
-    inherited = sorted(
-        {name for older in earlier for block in _blocks(source, older) for name in _exported(block)} - set(defined)
-    )
+    inherited = sorted({name for _, older in earlier for block in older for name in _exported(block)} - set(defined))
+    choices = {f"_{block.constant}": module for module, older in every for block in older if block.alternatives}
     senders = sorted({message.sender for message in protocol.messages}, reverse=True)
     structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
     messages = [block for block in blocks if block.tag]
@@ -174,9 +170,10 @@ def _version_module(protocol: Protocol, now: View) -> str:
         any_doc=f"Any message of {_title(protocol, now)}.",
         parse_doc=_parse_docstring(protocol, now),
         layouts=protocol.name.upper(),
-        version=version.number,
+        version=now.version,
         previous=previous,
         inherited=inherited,
+        choices=sorted((module, name) for name, module in choices.items() if module != now.module),
         exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse"]),
         formats=sorted({name for block in blocks for name in _formats(source, block)}),
         blocks=blocks,
@@ -227,39 +224,33 @@ def _decoder_docstring(protocol: Protocol) -> str:
     return python_source.docstring(first, " ".join([*sentences, _ENCODING]))
 
 
-def _blocks(source: Source, now: View) -> list[Block]:
-    """The classes of a module; each part comes before the first message that contains it."""
+def _blocks(before: View | None, now: View) -> list[Block]:
+    """The classes of a module that those of the version before lack; parts stand before what contains them."""
+    source = Source(now)
     blocks: list[Block] = []
     placed: set[str] = set()
-    own_parts = {part.name for part in now.own_parts}
-    parts = {part.name: part for part in now.parts}
+    own_parts = {part.name: part for part in now.own_parts}
 
     def place(layout: Message | Part) -> None:
-        fields = layout.fields
-        for name in parts_used(fields):
+        for name in parts_used(layout.fields):
             if name not in placed and name in own_parts:
                 placed.add(name)
-                place(parts[name])
-        blocks.append(_message_block(source, layout, now) if isinstance(layout, Message) else source.part_block(layout))
+                place(own_parts[name])
+        was = before and before.layout(layout.name)
+        # An enumeration belongs to the version that brought its field, and comes from there.
+        known = {class_name(row.name.replace("_", " ")) for row in (was.fields if was else ())}
+        block = source.message_block(layout) if isinstance(layout, Message) else source.part_block(layout)
+        blocks.append(replace(block, enumerations=tuple(item for item in block.enumerations if item.name not in known)))
 
     for message in now.own_messages:
         place(message)
     return blocks
 
 
-def _message_block(source: Source, message: Message, now: View) -> Block:
-    """The class of a message; an enumeration belongs to the version that brought its field, and comes from there."""
-    block = source.message_block(message)
-    if now.version == message.since:
-        return block
-    new = {class_name(row.name.replace("_", " ")) for row in message.fields if row.since == now.version}
-    return replace(block, enumerations=tuple(item for item in block.enumerations if item.name in new))
-
-
 def _exported(block: Block) -> list[str]:
     return [
         block.name,
-        *(alternative.name for alternative in block.alternatives),
+        *(alternative.name for alternative in block.alternatives if alternative.is_own),
         *(enumeration.name for enumeration in block.enumerations),
     ]
 

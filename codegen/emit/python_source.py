@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from struct import calcsize
 
-from codegen.emit.steps import Fixed, Run, Single, Step, steps
-from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol, SessionFact
+from codegen.emit.steps import Fixed, Run, Single, Step, fixed, steps
+from codegen.spec.model import REST, Alternative, Field, Message, NamedType, Part, Protocol, SessionFact
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.versions import View
 
 MARK = "by `python -m codegen regen`; do not edit."
 """Every file of the generator has it, but for those without any text; it removes no others."""
@@ -66,8 +68,11 @@ class Enumeration:
 class Cells:
     """What the loop over a row's values needs to know of their alternatives."""
 
-    row: Field
     part: Part
+    tag: str
+    """The name of the tags."""
+    value: str
+    """The name of the values; empty if there are none."""
     valued: tuple[int, ...]
     """The tags of those that hold a value."""
     bare: tuple[int, ...]
@@ -89,6 +94,8 @@ class AlternativeBlock:
 
     name: str
     docstring: str
+    is_own: bool
+    """Whether it is as it is since this version, and its class stands here."""
     tag_name: str
     tag: str
     code: str
@@ -112,6 +119,8 @@ class Block:
     """To parse, without the tag, which is known then."""
     build_steps: tuple[Step, ...]
     cells: Cells | None
+    cells_name: str
+    """The name of the row that they are."""
     cell_classes: tuple[AlternativeBlock, ...]
     alternatives: tuple[AlternativeBlock, ...]
     constant: str
@@ -124,11 +133,12 @@ class Block:
 
 
 class Source:
-    """The Python of one protocol."""
+    """The Python of one version of a protocol."""
 
-    def __init__(self, protocol: Protocol) -> None:
-        self.protocol = protocol
-        self.facts = {fact.name for fact in protocol.session}
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.protocol = view.protocol
+        self.facts = {fact.name for fact in view.protocol.session}
 
     def message_block(self, message: Message) -> Block:
         """The class of a message."""
@@ -154,10 +164,9 @@ class Source:
         sender: str = "server",
         alternatives: tuple[Alternative, ...] = (),
     ) -> Block:
-        build_steps = steps(self.protocol, fields)
-        cells = next(
-            (self.cells_of(step) for step in build_steps if isinstance(step, Single) and step.kind == "cells"), None
-        )
+        build_steps = steps(self.view, fields)
+        step = next((step for step in build_steps if isinstance(step, Single) and step.kind == "cells"), None)
+        cells = None if step is None else self.cells_of(step)
         return Block(
             name=name,
             docstring=text,
@@ -167,9 +176,10 @@ class Source:
             enumerations=tuple(self._enumeration(row) for row in fields if row.values),
             fields=fields,
             rows=self._struct_rows(fields),
-            steps=steps(self.protocol, fields[1:] if tag else fields),
+            steps=steps(self.view, fields[1:] if tag else fields),
             build_steps=build_steps,
             cells=cells,
+            cells_name="" if step is None else step.row.name,
             cell_classes=() if cells is None else tuple(map(self._alternative, cells.part.alternatives)),
             alternatives=tuple(map(self._alternative, alternatives)),
             constant=snake_case(name).upper(),
@@ -179,6 +189,7 @@ class Source:
         tag = alternative.fields[0]
         return AlternativeBlock(
             name=alternative.name,
+            is_own=self.view.defined_in(alternative) == self.view.version,
             docstring=docstring(alternative.doc, alternative.note),
             tag_name=tag.name,
             tag=str(tag.constants[0]),
@@ -202,8 +213,8 @@ class Source:
         for row in fields:
             if row.name in lengths or len(row.constants) == 1:
                 continue
-            if isinstance(row.type, PartName) and self.protocol.part(row.type.name).alternatives:
-                attributes += self._columns(row, self.protocol.part(row.type.name))
+            if isinstance(row.type, PartName) and self.view.part(row.type.name).alternatives:
+                attributes += self._columns(row, self.view.part(row.type.name))
                 continue
             optional = row.when is not None or row.optional
             attributes.append(
@@ -228,42 +239,31 @@ class Source:
 
     def _columns(self, row: Field, part: Part) -> list[Attribute]:
         """The two attributes that hold repeated alternatives: their tags, and the values of those that have one."""
-        tag = part.alternatives[0].fields[0].name
         legend = ", ".join(
             f"{alternative.fields[0].constants[0]} {alternative.name}" for alternative in part.alternatives
         )
-        bare = " and ".join(str(other.fields[0].constants[0]) for other in part.alternatives if len(other.fields) == 1)
+        bare = joined(str(other.fields[0].constants[0]) for other in part.alternatives if len(other.fields) == 1)
         return [
-            Attribute(f"{tag}s", "bytes", f"bytes({tag}s)", docstring(f"One byte for each value: {legend}.")),
+            Attribute("kinds", "bytes", "bytes(kinds)", docstring(f"One byte for each value: {legend}.")),
             Attribute(
                 "values",
                 "tuple[bytes | None, ...]",
                 "tuple(values)",
-                docstring(f"{row.doc} None for the kinds {bare}."),
+                docstring(f"{row.doc} None for the kinds {bare}." if bare else row.doc),
             ),
         ]
 
     def annotation_of(self, row: Field) -> str:
         """The type of a field's attribute, without None."""
-        if row.values:
-            return class_name(row.name.replace("_", " "))
-        if row.boolean:
-            return "bool"
-        if isinstance(row.type, String):
-            return "str"
-        if isinstance(row.type, Byten):
-            return "bytes"
-        if isinstance(row.type, Byte1) and row.type.constants:
-            return f"Literal[{', '.join(repr(character) for character in row.type.constants)}]"
-        name = row.type.name if isinstance(row.type, PartName) else "int"
-        if row.named_type is not None:
-            name = self.protocol.types[row.named_type].python
-        return name if row.repeat is None else f"tuple[{name}, ...]"
+        return annotation_of(self.protocol.types, row)
 
     def value_of(self, row: Field) -> str:
         """The expression that makes an attribute from what was unpacked."""
+        wrapper = self._class_of(row).replace("Lsn", "lsn_of")
+        if row.repeat is not None and isinstance(row.type, Int):
+            return f"tuple(map({wrapper}, {row.name}))" if wrapper else row.name
         if row.repeat is not None:
-            return row.name if isinstance(row.type, Int) else f"tuple({row.name})"
+            return f"tuple({row.name})"
         if row.values:
             return f"{self.annotation_of(row)}(chr({row.name}))"
         if row.boolean:
@@ -272,7 +272,6 @@ class Source:
             first, *others = row.type.constants
             rest = "".join(f'"{other}" if {row.name} == {hexadecimal(ord(other))} else ' for other in others[:-1])
             return f'"{first}" if {row.name} == {hexadecimal(ord(first))} else {rest}"{others[-1]}"'
-        wrapper = self._class_of(row).replace("Lsn", "lsn_of")
         return f"{wrapper}({row.name})" if wrapper else row.name
 
     def _struct_rows(self, fields: tuple[Field, ...]) -> tuple[tuple[str, str], ...]:
@@ -285,7 +284,9 @@ class Source:
         if row.repeat is not None:
             expression = f"Array(this.{row.repeat}, {expression})"
         if row.when in self.facts:
-            expression = f'IfSession("{row.when}", {expression})'
+            tells = (other.name for other in fields if other.when == row.when and len(other.constants) != 1)
+            other = f", this.{next(tells)}" if len(row.constants) == 1 else ""
+            expression = f'IfSession("{row.when}", {expression}{other})'
         elif row.when is not None:
             expression = f"IfPresent(this.{row.when}, {expression})"
         return expression
@@ -296,11 +297,11 @@ class Source:
         if isinstance(row.type, Byten):
             return "GreedyBytes" if row.size == REST else f"Bytes(this.{row.size})"
         if isinstance(row.type, PartName):
-            alternatives = self.protocol.part(row.type.name).alternatives
+            alternatives = self.view.part(row.type.name).alternatives
             return f"_{snake_case(row.type.name).upper()}" if alternatives else f"{row.type.name}.struct"
         if row.values:
             return f"Char({self.annotation_of(row)})"
-        integer = _CONSTRUCT_INTS[self._letter(row)]
+        integer = _CONSTRUCT_INTS[fixed(self.view, row).format]
         if isinstance(row.type, Byte1) and row.type.constants:
             constants = "".join(row.type.constants)
             if row.optional:
@@ -324,11 +325,6 @@ class Source:
         """The class of an integer's value where that is not int."""
         python = self.protocol.types[row.named_type].python if row.named_type is not None else ""
         return python if python in ("Lsn", "TimestampTz") else ""
-
-    def _letter(self, row: Field) -> str:
-        step = steps(self.protocol, (Field(row.name, row.type, row.place, is_named=row.is_named),))[0]
-        assert isinstance(step, Run)
-        return step.format
 
     def checks_of(self, run: Run) -> list[str]:
         """The conditions under which integers that were unpacked are refused."""
@@ -368,19 +364,48 @@ class Source:
         counted = next((row for row in fields if item.row.name in (row.size, row.repeat)), None)
         if counted is None:
             return f"self.{item.row.name}"
-        if isinstance(counted.type, PartName) and self.protocol.part(counted.type.name).alternatives:
+        if isinstance(counted.type, PartName) and self.view.part(counted.type.name).alternatives:
             return "len(self.kinds)"
         return f"len(self.{counted.name})"
 
     def cells_of(self, step: Single) -> Cells:
         """What the loop over repeated alternatives needs to know."""
         assert step.part is not None
-        alternatives = step.part.alternatives
-        valued = tuple(ord(str(other.fields[0].constants[0])) for other in alternatives if len(other.fields) > 1)
-        bare = tuple(ord(str(other.fields[0].constants[0])) for other in alternatives if len(other.fields) == 1)
-        length = next(other.fields[1] for other in alternatives if len(other.fields) > 1)
-        assert isinstance(length.type, Int)
-        return Cells(step.row, step.part, valued, bare, self._letter(length).upper(), 1 + length.type.width)
+        return cells_of(self.view, step.part)
+
+
+def cells_of(view: View, part: Part) -> Cells:
+    """What the loop over the repeated alternatives of a part needs to know."""
+    valued = [other.fields for other in part.alternatives if len(other.fields) > 1]
+    bare = [other.fields for other in part.alternatives if len(other.fields) == 1]
+    length = fixed(view, valued[0][1]).format if valued else "i"
+    return Cells(
+        part=part,
+        tag=part.alternatives[0].fields[0].name,
+        value=valued[0][-1].name if valued else "",
+        valued=tuple(ord(str(tag.constants[0])) for tag, *_ in valued),
+        bare=tuple(ord(str(tag.constants[0])) for tag, *_ in bare),
+        format=length.upper(),
+        header=calcsize(f">B{length}"),
+    )
+
+
+def annotation_of(types: Mapping[str, NamedType], row: Field) -> str:
+    """The type of a field's attribute, without None."""
+    if row.values:
+        return class_name(row.name.replace("_", " "))
+    if row.boolean:
+        return "bool"
+    if isinstance(row.type, String):
+        return "str"
+    if isinstance(row.type, Byten):
+        return "bytes"
+    if isinstance(row.type, Byte1) and row.type.constants:
+        return f"Literal[{', '.join(repr(character) for character in row.type.constants)}]"
+    name = row.type.name if isinstance(row.type, PartName) else "int"
+    if row.named_type is not None:
+        name = types[row.named_type].python
+    return name if row.repeat is None else f"tuple[{name}, ...]"
 
 
 def docstring(*paragraphs: str) -> str:
@@ -402,7 +427,7 @@ def fact_docstring(protocol: Protocol, fact: SessionFact) -> str:
 
 def joined(names: Iterable[str]) -> str:
     """a, b and c."""
-    *rest, last = names
+    *rest, last = [*names] or [""]
     return f"{', '.join(rest)} and {last}" if rest else last
 
 
@@ -421,7 +446,7 @@ def hexadecimal(code: int) -> str:
 
 def any_of(name: str, codes: tuple[int, ...]) -> str:
     """Whether a variable is one of some bytes."""
-    return " or ".join(f"{name} == {hexadecimal(code)}" for code in codes)
+    return " or ".join(f"{name} == {hexadecimal(code)}" for code in codes) or "False"
 
 
 def none_of(name: str, codes: tuple[int, ...]) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from codegen.spec.model import REST, Field, Part, Protocol
+from codegen.spec.model import REST, Field, Part
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.versions import View
 
 _FORMATS = {1: "b", 2: "h", 4: "i", 8: "q"}
 
@@ -43,10 +44,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Conditional:
-    """Fields that are there when a session fact holds."""
+    """Fields that stand together and are there when a session fact holds."""
 
     fact: str
     rows: tuple[Field, ...]
+    attributes: tuple[Field, ...]
+    """All fields of the layout that are there then and are attributes."""
     steps: tuple[Step, ...]
     kind: str = "conditional"
 
@@ -58,6 +61,8 @@ class Tagged:
     row: Field
     choices: tuple[int, ...]
     rows: tuple[Field, ...]
+    attributes: tuple[Field, ...]
+    """Those of the fields that are attributes."""
     steps: tuple[Step, ...]
     kind: str = "tagged"
 
@@ -77,11 +82,11 @@ class Single:
 Step = Run | Conditional | Tagged | Single
 
 
-def steps(protocol: Protocol, fields: tuple[Field, ...]) -> tuple[Step, ...]:
+def steps(view: View, fields: tuple[Field, ...]) -> tuple[Step, ...]:
     """The steps for a layout, its tag included."""
     result: list[Step] = []
     run: list[Fixed] = []
-    facts = {fact.name for fact in protocol.session}
+    facts = {fact.name for fact in view.protocol.session}
     rest = list(fields)
 
     def take_depending_on(name: str | None) -> tuple[Field, ...]:
@@ -100,42 +105,44 @@ def steps(protocol: Protocol, fields: tuple[Field, ...]) -> tuple[Step, ...]:
         if row.when in facts:
             end_run()
             rows = (row, *take_depending_on(row.when))
-            result.append(
-                Conditional(row.when or "", rows, steps(protocol, tuple(replace(row, when=None) for row in rows)))
-            )
+            attributes = tuple(other for other in fields if other.when == row.when and len(other.constants) != 1)
+            inner = steps(view, tuple(replace(row, when=None) for row in rows))
+            result.append(Conditional(row.when or "", rows, attributes, inner))
         elif row.optional:
             end_run()
             rows = take_depending_on(row.name)
-            inner = steps(protocol, tuple(replace(row, when=None) for row in rows))
-            result.append(Tagged(row, _fixed(protocol, row).choices, rows, inner))
+            inner = steps(view, tuple(replace(row, when=None) for row in rows))
+            attributes = tuple(other for other in rows if len(other.constants) != 1)
+            result.append(Tagged(row, fixed(view, row).choices, rows, attributes, inner))
         elif isinstance(row.type, Int | Byte1) and row.repeat is None:
-            run.append(_fixed(protocol, row))
+            run.append(fixed(view, row))
         else:
             end_run()
-            result.append(_single(protocol, row))
+            result.append(_single(view, row))
     end_run()
     return tuple(result)
 
 
-def _fixed(protocol: Protocol, row: Field) -> Fixed:
+def fixed(view: View, row: Field) -> Fixed:
+    """How one integer is read and written."""
     if isinstance(row.type, Byte1):
         choices = tuple(ord(character) for character in row.type.constants)
         return Fixed(row, "B", choices[0] if len(choices) == 1 else None, choices if len(choices) > 1 else ())
     assert isinstance(row.type, Int)
     letter = _FORMATS[row.type.width]
-    letter = letter if protocol.signed(row) else letter.upper()
+    letter = letter if view.protocol.signed(row) else letter.upper()
     return Fixed(row, letter, row.type.constant, ())
 
 
-def _single(protocol: Protocol, row: Field) -> Single:
+def _single(view: View, row: Field) -> Single:
     if isinstance(row.type, String):
         return Single(row, "string")
     if isinstance(row.type, Byten):
         return Single(row, "rest" if row.size == REST else "bytes")
     if isinstance(row.type, PartName):
-        part = protocol.part(row.type.name)
+        part = view.part(row.type.name)
         if row.repeat is None:
             return Single(row, "part", part)
         return Single(row, "cells" if part.alternatives else "parts", part)
     assert isinstance(row.type, Int)
-    return Single(row, "integers", fixed=_fixed(protocol, row), size=row.type.width)
+    return Single(row, "integers", fixed=fixed(view, row), size=row.type.width)

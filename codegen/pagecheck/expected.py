@@ -102,18 +102,18 @@ def layouts(view: View) -> tuple[Layout, ...]:
 
 def _layout(view: View, source: Message | Part, two_way: bool) -> Layout:
     protocol = view.protocol
-    since, release, direction = 1, None, None
+    release, direction = None, None
     if isinstance(source, Message):
-        since, release = source.since, source.release
+        release = source.release
         direction = {"client": "F", "server": "B"}[source.sender] if two_way else None
     return Layout(
         name=source.name,
         anchor=f"{protocol.anchor}{source.ref}",
-        since=since,
+        since=source.since,
         release=release,
         direction=direction,
         is_part=isinstance(source, Part),
-        elements=_elements(view, source.name, source.fields, since),
+        elements=_elements(view, source.name, source.fields, source.since),
         choices=tuple(
             ExpectedChoice(f"{source.name}.{row.name}", row.type.constants, row.optional, row.place)
             for row in source.fields
@@ -134,11 +134,13 @@ def _elements(
         elif inner.alternatives:
             for index, alternative in enumerate(inner.alternatives):
                 what = f"{owner}.{row.name}, {alternative.name}"
+                own_since = max(since, alternative.since)
                 if index:
-                    elements.append(ExpectedBoundary(what, "or", row, alternative.place))
+                    shown = own_since if own_since > since else None
+                    elements.append(ExpectedBoundary(what, "or", row, alternative.place, shown))
                 else:
                     elements.append(_boundary(view.protocol, what, "one of", row, fields, since))
-                elements += _elements(view, alternative.name, alternative.fields, since)
+                elements += _elements(view, alternative.name, alternative.fields, own_since)
         else:
             elements.append(_boundary(view.protocol, f"{owner}.{row.name}", "each", row, fields, since))
             elements += _elements(view, inner.name, inner.fields, since)
@@ -149,7 +151,7 @@ def _inner_part(view: View, row: Field) -> Part | None:
     """The part that the page prints in place of a row, because it has no entry of its own."""
     if not isinstance(row.type, PartName):
         return None
-    part = next(part for part in view.parts if part.name == row.type.name)
+    part = view.part(row.type.name)
     return part if part.ref is None else None
 
 

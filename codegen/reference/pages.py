@@ -25,7 +25,7 @@ from codegen.spec.model import (
 )
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
-from codegen.spec.versions import View, view
+from codegen.spec.versions import View, views
 
 Layout = Message | Part | Alternative
 
@@ -120,27 +120,27 @@ def href_of(protocol: Protocol, layout: Message | Part) -> str:
 
 def message_entries(protocol: Protocol) -> tuple[Entry, ...]:
     """Every message as the newest version has it."""
-    newest = view(protocol, len(protocol.versions))
+    newest = views(protocol)[-1]
     return tuple(_message_entry(newest, message) for message in newest.messages)
 
 
 def part_entries(protocol: Protocol) -> tuple[Entry, ...]:
     """Every part as the newest version has it."""
-    newest = view(protocol, len(protocol.versions))
+    newest = views(protocol)[-1]
     return tuple(_part_entry(newest, part) for part in newest.parts)
 
 
 def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
     """For each version: new, changed, same, absent; if it comes all the same, `with` or the session fact."""
     result = []
-    for version in protocol.versions:
-        now = view(protocol, version.number)
-        if version.number < message.since:
-            result.append((message.also_when or "with") if message.comes_in(version.number) else "absent")
-        elif version.number == message.since:
+    for now in views(protocol):
+        layout = now.layout(message.name)
+        if layout is None:
+            result.append((message.also_when or "with") if message.comes_in(now.version) else "absent")
+        elif layout.since == now.version:
             result.append("new")
         else:
-            result.append("changed" if message.name in {own.name for own in now.own_messages} else "same")
+            result.append("changed" if now.defined_in(layout) == now.version else "same")
     return tuple(result)
 
 
@@ -180,7 +180,7 @@ def effects(protocol: Protocol) -> dict[str, list[Message]]:
 
 def steps_between(protocol: Protocol) -> tuple[Step, ...]:
     """What each version changes, from the second on."""
-    return tuple(_step(protocol, before, after) for before, after in pairwise(protocol.versions))
+    return tuple(_step(before, after) for before, after in pairwise(views(protocol)))
 
 
 def uses(entries: Iterable[Entry], named: NamedType) -> tuple[Use, ...]:
@@ -259,7 +259,7 @@ def _kebab(name: str) -> str:
 def _message_entry(now: View, message: Message) -> Entry:
     anchor = anchor_of(message)
     layout_rows = rows(now.protocol, message.fields, message.since)
-    source = Source(now.protocol)
+    source = Source(now)
     path, remark = _path(now.protocol, message)
     return Entry(
         protocol=now.protocol,
@@ -276,11 +276,11 @@ def _message_entry(now: View, message: Message) -> Entry:
 def _part_entry(now: View, part: Part) -> Entry:
     protocol = now.protocol
     anchor = anchor_of(part)
-    layout_rows = rows(protocol, part.fields)
+    layout_rows = rows(protocol, part.fields, part.since)
     alternatives = []
     for alternative in part.alternatives:
         inner_anchor = f"{anchor}-{_kebab(alternative.name)}"
-        inner_rows = rows(protocol, alternative.fields)
+        inner_rows = rows(protocol, alternative.fields, alternative.since)
         drawn = figure(inner_anchor, f"Layout of {alternative.name}", inner_rows)
         alternatives.append(Entry(protocol, alternative, inner_anchor, inner_rows, drawn))
     path, remark = _path(protocol, part)
@@ -291,7 +291,7 @@ def _part_entry(now: View, part: Part) -> Entry:
         rows=layout_rows,
         figure=figure(anchor, f"Layout of {part.name}", layout_rows),
         alternatives=tuple(alternatives),
-        python=_synopsis(Source(protocol).part_block(part)),
+        python=_synopsis(Source(now).part_block(part)),
         path=path,
         path_remark=remark,
     )
@@ -300,23 +300,19 @@ def _part_entry(now: View, part: Part) -> Entry:
 def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
     """Where the newest class is, and which versions share it."""
     groups: list[list[str]] = []
-    for version in protocol.versions:
-        now = view(protocol, version.number)
-        if layout.name not in _names(now.messages, now.parts):
+    for now in views(protocol):
+        known = now.layout(layout.name)
+        if known is None:
             continue
-        if not groups or layout.name in _names(now.own_messages, now.own_parts):
+        if now.defined_in(known) == now.version:
             groups.append([])
-        groups[-1].append(version.module)
+        groups[-1].append(now.module)
     *earlier, current = groups
     *same, newest = current
     remarks = [f"the same class in {joined(same)}"] if same else []
     for group in earlier:
         remarks.append(f"{joined(group)} {'has its own' if len(group) == 1 else 'share another'}")
     return f"{PACKAGE}.{newest}.{class_name(layout.name)}", "; ".join(remarks)
-
-
-def _names(messages: Iterable[Message], parts: Iterable[Part]) -> set[str]:
-    return {message.name for message in messages} | {part.name for part in parts}
 
 
 def _synopsis(block: Block) -> str:
@@ -346,31 +342,27 @@ def _union(names: Iterable[str]) -> list[str]:
     return [f"    {'| ' if index else ''}{name}" for index, name in enumerate(names)]
 
 
-def _step(protocol: Protocol, before: Version, after: Version) -> Step:
-    now = view(protocol, after.number)
-    own = _names(now.own_messages, now.own_parts)
+def _step(before: View, now: View) -> Step:
+    protocol = now.protocol
+    own = {layout.name for layout in (*now.own_messages, *now.own_parts)}
     entries = {message.name: _message_entry(now, message) for message in now.messages}
-    layouts = [
-        *(entries[message.name] for message in now.messages if message.since < after.number),
-        *(_part_entry(now, part) for part in now.parts),
-    ]
     changed = []
-    for entry in layouts:
-        if entry.layout.name in own:
+    for entry in (*entries.values(), *(_part_entry(now, part) for part in now.parts)):
+        if entry.layout.name in own and before.layout(entry.layout.name):
             all_rows = [row for inner in (entry, *entry.alternatives) for row in inner.rows]
             parts = [row.field.type.name for row in all_rows if isinstance(row.field.type, PartName)]
             changed.append(
                 Change(
                     entry=entry,
-                    added=tuple(row for row in all_rows if row.field.since == after.number),
+                    added=tuple(row for row in all_rows if row.field.since == now.version),
                     through=tuple(name for name in dict.fromkeys(parts) if name in own),
                 )
             )
     return Step(
-        before=before,
-        after=after,
-        facts=tuple(fact for fact in protocol.session if fact.since == after.number),
-        new=tuple(entries[message.name] for message in now.messages if message.since == after.number),
+        before=protocol.versions[before.version - 1],
+        after=protocol.versions[now.version - 1],
+        facts=tuple(fact for fact in protocol.session if fact.since == now.version),
+        new=tuple(entries[message.name] for message in now.messages if not before.layout(message.name)),
         changed=tuple(changed),
         same=tuple(message for message in now.messages if message.name not in own),
     )

@@ -18,7 +18,7 @@ from codegen.reference import pages
 from codegen.reference.drawing import draw, number
 from codegen.reference.layout import Row, rows
 from codegen.shared import ROOT, add_spec, templates
-from codegen.spec.model import Message, Part, Protocol
+from codegen.spec.model import Protocol
 from codegen.spec.notation import INT_WIDTHS, Int, PartName
 from codegen.spec.reader import load
 from codegen.spec.versions import view
@@ -91,10 +91,10 @@ def standalone_picture(protocol: Protocol, name: str, version: int | None = None
     As the newest version has it, or the one given; KeyError if that version has no layout of this name.
     """
     now = view(protocol, version or len(protocol.versions))
-    layouts: list[Message | Part] = [*now.messages, *now.parts]
-    layout = {layout.name: layout for layout in layouts}[name]
-    since = layout.since if isinstance(layout, Message) else 1
-    picture = draw(f"Layout of {name}", rows(protocol, layout.fields, since))
+    layout = now.layout(name)
+    if layout is None:
+        raise KeyError(name)
+    picture = draw(f"Layout of {name}", rows(protocol, layout.fields, layout.since))
     return _render(_environment((protocol,)), "standalone.svg.j2", picture=picture, id=pages.anchor_of(layout))
 
 

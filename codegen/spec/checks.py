@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 
 from codegen.spec import server_checks, taken
-from codegen.spec.model import OUTSIDE, REST, Field, Message, Part, Place, Protocol, parts_used
+from codegen.spec.model import OUTSIDE, REST, Alternative, Field, Message, Part, Place, Protocol, parts_used
 from codegen.spec.names import class_name
 from codegen.spec.nodes import Findings, allowed
 from codegen.spec.notation import NAMES, Byte1, Byten, Int, PartName, Unknown
+from codegen.spec.versions import View, views
 
 _MOST_FACTS = 7
 """The session facts that fit beside one bit in a byte, as the columnar decoder keeps them of a refused message."""
@@ -31,14 +33,39 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
         if not damaged:
             _check_parts(protocol, findings)
             server_checks.check(protocol, findings)
-    layouts = [(message.name, message.fields, message.since) for message in protocol.messages]
-    layouts += [(part.name, part.fields, 1) for part in protocol.parts]
-    layouts += [(other.name, other.fields, 1) for part in protocol.parts for other in part.alternatives]
     for message in protocol.messages:
         _check_message(protocol, message, damaged, findings)
-    for name, fields, since in layouts:
-        if name not in damaged:
-            _check_layout(protocol, name, fields, since, findings)
+    _check_layouts(protocol, protocol.messages, protocol.parts, damaged, findings)
+    for shown in views(protocol):
+        _check_view(shown, damaged, findings)
+
+
+def _check_layouts(
+    protocol: Protocol, messages: Iterable[Message], parts: Iterable[Part], damaged: set[str], findings: Findings
+) -> None:
+    layouts: list[Message | Part | Alternative] = [*messages, *parts]
+    layouts += [other for part in parts for other in part.alternatives]
+    for layout in layouts:
+        if layout.name not in damaged:
+            _check_layout(protocol, layout, findings)
+
+
+def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:
+    """Add a finding for what does not fit together in a version, where nothing is found in all of them already."""
+    found = Findings()
+    _check_layouts(shown.protocol, shown.messages, shown.parts, damaged, found)
+    for part in shown.parts:
+        if part.name in damaged:
+            continue
+        if part.alternatives:
+            _check_alternatives(part, found)
+        elif not part.fields:
+            found.add(part.place, f"{part.name} is empty")
+    places = {finding.place for finding in findings}
+    for finding in found:
+        if finding.place not in places:
+            findings.add(finding.place, f"in version {shown.version}: {finding.text}")
+            places.add(finding.place)
 
 
 def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
@@ -114,6 +141,11 @@ def _check_versions(protocol: Protocol, findings: Findings) -> None:
         if message.since > newest:
             findings.add(message.place, f"{message.name} is since version {message.since}, but the newest is {newest}")
 
+    for part in protocol.parts:
+        for other in part.alternatives:
+            if other.since > newest:
+                findings.add(other.place, f"{other.name} is since version {other.since}, but the newest is {newest}")
+
 
 def _check_blocks(protocol: Protocol, findings: Findings) -> None:
     for block in protocol.blocks:
@@ -169,6 +201,10 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
                     findings.add(row.place, f"{text}; {near}")
                 elif parts[row.type.name].alternatives and row.repeat is None:
                     findings.add(row.place, f"{owner}.{row.name}: a part with 'one of' must be repeated")
+                elif parts[row.type.name].alternatives and row is not _first_choice(fields, parts):
+                    findings.add(
+                        row.place, f"{owner}.{row.name}: only one field of a layout can be of a part with 'one of'"
+                    )
                 elif owner not in users[row.type.name]:
                     users[row.type.name].append(owner)
     for part in protocol.parts:
@@ -180,6 +216,13 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
     for part in protocol.parts:
         if (circle := _circle(part, parts)) is not None:
             findings.add(part.place, f"{part.name} contains itself: {' > '.join(circle)}")
+
+
+def _first_choice(fields: tuple[Field, ...], parts: Mapping[str, Part]) -> Field | None:
+    """The first field of a part with 'one of'."""
+    return next(
+        (row for row in fields for name in parts_used((row,)) if name in parts and parts[name].alternatives), None
+    )
 
 
 def _all_fields(part: Part) -> tuple[Field, ...]:
@@ -208,16 +251,17 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
     lengths = set()
     value_names = set()
     for alternative in part.alternatives:
-        tag, *rest = alternative.fields
-        if any(isinstance(row.type, Unknown) for row in alternative.fields):
+        if not alternative.fields or any(isinstance(row.type, Unknown) for row in alternative.fields):
             continue
-        if not isinstance(tag.type, Byte1) or len(tag.type.constants) != 1 or tag.optional or tag.when:
+        tag, *rest = alternative.fields
+        constant = isinstance(tag.type, Byte1) and len(tag.type.constants) == 1 and not (tag.optional or tag.when)
+        if not constant or tag.since != alternative.since:
             findings.add(tag.place, f"{alternative.name} must begin with a constant: '- {tag.name}: Byte1('X')'")
             continue
-        constant = tag.type.constants[0]
-        if constant in seen:
-            findings.add(tag.place, f"'{constant}' of {alternative.name} is also that of {seen[constant]}")
-        seen[constant] = alternative.name
+        character = str(tag.constants[0])
+        if character in seen:
+            findings.add(tag.place, f"'{character}' of {alternative.name} is also that of {seen[character]}")
+        seen[character] = alternative.name
         values = [row for row in rest if row.name not in {other.size for other in rest}]
         value_names |= {row.name for row in values}
         lengths |= {str(row.type) for row in rest if row not in values}
@@ -231,7 +275,8 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
         findings.add(part.place, f"the alternatives of {part.name} must have sizes of one type, not {sorted(lengths)}")
 
 
-def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], since: int, findings: Findings) -> None:
+def _check_layout(protocol: Protocol, layout: Message | Part | Alternative, findings: Findings) -> None:
+    owner, fields = layout.name, layout.fields
     seen: dict[str, Field] = {}
     names = [row.name for row in fields]
     sizes_used: set[str] = set()
@@ -239,15 +284,16 @@ def _check_layout(protocol: Protocol, owner: str, fields: tuple[Field, ...], sin
         where = f"{owner}.{row.name}"
         if row.name in seen:
             findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
-        if (what := taken.field(row.name, protocol)) is not None and not (row.name == "tag" and index == 0):
+        what = taken.field(row.name, None if isinstance(layout, Alternative) else protocol)
+        if what is not None and not (row.name == "tag" and index == 0):
             findings.add(row.place, f"{where}: the name {row.name!r} is taken by {what}")
         for bit in row.bits.values():
             others = [name for other in seen.values() for name in other.bits.values()]
             what = "another field or bit" if bit in (*names, *others) else taken.bit(bit)
             if what is not None:
                 findings.add(row.place, f"{where}: the bit's name {bit!r} is taken by {what}")
-        _check_since(protocol, where, row, since, findings)
-        _check_when(protocol, where, row, seen, names, findings)
+        _check_since(protocol, where, row, layout.since, findings)
+        _check_when(protocol, where, row, seen, fields, findings)
         _check_extent(where, row, seen, names, fields, sizes_used, findings)
         _check_value(protocol, where, row, findings)
         if row.optional:
@@ -264,15 +310,25 @@ def _check_since(protocol: Protocol, where: str, row: Field, since: int, finding
 
 
 def _check_when(
-    protocol: Protocol, where: str, row: Field, seen: dict[str, Field], names: list[str], findings: Findings
+    protocol: Protocol,
+    where: str,
+    row: Field,
+    seen: dict[str, Field],
+    fields: tuple[Field, ...],
+    findings: Findings,
 ) -> None:
     if row.when is None:
         return
+    names = [other.name for other in fields]
     facts = {fact.name: fact for fact in protocol.session}
     if row.when in facts and "tag" not in names:
         findings.add(row.place, f"{where}: only the fields of a message can depend on {row.when}, not those of a part")
         return
     if row.when in facts:
+        if all(len(other.constants) == 1 for other in fields if other.when == row.when):
+            findings.add(
+                row.place, f"{where}: only constants depend on {row.when}, so no attribute tells whether it is"
+            )
         if row.since < facts[row.when].since:
             findings.add(
                 row.place,
@@ -313,8 +369,8 @@ def _check_extent(
         if row is not fields[-1] or "tag" not in names:
             findings.add(row.place, f"{where}: only the last field of a message can take the rest")
         return
-    if row.repeat is not None and not isinstance(row.type, PartName | Int):
-        findings.add(row.place, f"{where}: 'repeat' belongs to an integer or a part only")
+    if row.repeat is not None and (not isinstance(row.type, PartName | Int) or row.constants):
+        findings.add(row.place, f"{where}: 'repeat' belongs to an integer without constant or a part only")
     for key, target in (("size", row.size), ("repeat", row.repeat)):
         if target is None:
             continue

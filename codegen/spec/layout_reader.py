@@ -109,18 +109,8 @@ class LayoutReader:
 
     def _part(self, title: str, place: Place, node: Entries) -> Part:
         keys = Keys(node, title, _PART_KEYS, self._findings)
-        entries = named_entries(keys, "one of", "alternative", [*_TEXTS, "fields"], self._findings)
-        alternatives = tuple(
-            Alternative(
-                name,
-                entry.prose("doc", required=True),
-                entry.prose("note"),
-                entry.prose("page note"),
-                self._fields(entry, name),
-                entry.place,
-            )
-            for name, entry in entries
-        )
+        entries = named_entries(keys, "one of", "alternative", ["since", *_TEXTS, "fields"], self._findings)
+        alternatives = tuple(self._alternative(name, entry) for name, entry in entries)
         for alternative in alternatives:
             if not _CLASS.fullmatch(alternative.name):
                 self._findings.add(
@@ -140,6 +130,18 @@ class LayoutReader:
             fields=self._fields(keys, title) if "fields" in keys else (),
             alternatives=alternatives,
             place=place,
+        )
+
+    def _alternative(self, name: str, keys: Keys) -> Alternative:
+        since = keys.number("since") or 1
+        return Alternative(
+            name=name,
+            doc=keys.prose("doc", required=True),
+            note=keys.prose("note"),
+            page_note=keys.prose("page note"),
+            since=since,
+            fields=self._fields(keys, name, since=since),
+            place=keys.place,
         )
 
     def _fields(self, keys: Keys, owner: str, *, since: int = 1, tagged: bool = False) -> tuple[Field, ...]:

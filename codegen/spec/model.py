@@ -107,6 +107,7 @@ class Alternative:
     doc: str
     note: str
     page_note: str
+    since: int
     fields: tuple[Field, ...]
     place: Place = field(compare=False)
 
@@ -124,6 +125,8 @@ class Part:
     fields: tuple[Field, ...]
     alternatives: tuple[Alternative, ...]
     place: Place = field(compare=False)
+    since: int = 1
+    """In a view the version that brought the first message with the part in it."""
 
 
 @dataclass(frozen=True)

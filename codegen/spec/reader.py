@@ -59,6 +59,8 @@ def _load_types(path: Path, findings: Findings) -> Mapping[str, NamedType]:
         for key, value in (("base", base), ("signed", signed), ("python", python)):
             if value is None and key not in keys:
                 findings.add(place, f"type {name!r} has no {key!r}")
+        if python in ("Lsn", "TimestampTz") and base not in (None, "Int64"):
+            findings.add(keys.place_of("base"), f"type {name!r} is {python} in Python, so its base must be Int64")
         types[name] = NamedType(
             name, base or "Int32", bool(signed), python or "int", keys.prose("doc", required=True), place
         )

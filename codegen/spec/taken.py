@@ -23,7 +23,7 @@ _ATTRIBUTES = {
 }
 _PARAMETERS = {"self", "flags_of", "subcon"}
 _VARIABLES = {
-    "data", "offset", "encoding", "start", "end", "item", "read_length", "self", "out", "error", "encode_error",
+    "data", "offset", "encoding", "start", "end", "item", "kind", "read_length", "self", "out", "error", "encode_error",
     "flags_of", "lsn_of",
 }  # fmt: skip
 _OF_SESSIONS = {
@@ -38,8 +38,10 @@ def bit(name: str) -> str | None:
     return _attribute(name) or ("a name that constructors have for themselves" if name in _PARAMETERS else None)
 
 
-def field(name: str, protocol: Protocol) -> str | None:
-    """Of a field, which is a variable too."""
+def field(name: str, protocol: Protocol | None) -> str | None:
+    """Of a field, which is a variable too; of one of an alternative, for which there is none, without a protocol."""
+    if protocol is None:
+        return _attribute(name)
     is_fact = any(name == fact.name for fact in protocol.session)
     return _attribute(name) or _variable(name) or ("a session fact" if is_fact else None)
 

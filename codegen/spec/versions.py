@@ -1,30 +1,49 @@
-"""What a version contains: the one place that looks at `since`."""
+"""What a version contains: the one place that looks at `since`, and what code after the loader takes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from codegen.spec.model import Alternative, Field, Message, Part, Protocol, parts_used
+
+_Layout = TypeVar("_Layout", Message, Part, Alternative)
 
 
 @dataclass(frozen=True)
 class View:
-    """The layouts of one version of a protocol."""
+    """The layouts of one version of a protocol: those that it has, with the rows that it has."""
 
     protocol: Protocol
     version: int
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
 
-    def defined_in(self, layout: Message | Part) -> int:
+    @property
+    def module(self) -> str:
+        """The module of the version."""
+        return self.protocol.versions[self.version - 1].module
+
+    def part(self, name: str) -> Part:
+        """The part of that name; KeyError if the version has none."""
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise KeyError(name)
+
+    def layout(self, name: str) -> Message | Part | None:
+        """The message or part of that name; None if the version has none."""
+        return next((layout for layout in (*self.messages, *self.parts) if layout.name == name), None)
+
+    def defined_in(self, layout: Message | Part | Alternative) -> int:
         """The version that brought the layout as it is in this one, the parts within it included."""
-        newest = layout.since if isinstance(layout, Message) else 1
-        fields = layout.fields
-        if isinstance(layout, Part):
-            fields += tuple(row for alternative in layout.alternatives for row in alternative.fields)
-        newest = max([newest, *(row.since for row in fields)])
-        inner = [self.defined_in(part) for part in self.parts if part.name in parts_used(fields)]
-        return max([newest, *inner])
+        alternatives = layout.alternatives if isinstance(layout, Part) else ()
+        inner = [self.part(name) for name in parts_used(layout.fields)]
+        return max(
+            layout.since,
+            *(row.since for row in layout.fields),
+            *(self.defined_in(other) for other in (*alternatives, *inner)),
+        )
 
     @property
     def own_messages(self) -> tuple[Message, ...]:
@@ -37,29 +56,53 @@ class View:
         return tuple(part for part in self.parts if self.defined_in(part) == self.version)
 
 
+def views(protocol: Protocol) -> tuple[View, ...]:
+    """The layouts of every version, the oldest first."""
+    return tuple(view(protocol, version.number) for version in protocol.versions)
+
+
 def view(protocol: Protocol, version: int) -> View:
     """The layouts of a version; ValueError if the protocol has no such version."""
     if not 1 <= version <= len(protocol.versions):
         raise ValueError(f"{protocol.name} has no version {version}; the newest is {len(protocol.versions)}")
-    messages = tuple(
-        replace(message, fields=_until(message.fields, version))
-        for message in protocol.messages
-        if message.since <= version
-    )
-    parts = tuple(
+    since = _since_of_parts(protocol)
+    messages = (_shown(message, message.since, version) for message in protocol.messages if message.since <= version)
+    parts = (
         replace(
-            part,
-            fields=_until(part.fields, version),
-            alternatives=tuple(_alternative_until(alternative, version) for alternative in part.alternatives),
+            _shown(part, since[part.name], version),
+            alternatives=tuple(
+                _shown(other, max(other.since, since[part.name]), version)
+                for other in part.alternatives
+                if other.since <= version
+            ),
         )
         for part in protocol.parts
+        if since.get(part.name, version + 1) <= version
     )
-    return View(protocol, version, messages, parts)
+    return View(protocol, version, tuple(messages), tuple(parts))
 
 
-def _until(fields: tuple[Field, ...], version: int) -> tuple[Field, ...]:
-    return tuple(row for row in fields if row.since <= version)
+def _shown(layout: _Layout, since: int, version: int) -> _Layout:
+    """A layout with the rows of a version, none of them older than the layout."""
+    rows = (replace(row, since=max(row.since, since)) for row in layout.fields if row.since <= version)
+    return replace(layout, since=since, fields=tuple(rows))
 
 
-def _alternative_until(alternative: Alternative, version: int) -> Alternative:
-    return replace(alternative, fields=_until(alternative.fields, version))
+def _since_of_parts(protocol: Protocol) -> dict[str, int]:
+    """The version that brought the first message with each part in it."""
+    parts = {part.name: part for part in protocol.parts}
+    found: dict[str, int] = {}
+
+    def visit(fields: tuple[Field, ...], since: int) -> None:
+        for row in fields:
+            for name in parts_used((row,)):
+                first = max(since, row.since)
+                if name in parts and first < found.get(name, first + 1):
+                    found[name] = first
+                    visit(parts[name].fields, first)
+                    for other in parts[name].alternatives:
+                        visit(other.fields, max(first, other.since))
+
+    for message in protocol.messages:
+        visit(message.fields, message.since)
+    return found

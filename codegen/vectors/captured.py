@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codegen.spec.model import Message, Protocol
-from codegen.spec.versions import View, view
+from codegen.spec.versions import View, views
 from codegen.vectors.codec import Reader
 
 _LONGEST = 1024
@@ -18,14 +18,14 @@ _LONGEST = 1024
 
 def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
     """Yield one vector of each shape that the captures below a folder have, in the order of the files."""
-    views = [view(protocol, version.number) for version in protocol.versions]
+    shown = views(protocol)
     shapes: set[str] = set()
     for path in sorted(folder.rglob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             header = json.loads(next(lines))
             if header.get("format") != "pgoutput-capture/1" or header.get("client_encoding") != "UTF8":
                 continue
-            for number, data, now, facts in _messages(protocol, views, header, lines):
+            for number, data, now, facts in _messages(protocol, shown, header, lines):
                 message, fields = Reader(now, data, facts).message()
                 known = {name: facts[name] for name in facts if any(row.when == name for row in message.fields)}
                 shape = json.dumps([now.defined_in(message), message.name, known, _shape(fields)])
@@ -44,7 +44,7 @@ def vector(name: str, now: View, message: Message | None, facts: Mapping[str, bo
 
 
 def _messages(
-    protocol: Protocol, views: list[View], header: Mapping[str, Any], lines: Iterator[str]
+    protocol: Protocol, shown: tuple[View, ...], header: Mapping[str, Any], lines: Iterator[str]
 ) -> Iterator[tuple[int, bytes, View, dict[str, bool]]]:
     """Yield the messages of a capture, each with the version that has its layout and the session's facts."""
     version = header["proto_version"]
@@ -54,7 +54,7 @@ def _messages(
     for number, line in enumerate(lines, start=1):
         data = bytes.fromhex(json.loads(line)["data"])
         message = messages[chr(data[0])]
-        yield number, data, views[max(version, message.since) - 1], dict(facts)
+        yield number, data, shown[max(version, message.since) - 1], dict(facts)
         for name, value in ((message.sets, True), (message.clears, False)):
             if name is not None:
                 facts[name] = value

@@ -42,7 +42,7 @@ def part_of(view: View, row: Field) -> Part | None:
     """Return the part that a row is made of; None for integers, text and bytes."""
     if not isinstance(row.type, PartName):
         return None
-    return next(part for part in view.parts if part.name == row.type.name)
+    return view.part(row.type.name)
 
 
 def tag_of(fields: tuple[Field, ...]) -> str:

@@ -155,7 +155,7 @@ class Begin:
                 raise MalformedError
             return _BQqI.pack(0x42, self.final_lsn, self.commit_timestamp, self.xid)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _begin__final_lsn, _begin__commit_timestamp, _begin__xid = setters(Begin)
@@ -252,7 +252,7 @@ class Message:
             out.append(self.content)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _message__flags, _message__message_lsn, _message__prefix, _message__content = setters(Message)
@@ -311,7 +311,7 @@ class Commit:
         try:
             return _BBQQq.pack(0x43, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _commit__commit_lsn, _commit__end_lsn, _commit__commit_timestamp = setters(Commit)
@@ -372,7 +372,7 @@ class Origin:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _origin__origin_lsn, _origin__name = setters(Origin)
@@ -560,7 +560,7 @@ class Relation:
                 item._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _relation__relation_id, _relation__namespace, _relation__name, _relation__replica_identity, _relation__columns = (
@@ -639,7 +639,7 @@ class Type:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _type__type_id, _type__namespace, _type__name = setters(Type)
@@ -741,7 +741,7 @@ class TupleData:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """The same as objects, one for each value."""
-        return tuple(_cell(kind, value) for kind, value in zip(self.kinds, self.values, strict=True))
+        return tuple(_tuple_data_cell(kind, value) for kind, value in zip(self.kinds, self.values, strict=True))
 
     @classmethod
     def of(cls, *cells: Cell) -> TupleData:
@@ -796,7 +796,7 @@ class TupleData:
 _tuple_data__kinds, _tuple_data__values = setters(TupleData)
 
 
-def _cell(kind: int, value: bytes | None) -> Cell:
+def _tuple_data_cell(kind: int, value: bytes | None) -> Cell:
     if kind == 0x6E and value is None:
         return NullValue()
     if kind == 0x75 and value is None:
@@ -859,7 +859,7 @@ class Insert:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _insert__relation_id, _insert__new = setters(Insert)
@@ -962,7 +962,7 @@ class Update:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _update__relation_id, _update__old_kind, _update__old, _update__new = setters(Update)
@@ -1030,7 +1030,7 @@ class Delete:
             self.old._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _delete__relation_id, _delete__old_kind, _delete__old = setters(Delete)
@@ -1106,7 +1106,7 @@ class Truncate:
             out.append(Format(f">{len(self.relation_ids)}I").pack(*self.relation_ids))
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 1, self, error, encoding=encoding) from None
 
 
 _truncate__options, _truncate__relation_ids = setters(Truncate)

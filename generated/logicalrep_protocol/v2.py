@@ -218,7 +218,7 @@ class Message:
             out.append(self.content)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _message__xid, _message__flags, _message__message_lsn, _message__prefix, _message__content = setters(Message)
@@ -345,7 +345,7 @@ class Relation:
                 item._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 (
@@ -444,7 +444,7 @@ class Type:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _type__xid, _type__type_id, _type__namespace, _type__name = setters(Type)
@@ -518,7 +518,7 @@ class Insert:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _insert__xid, _insert__relation_id, _insert__new = setters(Insert)
@@ -639,7 +639,7 @@ class Update:
             self.new._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _update__xid, _update__relation_id, _update__old_kind, _update__old, _update__new = setters(Update)
@@ -726,7 +726,7 @@ class Delete:
             self.old._pack(out, encoding)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _delete__xid, _delete__relation_id, _delete__old_kind, _delete__old = setters(Delete)
@@ -820,7 +820,7 @@ class Truncate:
             out.append(Format(f">{len(self.relation_ids)}I").pack(*self.relation_ids))
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _truncate__xid, _truncate__options, _truncate__relation_ids = setters(Truncate)
@@ -872,7 +872,7 @@ class StreamStart:
                 raise MalformedError
             return _BIB.pack(0x53, self.xid, self.first_segment)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _stream_start__xid, _stream_start__first_segment = setters(StreamStart)
@@ -905,7 +905,7 @@ class StreamStop:
         try:
             return _B.pack(0x45)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, init=False)
@@ -968,7 +968,7 @@ class StreamCommit:
         try:
             return _BIBQQq.pack(0x63, self.xid, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _stream_commit__xid, _stream_commit__commit_lsn, _stream_commit__end_lsn, _stream_commit__commit_timestamp = setters(
@@ -1022,7 +1022,7 @@ class StreamAbort:
         try:
             return _BII.pack(0x41, self.xid, self.subxid)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 2, self, error, encoding=encoding) from None
 
 
 _stream_abort__xid, _stream_abort__subxid = setters(StreamAbort)

@@ -189,7 +189,7 @@ class BeginPrepare:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 3, self, error, encoding=encoding) from None
 
 
 (
@@ -285,7 +285,7 @@ class Prepare:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 3, self, error, encoding=encoding) from None
 
 
 _prepare__prepare_lsn, _prepare__end_lsn, _prepare__prepare_timestamp, _prepare__xid, _prepare__gid = setters(Prepare)
@@ -374,7 +374,7 @@ class CommitPrepared:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 3, self, error, encoding=encoding) from None
 
 
 (
@@ -493,7 +493,7 @@ class RollbackPrepared:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 3, self, error, encoding=encoding) from None
 
 
 (
@@ -589,7 +589,7 @@ class StreamPrepare:
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 3, self, error, encoding=encoding) from None
 
 
 (

@@ -191,7 +191,7 @@ class StreamAbort:
                 raise MalformedError
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(LOGICALREP, self, error, encoding=encoding) from None
+            raise encode_error(LOGICALREP, 4, self, error, encoding=encoding) from None
 
 
 _stream_abort__xid, _stream_abort__subxid, _stream_abort__abort_lsn, _stream_abort__abort_timestamp = setters(

@@ -128,7 +128,7 @@ class XLogData:
             out.append(self.payload)
             return b"".join(out)
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, error) from None
+            raise encode_error(WALSENDER, 1, self, error) from None
 
 
 _x_log_data__start_lsn, _x_log_data__end_lsn, _x_log_data__send_timestamp, _x_log_data__payload = setters(XLogData)
@@ -185,7 +185,7 @@ class PrimaryKeepaliveMessage:
                 raise MalformedError
             return _BQqB.pack(0x6B, self.end_lsn, self.send_timestamp, self.reply_requested)
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, error) from None
+            raise encode_error(WALSENDER, 1, self, error) from None
 
 
 (
@@ -248,7 +248,7 @@ class PrimaryStatusUpdate:
         try:
             return _BQQQq.pack(0x73, self.end_lsn, self.oldest_committing_xid, self.next_xid, self.send_timestamp)
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, error) from None
+            raise encode_error(WALSENDER, 1, self, error) from None
 
 
 (
@@ -327,7 +327,7 @@ class StandbyStatusUpdate:
                 0x72, self.written_lsn, self.flushed_lsn, self.applied_lsn, self.send_timestamp, self.reply_requested
             )
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, error, sender="client") from None
+            raise encode_error(WALSENDER, 1, self, error, sender="client") from None
 
 
 (
@@ -406,7 +406,7 @@ class HotStandbyFeedbackMessage:
                 0x68, self.send_timestamp, self.xmin, self.xmin_epoch, self.catalog_xmin, self.catalog_xmin_epoch
             )
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, error, sender="client") from None
+            raise encode_error(WALSENDER, 1, self, error, sender="client") from None
 
 
 (
@@ -453,7 +453,7 @@ class RequestPrimaryStatusUpdate:
         try:
             return _Bq.pack(0x70, self.send_timestamp)
         except _UNFIT as error:
-            raise encode_error(WALSENDER, self, error, sender="client") from None
+            raise encode_error(WALSENDER, 1, self, error, sender="client") from None
 
 
 (_request_primary_status_update__send_timestamp,) = setters(RequestPrimaryStatusUpdate)

@@ -16,6 +16,7 @@ from construct import (
     Adapter,
     Array,
     CheckError,
+    Const,
     Construct,
     ConstructError,
     Container,
@@ -154,9 +155,10 @@ class IfPresent(Subconstruct):  # type: ignore[misc]
         return super()._parse(stream, context, path) if self.condition(context) else None
 
     def _build(self, obj: Any, stream: Any, context: Container, path: str) -> Any:
-        if self._is_due(obj, context) is not (obj is not None):
+        is_due = self._is_due(obj, context)
+        if is_due is not (obj is not None) and not isinstance(self.subcon, Const):
             raise CheckError(f"expected a value if and only if {self._shown} holds, found {shown(obj)}", path=path)
-        return None if obj is None else super()._build(obj, stream, context, path)
+        return super()._build(obj, stream, context, path) if is_due else None
 
     def _is_due(self, obj: Any, context: Container) -> bool:
         return bool(self.condition(context))
@@ -168,16 +170,19 @@ class IfPresent(Subconstruct):  # type: ignore[misc]
 class IfSession(IfPresent):
     """construct's If on a fact of the session, as in `Insert.struct.parse(data, streaming=True)`; false if not given.
 
-    When building, the values tell. The fact may be given nevertheless, and must not say otherwise then.
+    When building, the values tell; `other` is one that tells of a constant. The fact may be given nevertheless, and
+    must not say otherwise then.
     """
 
-    def __init__(self, fact: str, subcon: Construct) -> None:
+    def __init__(self, fact: str, subcon: Construct, other: Callable[[Container], Any] | None = None) -> None:
         super().__init__(lambda context: context._params.get(fact, False), subcon, fact)
         self.fact = fact
+        self.other = other
 
     def _is_due(self, obj: Any, context: Container) -> bool:
         # The fields of a fact are there together: the first one tells for all.
-        return bool(context.setdefault(f"_if_{self.fact}", context._params.get(self.fact, obj is not None)))
+        told = obj if self.other is None else self.other(context)
+        return bool(context.setdefault(f"_if_{self.fact}", context._params.get(self.fact, told is not None)))
 
 
 class Typed(Adapter):  # type: ignore[misc]

@@ -53,6 +53,8 @@ class PartLayout:
     """The layout of a part: its fields, or alternatives told apart by the tag that each begins with."""
 
     name: str
+    since: int = 1
+    """Of an alternative, the protocol version that brought it."""
     fields: tuple[Field, ...] = ()
     alternatives: tuple[PartLayout, ...] = ()
     doc: str = ""

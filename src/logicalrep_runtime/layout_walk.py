@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from logicalrep_runtime.errors import DecodeError, EncodeError, codec_name, shown
 from logicalrep_runtime.layout import Field, MessageLayout, PartLayout, ProtocolLayout
 from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
+_Since = TypeVar("_Since", Field, PartLayout)
 _SCALARS = {"Lsn": Lsn, "TimestampTz": TimestampTz, "Oid": Oid, "TransactionId": TransactionId}
 
 
@@ -100,6 +102,11 @@ def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLa
     return DecodeError(message.name, "tag", 0, f"a message of protocol version {version}", found)
 
 
+def _known(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:
+    """The fields or alternatives that a version has."""
+    return tuple(item for item in items if item.since <= version)
+
+
 class _Walker:
     """The position in a message, and what was read so far."""
 
@@ -128,10 +135,9 @@ class _Walker:
         """The fields of one layout."""
         read: dict[str, int] = {}
         present: set[str] = set()
+        fields = _known(fields, self.version)
         counts = {field.size for field in fields} | {field.repeat for field in fields}
         for field in fields:
-            if field.since > self.version:
-                continue
             if field.when and not (field.when in present or self.facts.get(field.when, False)):
                 continue
             path = prefix + field.name
@@ -170,13 +176,14 @@ class _Walker:
     def layout_of(self, part: PartLayout, path: str) -> tuple[Field, ...]:
         if not part.alternatives:
             return part.fields
-        tag = f"{path}.{part.alternatives[0].fields[0].name}"
+        alternatives = _known(part.alternatives, self.version)
+        tag = f"{path}.{alternatives[0].fields[0].name}"
         byte = self.take(1, tag)[0]
         self.offset -= 1
-        for alternative in part.alternatives:
+        for alternative in alternatives:
             if byte in alternative.fields[0].constants:
                 return alternative.fields
-        allowed = tuple(alternative.fields[0].constants[0] for alternative in part.alternatives)
+        allowed = tuple(alternative.fields[0].constants[0] for alternative in alternatives)
         raise self.error(tag, self.offset, _choice(allowed), _byte(byte))
 
     def take(self, size: int, path: str) -> bytes:
@@ -223,15 +230,21 @@ class _Walker:
 
 
 def encode_error(
-    protocol: ProtocolLayout, message: object, cause: Exception, *, encoding: str = "utf-8", sender: str = "server"
+    protocol: ProtocolLayout,
+    version: int,
+    message: object,
+    cause: Exception,
+    *,
+    encoding: str = "utf-8",
+    sender: str = "server",
 ) -> EncodeError:
-    """The error for a message or part that a straight-line encoder refused."""
+    """The error for a message or part that a straight-line encoder refused; `version` is that of its class."""
     codec_name(encoding)
     tag = getattr(message, "tag", None)
     layout = protocol.message(ord(tag), sender) if isinstance(tag, str) else None
     name = layout.name if layout is not None else type(message).__name__
     fields = layout.fields if layout is not None else protocol.parts[type(message).__name__].fields
-    fault = _fault(protocol, fields, message, "", encoding)
+    fault = _Faults(protocol, version, encoding).of_layout(fields, message, "")
     if fault is None:
         return EncodeError(name, "message", "attributes that fit their fields", f"{type(cause).__name__}: {cause}")
     return EncodeError(name, *fault)
@@ -240,106 +253,121 @@ def encode_error(
 _Fault = tuple[str, str, str] | None
 
 
-def _fault(protocol: ProtocolLayout, fields: tuple[Field, ...], owner: object, prefix: str, encoding: str) -> _Fault:
-    """The first attribute that does not fit: its path, what fits, what it holds."""
-    lengths = {field.size for field in fields} | {field.repeat for field in fields}
-    for field in fields:
-        if field.name in lengths or len(field.constants) == 1:
-            continue
-        path = prefix + field.name
-        if field.part and protocol.parts[field.part].alternatives:
-            fault = _columns_fault(protocol.parts[field.part].alternatives, path, owner)
-        elif not hasattr(owner, field.name):
-            continue
-        else:
-            fault = _attribute_fault(protocol, fields, field, owner, path, encoding)
-        if fault is not None:
-            return fault
-    return None
+class _Faults:
+    """Finds the first attribute that does not fit: its path, what fits, what it holds."""
+
+    def __init__(self, protocol: ProtocolLayout, version: int, encoding: str) -> None:
+        self.protocol = protocol
+        self.version = version
+        self.encoding = encoding
+
+    def of_layout(self, fields: tuple[Field, ...], owner: object, prefix: str) -> _Fault:
+        fields = _known(fields, self.version)
+        lengths = {field.size for field in fields} | {field.repeat for field in fields}
+        for field in fields:
+            if field.name in lengths or len(field.constants) == 1:
+                continue
+            path = prefix + field.name
+            if field.part and self.protocol.parts[field.part].alternatives:
+                alternatives = _known(self.protocol.parts[field.part].alternatives, self.version)
+                fault = self.of_cells(fields, field, alternatives, owner, path)
+            else:
+                fault = self.of_attribute(fields, field, owner, path)
+            if fault is not None:
+                return fault
+        return None
+
+    def of_attribute(self, fields: tuple[Field, ...], field: Field, owner: object, path: str) -> _Fault:
+        value = getattr(owner, field.name)
+        if field.when or field.optional:
+            companions = [field.when] if field.when in {other.name for other in fields} else []
+            companions += [
+                other.name
+                for other in fields
+                if other is not field and (other.when == field.name or (field.when and other.when == field.when))
+            ]
+            for companion in companions:
+                if (getattr(owner, companion) is None) != (value is None):
+                    return path, f"a value if and only if {companion} has one", shown(value)
+            if value is None:
+                return None
+        if not field.repeat:
+            return self.of_value(fields, field, value, path)
+        if not isinstance(value, tuple | list):
+            return path, "a tuple", shown(value)
+        if len(value) >= _limit(fields, field.repeat):
+            return path, f"fewer than {_limit(fields, field.repeat)} items", str(len(value))
+        faults = (self.of_value(fields, field, item, f"{path}[{index}]") for index, item in enumerate(value))
+        return next((fault for fault in faults if fault is not None), None)
+
+    def of_value(self, fields: tuple[Field, ...], field: Field, value: object, path: str) -> _Fault:
+        if field.kind == "part":
+            if type(value).__name__ != field.part:
+                return path, field.part, shown(value)
+            return self.of_layout(self.protocol.parts[field.part].fields, value, f"{path}.")
+        if field.kind == "string":
+            return self.of_text(value, path)
+        if field.kind == "bytes":
+            return _bytes_fault(fields, field, value, path, "bytes")
+        if field.characters:
+            if isinstance(value, str) and len(value) == 1 and ord(value) in field.constants:
+                return None
+            return path, _choice(field.constants), shown(value)
+        low = -(1 << (8 * field.width - 1)) if field.signed else 0
+        high = (1 << (8 * field.width - field.signed)) - 1
+        if field.boolean:
+            low, high = 0, 1
+        if not isinstance(value, int) or not low <= value <= high or (field.nonzero and value == 0):
+            return path, f"a whole number from {1 if field.nonzero and not low else low} to {high}", shown(value)
+        return None
+
+    def of_text(self, value: object, path: str) -> _Fault:
+        if not isinstance(value, str):
+            return path, "a str", shown(value)
+        if "\0" in value:
+            return path, "a text without a zero byte", shown(value)
+        try:
+            value.encode(self.encoding)
+        except UnicodeEncodeError:
+            return path, f"a text that {self.encoding} can write", shown(value)
+        return None
+
+    def of_cells(
+        self, fields: tuple[Field, ...], field: Field, alternatives: tuple[PartLayout, ...], owner: object, path: str
+    ) -> _Fault:
+        """Where the kinds and values of repeated alternatives do not go together."""
+        kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
+        if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
+            return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
+        if len(kinds) >= _limit(fields, field.repeat):
+            return path, f"fewer than {_limit(fields, field.repeat)} items", str(len(kinds))
+        layouts = {layout.fields[0].constants[0]: _known(layout.fields, self.version) for layout in alternatives}
+        value_name = next((rows[-1].name for rows in layouts.values() if len(rows) > 1), "value")
+        for index, (kind, value) in enumerate(zip(kinds, values, strict=True)):
+            where = f"{path}[{index}].{value_name}"
+            if kind not in layouts:
+                return f"{path}[{index}].{alternatives[0].fields[0].name}", _choice(tuple(layouts)), _byte(kind)
+            rows = layouts[kind]
+            if len(rows) > 1 and (
+                fault := _bytes_fault(rows, rows[-1], value, where, f"bytes for the kind {_byte(kind)}")
+            ):
+                return fault
+            if len(rows) == 1 and value is not None:
+                return where, f"None for the kind {_byte(kind)}", shown(value)
+        return None
 
 
-def _attribute_fault(
-    protocol: ProtocolLayout, fields: tuple[Field, ...], field: Field, owner: object, path: str, encoding: str
-) -> _Fault:
-    value = getattr(owner, field.name)
-    if field.when or field.optional:
-        companions = [field.when] if field.when in {other.name for other in fields} else []
-        companions += [
-            other.name
-            for other in fields
-            if other is not field and (other.when == field.name or (field.when and other.when == field.when))
-        ]
-        for companion in companions:
-            if (getattr(owner, companion) is None) != (value is None):
-                return path, f"a value if and only if {companion} has one", shown(value)
-        if value is None:
-            return None
-    if not field.repeat:
-        return _value_fault(protocol, field, value, path, encoding)
-    if not isinstance(value, tuple | list):
-        return path, "a tuple", shown(value)
-    width = next(other for other in fields if other.name == field.repeat).width
-    if len(value) >= 1 << (8 * width - 1):
-        return path, f"fewer than {1 << (8 * width - 1)} items", str(len(value))
-    for index, item in enumerate(value):
-        fault = _value_fault(protocol, field, item, f"{path}[{index}]", encoding)
-        if fault is not None:
-            return fault
-    return None
+def _bytes_fault(fields: tuple[Field, ...], field: Field, value: object, path: str, expected: str) -> _Fault:
+    if not isinstance(value, bytes):
+        return path, expected, shown(value)
+    limit = len(value) + 1 if field.size == "rest" else _limit(fields, field.size)
+    return None if len(value) < limit else (path, f"fewer than {limit} bytes", str(len(value)))
 
 
-def _value_fault(protocol: ProtocolLayout, field: Field, value: object, path: str, encoding: str) -> _Fault:
-    if field.kind == "part":
-        if type(value).__name__ != field.part:
-            return path, field.part, shown(value)
-        return _fault(protocol, protocol.parts[field.part].fields, value, f"{path}.", encoding)
-    if field.kind == "string":
-        return _string_fault(value, path, encoding)
-    if field.kind == "bytes":
-        if not isinstance(value, bytes):
-            return path, "bytes", shown(value)
-        return None if len(value) < 1 << 31 else (path, "fewer than 2147483648 bytes", str(len(value)))
-    if field.characters:
-        if isinstance(value, str) and len(value) == 1 and ord(value) in field.constants:
-            return None
-        return path, _choice(field.constants), shown(value)
-    low = -(1 << (8 * field.width - 1)) if field.signed else 0
-    high = (1 << (8 * field.width - field.signed)) - 1
-    if field.boolean:
-        low, high = 0, 1
-    if not isinstance(value, int) or not low <= value <= high or (field.nonzero and value == 0):
-        return path, f"a whole number from {1 if field.nonzero and not low else low} to {high}", shown(value)
-    return None
-
-
-def _string_fault(value: object, path: str, encoding: str) -> _Fault:
-    if not isinstance(value, str):
-        return path, "a str", shown(value)
-    if "\0" in value:
-        return path, "a text without a zero byte", shown(value)
-    try:
-        value.encode(encoding)
-    except UnicodeEncodeError:
-        return path, f"a text that {encoding} can write", shown(value)
-    return None
-
-
-def _columns_fault(alternatives: tuple[PartLayout, ...], path: str, owner: object) -> _Fault:
-    """Where the kinds and values of a tuple do not go together."""
-    kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
-    if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
-        return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
-    if len(kinds) >= 1 << 15:
-        return path, "fewer than 32768 items", str(len(kinds))
-    holds_value = {layout.fields[0].constants[0]: len(layout.fields) > 1 for layout in alternatives}
-    for index, (kind, value) in enumerate(zip(kinds, values, strict=True)):
-        if kind not in holds_value:
-            return f"{path}[{index}].kind", _choice(tuple(holds_value)), _byte(kind)
-        if holds_value[kind] and not isinstance(value, bytes):
-            return f"{path}[{index}].value", f"bytes for the kind {_byte(kind)}", shown(value)
-        if not holds_value[kind] and value is not None:
-            return f"{path}[{index}].value", f"None for the kind {_byte(kind)}", shown(value)
-    return None
+def _limit(fields: tuple[Field, ...], name: str) -> int:
+    """The first number that the integer of that name cannot hold."""
+    field = next(field for field in fields if field.name == name)
+    return 1 << (8 * field.width - field.signed)
 
 
 def _bytes(count: int) -> str:

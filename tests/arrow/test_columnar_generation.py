@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from codegen.emit.columns import emit_columnar
 from codegen.emit.package import emit
+from codegen.spec.model import SpecError
 from codegen.spec.reader import load
 from tests.conftest import ROOT
 
@@ -106,16 +106,13 @@ def test_fields_that_are_added_are_columns(tmp_path: Path) -> None:
     ]
 
 
-def test_a_part_that_has_no_columns_yet_is_an_error_with_its_place(tmp_path: Path) -> None:
+def test_a_list_that_has_no_columns_is_a_finding_with_its_place(tmp_path: Path) -> None:
     spec = _spec(tmp_path)
-    path = spec / "logicalrep" / "tuple_data.yaml"
-    text = path.read_text(encoding="utf-8")
-    path.write_text(
-        text.replace("    - cells: Cell", "    - label: String\n      doc: A label.\n    - cells: Cell"),
-        encoding="utf-8",
+    path = spec / "logicalrep" / "relation.yaml"
+    numbers = "    - number_count: Int16\n      doc: How many.\n    - numbers: Int32\n      repeat: number_count\n      doc: Numbers.\n"
+    path.write_text(path.read_text(encoding="utf-8") + numbers, encoding="utf-8")
+    finding = (
+        r"relation.yaml:\d+: columns repeats Column, of run, string, run, integers; columns hold lists of integers,"
     )
-    protocol = next(protocol for protocol in load(spec) if protocol.blocks)
-    with pytest.raises(
-        ValueError, match=r"insert.yaml:\d+: new is a TupleData of run, string, cells, which has no columns"
-    ):
-        emit_columnar(protocol)
+    with pytest.raises(SpecError, match=finding):
+        emit(load(spec))

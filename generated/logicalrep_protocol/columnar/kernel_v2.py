@@ -51,51 +51,47 @@ TWO_PHASE_FACT = 2
 PARALLEL_FACT = 4
 
 # Each column's first entry in the table of addresses.
-FINAL_LSN = 0 * COLUMN_ENTRIES
-COMMIT_TIMESTAMP = 1 * COLUMN_ENTRIES
-XID = 2 * COLUMN_ENTRIES
-FLAGS = 3 * COLUMN_ENTRIES
-MESSAGE_LSN = 4 * COLUMN_ENTRIES
-PREFIX = 5 * COLUMN_ENTRIES
-CONTENT = 6 * COLUMN_ENTRIES
-COMMIT_LSN = 7 * COLUMN_ENTRIES
-END_LSN = 8 * COLUMN_ENTRIES
-ORIGIN_LSN = 9 * COLUMN_ENTRIES
-NAME = 10 * COLUMN_ENTRIES
-RELATION_ID = 11 * COLUMN_ENTRIES
-NAMESPACE = 12 * COLUMN_ENTRIES
-REPLICA_IDENTITY = 13 * COLUMN_ENTRIES
-COLUMNS = 14 * COLUMN_ENTRIES
-TYPE_ID = 15 * COLUMN_ENTRIES
-NEW = 16 * COLUMN_ENTRIES
-OLD_KIND = 17 * COLUMN_ENTRIES
-OLD = 18 * COLUMN_ENTRIES
-OPTIONS = 19 * COLUMN_ENTRIES
-RELATION_IDS = 20 * COLUMN_ENTRIES
-FIRST_SEGMENT = 21 * COLUMN_ENTRIES
-SUBXID = 22 * COLUMN_ENTRIES
-PREPARE_LSN = 23 * COLUMN_ENTRIES
-PREPARE_TIMESTAMP = 24 * COLUMN_ENTRIES
-GID = 25 * COLUMN_ENTRIES
-PREPARE_END_LSN = 26 * COLUMN_ENTRIES
-ROLLBACK_END_LSN = 27 * COLUMN_ENTRIES
-ROLLBACK_TIMESTAMP = 28 * COLUMN_ENTRIES
+FINAL_LSN_COLUMN = 0 * COLUMN_ENTRIES
+COMMIT_TIMESTAMP_COLUMN = 1 * COLUMN_ENTRIES
+XID_COLUMN = 2 * COLUMN_ENTRIES
+FLAGS_COLUMN = 3 * COLUMN_ENTRIES
+MESSAGE_LSN_COLUMN = 4 * COLUMN_ENTRIES
+PREFIX_COLUMN = 5 * COLUMN_ENTRIES
+CONTENT_COLUMN = 6 * COLUMN_ENTRIES
+COMMIT_LSN_COLUMN = 7 * COLUMN_ENTRIES
+END_LSN_COLUMN = 8 * COLUMN_ENTRIES
+ORIGIN_LSN_COLUMN = 9 * COLUMN_ENTRIES
+NAME_COLUMN = 10 * COLUMN_ENTRIES
+RELATION_ID_COLUMN = 11 * COLUMN_ENTRIES
+NAMESPACE_COLUMN = 12 * COLUMN_ENTRIES
+REPLICA_IDENTITY_COLUMN = 13 * COLUMN_ENTRIES
+COLUMNS_COLUMN = 14 * COLUMN_ENTRIES
+TYPE_ID_COLUMN = 15 * COLUMN_ENTRIES
+NEW_COLUMN = 16 * COLUMN_ENTRIES
+OLD_KIND_COLUMN = 17 * COLUMN_ENTRIES
+OLD_COLUMN = 18 * COLUMN_ENTRIES
+OPTIONS_COLUMN = 19 * COLUMN_ENTRIES
+RELATION_IDS_COLUMN = 20 * COLUMN_ENTRIES
+FIRST_SEGMENT_COLUMN = 21 * COLUMN_ENTRIES
+SUBXID_COLUMN = 22 * COLUMN_ENTRIES
+PREPARE_LSN_COLUMN = 23 * COLUMN_ENTRIES
+PREPARE_TIMESTAMP_COLUMN = 24 * COLUMN_ENTRIES
+GID_COLUMN = 25 * COLUMN_ENTRIES
+PREPARE_END_LSN_COLUMN = 26 * COLUMN_ENTRIES
+ROLLBACK_END_LSN_COLUMN = 27 * COLUMN_ENTRIES
+ROLLBACK_TIMESTAMP_COLUMN = 28 * COLUMN_ENTRIES
 
 NEW_CELLS = 29 * COLUMN_ENTRIES + 0 * CELLS_ENTRIES
 OLD_CELLS = 29 * COLUMN_ENTRIES + 1 * CELLS_ENTRIES
 
 
 @inlined
-def _tuple_data(data: Any, offset: int, end: int, out: int, entry: int, cells: int) -> Any:
-    """The values of a row, one for each column of its Relation, in that order."""
+def _cell_(data: Any, offset: int, end: int, count: int, out: int, entry: int, cells: int) -> Any:
+    """The value of one column."""
     cell = read8(out, entry + COUNT)
     kinds, starts, lengths = read8(out, cells + 1), read8(out, cells + 2), read8(out, cells + 3)
     values, filled = read8(out, cells + 5), read8(out, entry + SIZE)
     size = 0
-    if end - offset < 2:
-        return REFUSED, cell, size
-    count = int16(data, offset)
-    offset += 2
     if count < 0 or count > end - offset:
         return REFUSED, cell, size
     if count > read8(out, cells + 4) - cell:
@@ -133,7 +129,7 @@ def _tuple_data(data: Any, offset: int, end: int, out: int, entry: int, cells: i
 
 
 @inlined
-def _skip_column(data: Any, offset: int, end: int, count: int, facts: int) -> int:
+def _skip_column_(data: Any, offset: int, end: int, count: int, facts: int) -> int:
     """A column of a Relation."""
     if count < 0:
         return REFUSED
@@ -141,9 +137,9 @@ def _skip_column(data: Any, offset: int, end: int, count: int, facts: int) -> in
         if end - offset < 1:
             return REFUSED
         offset += 1
-        name = offset
+        name_ = offset
         offset = find_zero(data, offset, end)
-        if offset < 0 or (facts & UTF8 and not is_utf8(data, name, offset)):
+        if offset < 0 or (facts & UTF8 and not is_utf8(data, name_, offset)):
             return REFUSED
         offset += 1
         if end - offset < 8:
@@ -153,7 +149,7 @@ def _skip_column(data: Any, offset: int, end: int, count: int, facts: int) -> in
 
 
 @compiled
-def columns_items(data: Any, spans: int, rows: int, total: int, block: int, sizes: int) -> None:
+def column__items(data: Any, spans: int, rows: int, total: int, block: int, sizes: int) -> None:
     """The items of lists that were walked: for each field all integers, or the spans of all texts and their size."""
     item = 0
     for index in range(rows):
@@ -178,17 +174,17 @@ def _begin(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> 
     """Opens a transaction; its changes follow, then Commit."""
     if end - offset < 20:
         return REFUSED
-    final_lsn = uint64(data, offset)
-    commit_timestamp = int64(data, offset + 8)
-    xid = uint32(data, offset + 16)
+    final_lsn_ = uint64(data, offset)
+    commit_timestamp_ = int64(data, offset + 8)
+    xid_ = uint32(data, offset + 16)
     offset += 20
-    if final_lsn == 0:
+    if final_lsn_ == 0:
         return REFUSED
     if offset != end:
         return REFUSED
-    put8(out, FINAL_LSN, row, final_lsn)
-    put8(out, COMMIT_TIMESTAMP, row, commit_timestamp + UNIX_EPOCH)
-    put4(out, XID, row, xid)
+    put8(out, FINAL_LSN_COLUMN, row, final_lsn_)
+    put8(out, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + UNIX_EPOCH)
+    put4(out, XID_COLUMN, row, xid_)
     return TAKEN
 
 
@@ -198,40 +194,40 @@ def _message(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
     if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
-        xid = uint32(data, offset)
+        xid_ = uint32(data, offset)
         offset += 4
     if end - offset < 9:
         return REFUSED
-    flags = uint8(data, offset)
-    message_lsn = uint64(data, offset + 1)
+    flags_ = uint8(data, offset)
+    message_lsn_ = uint64(data, offset + 1)
     offset += 9
-    prefix = offset
+    prefix_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, prefix, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, prefix_, offset)):
         return REFUSED
-    prefix_size = offset - prefix
+    prefix__size = offset - prefix_
     offset += 1
     if end - offset < 4:
         return REFUSED
-    content_length = int32(data, offset)
+    content_length_ = int32(data, offset)
     offset += 4
-    content = offset
-    if content_length < 0 or content_length > end - offset:
+    content_ = offset
+    if content_length_ < 0 or content_length_ > end - offset:
         return REFUSED
-    content_size = content_length
-    offset += content_length
+    content__size = content_length_
+    offset += content_length_
     if offset != end:
         return REFUSED
-    if read8(out, PREFIX + COUNT) >= read8(out, PREFIX + ROOM):
+    if read8(out, PREFIX_COLUMN + COUNT) >= read8(out, PREFIX_COLUMN + ROOM):
         return FULL
-    if read8(out, CONTENT + COUNT) >= read8(out, CONTENT + ROOM):
+    if read8(out, CONTENT_COLUMN + COUNT) >= read8(out, CONTENT_COLUMN + ROOM):
         return FULL
     if facts & STREAMING_FACT:
-        put4(out, XID, row, xid)
-    put1(out, FLAGS, row, flags)
-    put8(out, MESSAGE_LSN, row, message_lsn)
-    put_span(out, PREFIX, row, prefix, prefix_size)
-    put_span(out, CONTENT, row, content, content_size)
+        put4(out, XID_COLUMN, row, xid_)
+    put1(out, FLAGS_COLUMN, row, flags_)
+    put8(out, MESSAGE_LSN_COLUMN, row, message_lsn_)
+    put_span(out, PREFIX_COLUMN, row, prefix_, prefix__size)
+    put_span(out, CONTENT_COLUMN, row, content_, content__size)
     return TAKEN
 
 
@@ -240,18 +236,18 @@ def _commit(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
     """Closes the transaction that Begin opened."""
     if end - offset < 25:
         return REFUSED
-    flags = uint8(data, offset)
-    commit_lsn = uint64(data, offset + 1)
-    end_lsn = uint64(data, offset + 9)
-    commit_timestamp = int64(data, offset + 17)
+    flags_ = uint8(data, offset)
+    commit_lsn_ = uint64(data, offset + 1)
+    end_lsn_ = uint64(data, offset + 9)
+    commit_timestamp_ = int64(data, offset + 17)
     offset += 25
-    if flags != 0:
+    if flags_ != 0:
         return REFUSED
     if offset != end:
         return REFUSED
-    put8(out, COMMIT_LSN, row, commit_lsn)
-    put8(out, END_LSN, row, end_lsn)
-    put8(out, COMMIT_TIMESTAMP, row, commit_timestamp + UNIX_EPOCH)
+    put8(out, COMMIT_LSN_COLUMN, row, commit_lsn_)
+    put8(out, END_LSN_COLUMN, row, end_lsn_)
+    put8(out, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + UNIX_EPOCH)
     return TAKEN
 
 
@@ -260,20 +256,20 @@ def _origin(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
     """Says which replication origin the transaction was replayed from."""
     if end - offset < 8:
         return REFUSED
-    origin_lsn = uint64(data, offset)
+    origin_lsn_ = uint64(data, offset)
     offset += 8
-    name = offset
+    name_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, name, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, name_, offset)):
         return REFUSED
-    name_size = offset - name
+    name__size = offset - name_
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, NAME + COUNT) >= read8(out, NAME + ROOM):
+    if read8(out, NAME_COLUMN + COUNT) >= read8(out, NAME_COLUMN + ROOM):
         return FULL
-    put8(out, ORIGIN_LSN, row, origin_lsn)
-    put_span(out, NAME, row, name, name_size)
+    put8(out, ORIGIN_LSN_COLUMN, row, origin_lsn_)
+    put_span(out, NAME_COLUMN, row, name_, name__size)
     return TAKEN
 
 
@@ -283,50 +279,55 @@ def _relation(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
     if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
-        xid = uint32(data, offset)
+        xid_ = uint32(data, offset)
         offset += 4
     if end - offset < 4:
         return REFUSED
-    relation_id = uint32(data, offset)
+    relation_id_ = uint32(data, offset)
     offset += 4
-    namespace = offset
+    namespace_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, namespace, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, namespace_, offset)):
         return REFUSED
-    namespace_size = offset - namespace
+    namespace__size = offset - namespace_
     offset += 1
-    name = offset
+    name_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, name, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, name_, offset)):
         return REFUSED
-    name_size = offset - name
+    name__size = offset - name_
     offset += 1
     if end - offset < 3:
         return REFUSED
-    replica_identity = uint8(data, offset)
-    column_count = int16(data, offset + 1)
+    replica_identity_ = uint8(data, offset)
+    column_count_ = int16(data, offset + 1)
     offset += 3
-    if replica_identity != 0x64 and replica_identity != 0x6E and replica_identity != 0x66 and replica_identity != 0x69:
+    if (
+        replica_identity_ != 0x64
+        and replica_identity_ != 0x6E
+        and replica_identity_ != 0x66
+        and replica_identity_ != 0x69
+    ):
         return REFUSED
-    columns = offset
-    offset = _skip_column(data, offset, end, column_count, facts)
+    columns_ = offset
+    offset = _skip_column_(data, offset, end, column_count_, facts)
     if offset < 0:
         return REFUSED
     if offset != end:
         return REFUSED
-    if read8(out, NAMESPACE + COUNT) >= read8(out, NAMESPACE + ROOM):
+    if read8(out, NAMESPACE_COLUMN + COUNT) >= read8(out, NAMESPACE_COLUMN + ROOM):
         return FULL
-    if read8(out, NAME + COUNT) >= read8(out, NAME + ROOM):
+    if read8(out, NAME_COLUMN + COUNT) >= read8(out, NAME_COLUMN + ROOM):
         return FULL
-    if read8(out, COLUMNS + COUNT) >= read8(out, COLUMNS + ROOM):
+    if read8(out, COLUMNS_COLUMN + COUNT) >= read8(out, COLUMNS_COLUMN + ROOM):
         return FULL
     if facts & STREAMING_FACT:
-        put4(out, XID, row, xid)
-    put4(out, RELATION_ID, row, relation_id)
-    put_span(out, NAMESPACE, row, namespace, namespace_size)
-    put_span(out, NAME, row, name, name_size)
-    put1(out, REPLICA_IDENTITY, row, replica_identity)
-    put_span(out, COLUMNS, row, columns, column_count)
+        put4(out, XID_COLUMN, row, xid_)
+    put4(out, RELATION_ID_COLUMN, row, relation_id_)
+    put_span(out, NAMESPACE_COLUMN, row, namespace_, namespace__size)
+    put_span(out, NAME_COLUMN, row, name_, name__size)
+    put1(out, REPLICA_IDENTITY_COLUMN, row, replica_identity_)
+    put_span(out, COLUMNS_COLUMN, row, columns_, column_count_)
     return TAKEN
 
 
@@ -336,35 +337,35 @@ def _type(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> i
     if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
-        xid = uint32(data, offset)
+        xid_ = uint32(data, offset)
         offset += 4
     if end - offset < 4:
         return REFUSED
-    type_id = uint32(data, offset)
+    type_id_ = uint32(data, offset)
     offset += 4
-    namespace = offset
+    namespace_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, namespace, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, namespace_, offset)):
         return REFUSED
-    namespace_size = offset - namespace
+    namespace__size = offset - namespace_
     offset += 1
-    name = offset
+    name_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, name, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, name_, offset)):
         return REFUSED
-    name_size = offset - name
+    name__size = offset - name_
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, NAMESPACE + COUNT) >= read8(out, NAMESPACE + ROOM):
+    if read8(out, NAMESPACE_COLUMN + COUNT) >= read8(out, NAMESPACE_COLUMN + ROOM):
         return FULL
-    if read8(out, NAME + COUNT) >= read8(out, NAME + ROOM):
+    if read8(out, NAME_COLUMN + COUNT) >= read8(out, NAME_COLUMN + ROOM):
         return FULL
     if facts & STREAMING_FACT:
-        put4(out, XID, row, xid)
-    put4(out, TYPE_ID, row, type_id)
-    put_span(out, NAMESPACE, row, namespace, namespace_size)
-    put_span(out, NAME, row, name, name_size)
+        put4(out, XID_COLUMN, row, xid_)
+    put4(out, TYPE_ID_COLUMN, row, type_id_)
+    put_span(out, NAMESPACE_COLUMN, row, namespace_, namespace__size)
+    put_span(out, NAME_COLUMN, row, name_, name__size)
     return TAKEN
 
 
@@ -374,24 +375,28 @@ def _insert(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
     if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
-        xid = uint32(data, offset)
+        xid_ = uint32(data, offset)
         offset += 4
     if end - offset < 5:
         return REFUSED
-    relation_id = uint32(data, offset)
-    new_kind = uint8(data, offset + 4)
+    relation_id_ = uint32(data, offset)
+    new_kind_ = uint8(data, offset + 4)
     offset += 5
-    if new_kind != 0x4E:
+    if new_kind_ != 0x4E:
         return REFUSED
-    offset, new, new_size = _tuple_data(data, offset, end, out, NEW, NEW_CELLS)
+    if end - offset < 2:
+        return REFUSED
+    new__column_count_ = int16(data, offset)
+    offset += 2
+    offset, new__cells_, new__cells__size = _cell_(data, offset, end, new__column_count_, out, NEW_COLUMN, NEW_CELLS)
     if offset < 0:
         return offset
     if offset != end:
         return REFUSED
     if facts & STREAMING_FACT:
-        put4(out, XID, row, xid)
-    put4(out, RELATION_ID, row, relation_id)
-    put_cells(out, NEW, row, new, new_size)
+        put4(out, XID_COLUMN, row, xid_)
+    put4(out, RELATION_ID_COLUMN, row, relation_id_)
+    put_cells(out, NEW_COLUMN, row, new__cells_, new__cells__size)
     return TAKEN
 
 
@@ -401,40 +406,50 @@ def _update(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
     if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
-        xid = uint32(data, offset)
+        xid_ = uint32(data, offset)
         offset += 4
     if end - offset < 4:
         return REFUSED
-    relation_id = uint32(data, offset)
+    relation_id_ = uint32(data, offset)
     offset += 4
-    old_kind = 0
+    old_kind_ = 0
     if offset < end:
-        old_kind = uint8(data, offset)
-    if old_kind == 0x4B or old_kind == 0x4F:
+        old_kind_ = uint8(data, offset)
+    if old_kind_ == 0x4B or old_kind_ == 0x4F:
         offset += 1
-        offset, old, old_size = _tuple_data(data, offset, end, out, OLD, OLD_CELLS)
+        if end - offset < 2:
+            return REFUSED
+        old__column_count_ = int16(data, offset)
+        offset += 2
+        offset, old__cells_, old__cells__size = _cell_(
+            data, offset, end, old__column_count_, out, OLD_COLUMN, OLD_CELLS
+        )
         if offset < 0:
             return offset
     else:
-        old_kind = 0
+        old_kind_ = 0
     if end - offset < 1:
         return REFUSED
-    new_kind = uint8(data, offset)
+    new_kind_ = uint8(data, offset)
     offset += 1
-    if new_kind != 0x4E:
+    if new_kind_ != 0x4E:
         return REFUSED
-    offset, new, new_size = _tuple_data(data, offset, end, out, NEW, NEW_CELLS)
+    if end - offset < 2:
+        return REFUSED
+    new__column_count_ = int16(data, offset)
+    offset += 2
+    offset, new__cells_, new__cells__size = _cell_(data, offset, end, new__column_count_, out, NEW_COLUMN, NEW_CELLS)
     if offset < 0:
         return offset
     if offset != end:
         return REFUSED
     if facts & STREAMING_FACT:
-        put4(out, XID, row, xid)
-    put4(out, RELATION_ID, row, relation_id)
-    if old_kind != 0:
-        put1(out, OLD_KIND, row, old_kind)
-        put_cells(out, OLD, row, old, old_size)
-    put_cells(out, NEW, row, new, new_size)
+        put4(out, XID_COLUMN, row, xid_)
+    put4(out, RELATION_ID_COLUMN, row, relation_id_)
+    if old_kind_ != 0:
+        put1(out, OLD_KIND_COLUMN, row, old_kind_)
+        put_cells(out, OLD_COLUMN, row, old__cells_, old__cells__size)
+    put_cells(out, NEW_COLUMN, row, new__cells_, new__cells__size)
     return TAKEN
 
 
@@ -444,25 +459,29 @@ def _delete(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
     if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
-        xid = uint32(data, offset)
+        xid_ = uint32(data, offset)
         offset += 4
     if end - offset < 5:
         return REFUSED
-    relation_id = uint32(data, offset)
-    old_kind = uint8(data, offset + 4)
+    relation_id_ = uint32(data, offset)
+    old_kind_ = uint8(data, offset + 4)
     offset += 5
-    if old_kind != 0x4B and old_kind != 0x4F:
+    if old_kind_ != 0x4B and old_kind_ != 0x4F:
         return REFUSED
-    offset, old, old_size = _tuple_data(data, offset, end, out, OLD, OLD_CELLS)
+    if end - offset < 2:
+        return REFUSED
+    old__column_count_ = int16(data, offset)
+    offset += 2
+    offset, old__cells_, old__cells__size = _cell_(data, offset, end, old__column_count_, out, OLD_COLUMN, OLD_CELLS)
     if offset < 0:
         return offset
     if offset != end:
         return REFUSED
     if facts & STREAMING_FACT:
-        put4(out, XID, row, xid)
-    put4(out, RELATION_ID, row, relation_id)
-    put1(out, OLD_KIND, row, old_kind)
-    put_cells(out, OLD, row, old, old_size)
+        put4(out, XID_COLUMN, row, xid_)
+    put4(out, RELATION_ID_COLUMN, row, relation_id_)
+    put1(out, OLD_KIND_COLUMN, row, old_kind_)
+    put_cells(out, OLD_COLUMN, row, old__cells_, old__cells__size)
     return TAKEN
 
 
@@ -472,25 +491,25 @@ def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
     if facts & STREAMING_FACT:
         if end - offset < 4:
             return REFUSED
-        xid = uint32(data, offset)
+        xid_ = uint32(data, offset)
         offset += 4
     if end - offset < 5:
         return REFUSED
-    relation_count = int32(data, offset)
-    options = uint8(data, offset + 4)
+    relation_count_ = int32(data, offset)
+    options_ = uint8(data, offset + 4)
     offset += 5
-    relation_ids = offset
-    if relation_count < 0 or relation_count * 4 > end - offset:
+    relation_ids_ = offset
+    if relation_count_ < 0 or relation_count_ * 4 > end - offset:
         return REFUSED
-    offset += relation_count * 4
+    offset += relation_count_ * 4
     if offset != end:
         return REFUSED
-    if read8(out, RELATION_IDS + COUNT) >= read8(out, RELATION_IDS + ROOM):
+    if read8(out, RELATION_IDS_COLUMN + COUNT) >= read8(out, RELATION_IDS_COLUMN + ROOM):
         return FULL
     if facts & STREAMING_FACT:
-        put4(out, XID, row, xid)
-    put1(out, OPTIONS, row, options)
-    put_span(out, RELATION_IDS, row, relation_ids, relation_count)
+        put4(out, XID_COLUMN, row, xid_)
+    put1(out, OPTIONS_COLUMN, row, options_)
+    put_span(out, RELATION_IDS_COLUMN, row, relation_ids_, relation_count_)
     return TAKEN
 
 
@@ -499,15 +518,15 @@ def _stream_start(data: Any, offset: int, end: int, row: int, facts: int, out: i
     """Opens a segment of a transaction that is still in progress."""
     if end - offset < 5:
         return REFUSED
-    xid = uint32(data, offset)
-    first_segment = uint8(data, offset + 4)
+    xid_ = uint32(data, offset)
+    first_segment_ = uint8(data, offset + 4)
     offset += 5
-    if first_segment > 1:
+    if first_segment_ > 1:
         return REFUSED
     if offset != end:
         return REFUSED
-    put4(out, XID, row, xid)
-    put1(out, FIRST_SEGMENT, row, first_segment)
+    put4(out, XID_COLUMN, row, xid_)
+    put1(out, FIRST_SEGMENT_COLUMN, row, first_segment_)
     return TAKEN
 
 
@@ -525,20 +544,20 @@ def _stream_commit(data: Any, offset: int, end: int, row: int, facts: int, out: 
     """Commits a streamed transaction."""
     if end - offset < 29:
         return REFUSED
-    xid = uint32(data, offset)
-    flags = uint8(data, offset + 4)
-    commit_lsn = uint64(data, offset + 5)
-    end_lsn = uint64(data, offset + 13)
-    commit_timestamp = int64(data, offset + 21)
+    xid_ = uint32(data, offset)
+    flags_ = uint8(data, offset + 4)
+    commit_lsn_ = uint64(data, offset + 5)
+    end_lsn_ = uint64(data, offset + 13)
+    commit_timestamp_ = int64(data, offset + 21)
     offset += 29
-    if flags != 0:
+    if flags_ != 0:
         return REFUSED
     if offset != end:
         return REFUSED
-    put4(out, XID, row, xid)
-    put8(out, COMMIT_LSN, row, commit_lsn)
-    put8(out, END_LSN, row, end_lsn)
-    put8(out, COMMIT_TIMESTAMP, row, commit_timestamp + UNIX_EPOCH)
+    put4(out, XID_COLUMN, row, xid_)
+    put8(out, COMMIT_LSN_COLUMN, row, commit_lsn_)
+    put8(out, END_LSN_COLUMN, row, end_lsn_)
+    put8(out, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + UNIX_EPOCH)
     return TAKEN
 
 
@@ -547,13 +566,13 @@ def _stream_abort(data: Any, offset: int, end: int, row: int, facts: int, out: i
     """Rolls back a streamed transaction, or one of its subtransactions."""
     if end - offset < 8:
         return REFUSED
-    xid = uint32(data, offset)
-    subxid = uint32(data, offset + 4)
+    xid_ = uint32(data, offset)
+    subxid_ = uint32(data, offset + 4)
     offset += 8
     if offset != end:
         return REFUSED
-    put4(out, XID, row, xid)
-    put4(out, SUBXID, row, subxid)
+    put4(out, XID_COLUMN, row, xid_)
+    put4(out, SUBXID_COLUMN, row, subxid_)
     return TAKEN
 
 
@@ -564,28 +583,28 @@ def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: 
         return REFUSED
     if end - offset < 28:
         return REFUSED
-    prepare_lsn = uint64(data, offset)
-    end_lsn = uint64(data, offset + 8)
-    prepare_timestamp = int64(data, offset + 16)
-    xid = uint32(data, offset + 24)
+    prepare_lsn_ = uint64(data, offset)
+    end_lsn_ = uint64(data, offset + 8)
+    prepare_timestamp_ = int64(data, offset + 16)
+    xid_ = uint32(data, offset + 24)
     offset += 28
-    if prepare_lsn == 0 or end_lsn == 0:
+    if prepare_lsn_ == 0 or end_lsn_ == 0:
         return REFUSED
-    gid = offset
+    gid_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
         return REFUSED
-    gid_size = offset - gid
+    gid__size = offset - gid_
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
         return FULL
-    put8(out, PREPARE_LSN, row, prepare_lsn)
-    put8(out, END_LSN, row, end_lsn)
-    put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
-    put4(out, XID, row, xid)
-    put_span(out, GID, row, gid, gid_size)
+    put8(out, PREPARE_LSN_COLUMN, row, prepare_lsn_)
+    put8(out, END_LSN_COLUMN, row, end_lsn_)
+    put8(out, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + UNIX_EPOCH)
+    put4(out, XID_COLUMN, row, xid_)
+    put_span(out, GID_COLUMN, row, gid_, gid__size)
     return TAKEN
 
 
@@ -596,29 +615,29 @@ def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
         return REFUSED
     if end - offset < 29:
         return REFUSED
-    flags = uint8(data, offset)
-    prepare_lsn = uint64(data, offset + 1)
-    end_lsn = uint64(data, offset + 9)
-    prepare_timestamp = int64(data, offset + 17)
-    xid = uint32(data, offset + 25)
+    flags_ = uint8(data, offset)
+    prepare_lsn_ = uint64(data, offset + 1)
+    end_lsn_ = uint64(data, offset + 9)
+    prepare_timestamp_ = int64(data, offset + 17)
+    xid_ = uint32(data, offset + 25)
     offset += 29
-    if flags != 0 or prepare_lsn == 0 or end_lsn == 0:
+    if flags_ != 0 or prepare_lsn_ == 0 or end_lsn_ == 0:
         return REFUSED
-    gid = offset
+    gid_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
         return REFUSED
-    gid_size = offset - gid
+    gid__size = offset - gid_
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
         return FULL
-    put8(out, PREPARE_LSN, row, prepare_lsn)
-    put8(out, END_LSN, row, end_lsn)
-    put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
-    put4(out, XID, row, xid)
-    put_span(out, GID, row, gid, gid_size)
+    put8(out, PREPARE_LSN_COLUMN, row, prepare_lsn_)
+    put8(out, END_LSN_COLUMN, row, end_lsn_)
+    put8(out, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + UNIX_EPOCH)
+    put4(out, XID_COLUMN, row, xid_)
+    put_span(out, GID_COLUMN, row, gid_, gid__size)
     return TAKEN
 
 
@@ -629,29 +648,29 @@ def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out
         return REFUSED
     if end - offset < 29:
         return REFUSED
-    flags = uint8(data, offset)
-    commit_lsn = uint64(data, offset + 1)
-    end_lsn = uint64(data, offset + 9)
-    commit_timestamp = int64(data, offset + 17)
-    xid = uint32(data, offset + 25)
+    flags_ = uint8(data, offset)
+    commit_lsn_ = uint64(data, offset + 1)
+    end_lsn_ = uint64(data, offset + 9)
+    commit_timestamp_ = int64(data, offset + 17)
+    xid_ = uint32(data, offset + 25)
     offset += 29
-    if flags != 0 or commit_lsn == 0 or end_lsn == 0:
+    if flags_ != 0 or commit_lsn_ == 0 or end_lsn_ == 0:
         return REFUSED
-    gid = offset
+    gid_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
         return REFUSED
-    gid_size = offset - gid
+    gid__size = offset - gid_
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
         return FULL
-    put8(out, COMMIT_LSN, row, commit_lsn)
-    put8(out, END_LSN, row, end_lsn)
-    put8(out, COMMIT_TIMESTAMP, row, commit_timestamp + UNIX_EPOCH)
-    put4(out, XID, row, xid)
-    put_span(out, GID, row, gid, gid_size)
+    put8(out, COMMIT_LSN_COLUMN, row, commit_lsn_)
+    put8(out, END_LSN_COLUMN, row, end_lsn_)
+    put8(out, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + UNIX_EPOCH)
+    put4(out, XID_COLUMN, row, xid_)
+    put_span(out, GID_COLUMN, row, gid_, gid__size)
     return TAKEN
 
 
@@ -662,31 +681,31 @@ def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, o
         return REFUSED
     if end - offset < 37:
         return REFUSED
-    flags = uint8(data, offset)
-    prepare_end_lsn = uint64(data, offset + 1)
-    rollback_end_lsn = uint64(data, offset + 9)
-    prepare_timestamp = int64(data, offset + 17)
-    rollback_timestamp = int64(data, offset + 25)
-    xid = uint32(data, offset + 33)
+    flags_ = uint8(data, offset)
+    prepare_end_lsn_ = uint64(data, offset + 1)
+    rollback_end_lsn_ = uint64(data, offset + 9)
+    prepare_timestamp_ = int64(data, offset + 17)
+    rollback_timestamp_ = int64(data, offset + 25)
+    xid_ = uint32(data, offset + 33)
     offset += 37
-    if flags != 0 or prepare_end_lsn == 0 or rollback_end_lsn == 0:
+    if flags_ != 0 or prepare_end_lsn_ == 0 or rollback_end_lsn_ == 0:
         return REFUSED
-    gid = offset
+    gid_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
         return REFUSED
-    gid_size = offset - gid
+    gid__size = offset - gid_
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
         return FULL
-    put8(out, PREPARE_END_LSN, row, prepare_end_lsn)
-    put8(out, ROLLBACK_END_LSN, row, rollback_end_lsn)
-    put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
-    put8(out, ROLLBACK_TIMESTAMP, row, rollback_timestamp + UNIX_EPOCH)
-    put4(out, XID, row, xid)
-    put_span(out, GID, row, gid, gid_size)
+    put8(out, PREPARE_END_LSN_COLUMN, row, prepare_end_lsn_)
+    put8(out, ROLLBACK_END_LSN_COLUMN, row, rollback_end_lsn_)
+    put8(out, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + UNIX_EPOCH)
+    put8(out, ROLLBACK_TIMESTAMP_COLUMN, row, rollback_timestamp_ + UNIX_EPOCH)
+    put4(out, XID_COLUMN, row, xid_)
+    put_span(out, GID_COLUMN, row, gid_, gid__size)
     return TAKEN
 
 
@@ -697,29 +716,29 @@ def _stream_prepare(data: Any, offset: int, end: int, row: int, facts: int, out:
         return REFUSED
     if end - offset < 29:
         return REFUSED
-    flags = uint8(data, offset)
-    prepare_lsn = uint64(data, offset + 1)
-    end_lsn = uint64(data, offset + 9)
-    prepare_timestamp = int64(data, offset + 17)
-    xid = uint32(data, offset + 25)
+    flags_ = uint8(data, offset)
+    prepare_lsn_ = uint64(data, offset + 1)
+    end_lsn_ = uint64(data, offset + 9)
+    prepare_timestamp_ = int64(data, offset + 17)
+    xid_ = uint32(data, offset + 25)
     offset += 29
-    if flags != 0 or prepare_lsn == 0 or end_lsn == 0:
+    if flags_ != 0 or prepare_lsn_ == 0 or end_lsn_ == 0:
         return REFUSED
-    gid = offset
+    gid_ = offset
     offset = find_zero(data, offset, end)
-    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid, offset)):
+    if offset < 0 or (facts & UTF8 and not is_utf8(data, gid_, offset)):
         return REFUSED
-    gid_size = offset - gid
+    gid__size = offset - gid_
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID + COUNT) >= read8(out, GID + ROOM):
+    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
         return FULL
-    put8(out, PREPARE_LSN, row, prepare_lsn)
-    put8(out, END_LSN, row, end_lsn)
-    put8(out, PREPARE_TIMESTAMP, row, prepare_timestamp + UNIX_EPOCH)
-    put4(out, XID, row, xid)
-    put_span(out, GID, row, gid, gid_size)
+    put8(out, PREPARE_LSN_COLUMN, row, prepare_lsn_)
+    put8(out, END_LSN_COLUMN, row, end_lsn_)
+    put8(out, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + UNIX_EPOCH)
+    put4(out, XID_COLUMN, row, xid_)
+    put_span(out, GID_COLUMN, row, gid_, gid__size)
     return TAKEN
 
 
@@ -737,8 +756,8 @@ def walk(
     if end < 0:
         return row, facts, OUTSIDE
     while row < count:
-        begin_cells(out, NEW, NEW_CELLS, row)
-        begin_cells(out, OLD, OLD_CELLS, row)
+        begin_cells(out, NEW_COLUMN, NEW_CELLS, row)
+        begin_cells(out, OLD_COLUMN, OLD_CELLS, row)
         offset = end
         end = read8(offsets, row + 1)
         if end < offset or end > len(data):
@@ -775,10 +794,10 @@ def walk(
                 result = _truncate(data, offset, end, row, facts, out)
             elif tag == 0x53:
                 result = _stream_start(data, offset, end, row, facts, out)
-                after = facts | STREAMING_FACT
+                after = after | STREAMING_FACT
             elif tag == 0x45:
                 result = _stream_stop(data, offset, end, row, facts, out)
-                after = facts & ~STREAMING_FACT
+                after = after & ~STREAMING_FACT
             elif tag == 0x63:
                 result = _stream_commit(data, offset, end, row, facts, out)
             elif tag == 0x41:
@@ -801,6 +820,6 @@ def walk(
         else:
             write1(status, row, REFUSED_BIT | (facts & 0x7F))
         row += 1
-    begin_cells(out, NEW, NEW_CELLS, row)
-    begin_cells(out, OLD, OLD_CELLS, row)
+    begin_cells(out, NEW_COLUMN, NEW_CELLS, row)
+    begin_cells(out, OLD_COLUMN, OLD_CELLS, row)
     return row, facts, TAKEN

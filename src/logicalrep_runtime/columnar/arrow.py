@@ -14,6 +14,7 @@ import pyarrow as pa
 from logicalrep_runtime.columnar.located import REFUSED_BIT, Cells, CopiedCells, Ints, Located, Spans
 from logicalrep_runtime.columnar.plan import Column, Plan
 from logicalrep_runtime.columnar.texts import transcoded
+from logicalrep_runtime.scalars import UNIX_EPOCH
 
 Values = Literal["binary", "string"]
 
@@ -154,6 +155,8 @@ class Maker:
         size = spans.size * column.width
         _, values = locating().gathered(self.data, spans.starts, spans.lengths * column.width, size, self.index_type)
         big = np.frombuffer(values, f">i{column.width}").astype(f"i{column.width}")
+        if column.scalar == "TimestampTz":
+            big += UNIX_EPOCH
         return self._fixed(column, big, type_, None)
 
     def _items(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
@@ -178,7 +181,8 @@ class Maker:
     def _cells(self, column: Column, copied: CopiedCells, list_type: pa.DataType) -> pa.Array:
         type_ = list_type.value_type
         kinds = np.frombuffer(copied.kinds, np.uint8)
-        valued = kinds == column.valued[0]
+        # No kind is 0.
+        valued = kinds == (column.valued or b"\0")[0]
         for kind in column.valued[1:]:
             valued |= kinds == kind
         validity = pa.py_buffer(np.packbits(valued, bitorder="little"))

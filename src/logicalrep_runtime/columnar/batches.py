@@ -334,7 +334,7 @@ class _Batch(Generic[_Session]):
                 raw = bytes(self.data[start : start + min(int(cells.lengths[cell]), 17)])
                 self.value_errors[row] = RowDecodeError(
                     self.plan.messages[int(located.tags[row])].name,
-                    f"{column.name}.cells[{cell - int(cells.offsets[row])}].value",
+                    column.path.format(cell - int(cells.offsets[row])),
                     start - int(self.offsets[row]),
                     bad[cell],
                     f"0x{raw[:16].hex()}{'...' if len(raw) > 16 else ''}",

@@ -156,7 +156,7 @@ _layout = lru_cache(64)(_Layout)
 @lru_cache(256)
 def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
     """Return the numbers of the columns that messages with these tags have."""
-    return frozenset(number for tag in tags if tag in plan.messages for number in plan.messages[tag].columns.values())
+    return frozenset(number for tag in tags if tag in plan.messages for number in plan.messages[tag].columns)
 
 
 class _Arrays:
@@ -290,7 +290,7 @@ def items(plan: Plan, column: Column, data: Ints, spans: Spans) -> dict[str, Int
     total = spans.size
     texts, width = _item_layout(column)
     block, sizes = np.empty(width * total, np.uint8), np.zeros(len(texts), np.int64)
-    expand = getattr(_kernel(plan), f"{column.name}_items")
+    expand = getattr(_kernel(plan), column.expand)
     expand(data, address(spans.found), len(spans.found), total, address(block), address(sizes))
     result: dict[str, Ints | Spans] = {}
     for field in column.fields:

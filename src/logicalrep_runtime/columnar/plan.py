@@ -24,8 +24,10 @@ class Column:
     """The kinds of a row's values that have bytes."""
     fields: tuple[Column, ...] = ()
     """The fields of each item of a list."""
-    part: str = ""
-    """The part that each item of a list is."""
+    expand: str = ""
+    """The kernel's function that reads the items of a list."""
+    path: str = ""
+    """The path of one of a row's values in a message, with {} for its number: `new.cells[{}].value`."""
     place: int = 0
     """The offset of an item's field in the kernel's block, in bytes per item."""
 
@@ -42,14 +44,10 @@ class MessagePlan:
     name: str
     version: int
     """The version whose layout the message has: the session's, or a later one's if `when` admits it."""
-    columns: Mapping[str, int]
-    """The column's number for each field that is a column."""
+    columns: tuple[int, ...]
+    """The numbers of its columns."""
     when: str = ""
     """The session fact without which the message is refused."""
-    sets: str = ""
-    """The session fact that is true after this message."""
-    clears: str = ""
-    """The session fact that is false after this message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

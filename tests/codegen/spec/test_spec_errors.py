@@ -60,7 +60,10 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "      doc: No value.\n      fields",
         "      doc: No value.\n      ref: N\n      fields",
-        ["spec/shop/row.yaml:39:7: unknown key 'ref' of alternative 'Nothing'; allowed: doc, note, page note, fields"],
+        [
+            "spec/shop/row.yaml:39:7: unknown key 'ref' of alternative 'Nothing'; "
+            "allowed: since, doc, note, page note, fields"
+        ],
     ),
     "an unknown key of the protocol": (
         PROTOCOL,
@@ -444,7 +447,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - cells: Cell\n      repeat: cell_count\n",
         "    - cells: String\n      repeat: cell_count\n",
         [
-            "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' belongs to an integer or a part only",
+            "spec/shop/row.yaml:29:7: Cells.cells: 'repeat' belongs to an integer without constant or a part only",
             "spec/shop/row.yaml:33:1: Cell says that it is part of Cells, but it is part of nothing",
         ],
     ),
