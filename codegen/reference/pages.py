@@ -344,7 +344,7 @@ def _union(names: Iterable[str]) -> list[str]:
 
 def _step(before: View, now: View) -> Step:
     protocol = now.protocol
-    own = {layout.name for layout in (*now.own_messages, *now.own_parts)}
+    own = {message.name for message in now.own_messages} | {part.name for part in now.own_parts}
     entries = {message.name: _message_entry(now, message) for message in now.messages}
     changed = []
     for entry in (*entries.values(), *(_part_entry(now, part) for part in now.parts)):

@@ -33,17 +33,15 @@ class View:
 
     def layout(self, name: str) -> Message | Part | None:
         """The message or part of that name; None if the version has none."""
-        return next((layout for layout in (*self.messages, *self.parts) if layout.name == name), None)
+        layouts: list[Message | Part] = [*self.messages, *self.parts]
+        return next((layout for layout in layouts if layout.name == name), None)
 
     def defined_in(self, layout: Message | Part | Alternative) -> int:
         """The version that brought the layout as it is in this one, the parts within it included."""
-        alternatives = layout.alternatives if isinstance(layout, Part) else ()
-        inner = [self.part(name) for name in parts_used(layout.fields)]
-        return max(
-            layout.since,
-            *(row.since for row in layout.fields),
-            *(self.defined_in(other) for other in (*alternatives, *inner)),
-        )
+        inner: list[Part | Alternative] = [self.part(name) for name in parts_used(layout.fields)]
+        inner += layout.alternatives if isinstance(layout, Part) else ()
+        rows = (row.since for row in layout.fields)
+        return max(layout.since, *rows, *(self.defined_in(other) for other in inner))
 
     @property
     def own_messages(self) -> tuple[Message, ...]:

@@ -53,14 +53,17 @@ class SessionDecoder(Generic[_AnyMessage]):
         # Bytes without a known tag: `parse` refuses them.
         self._unknown = self._entry(self.layouts.messages[0])
         self._known: dict[int, _Known] = {
-            ord(layout.tag): self._entry(layout) for layout in self.layouts.messages if layout.comes_in(version, given)
+            ord(layout.tag): self._entry(layout)
+            for layout in self.layouts.messages
+            if layout.sender == "server" and layout.comes_in(version, given)
         }
 
     def _entry(self, layout: MessageLayout) -> _Known:
-        looks_up = tuple((field.name, self.described[field.looks_up]) for field in layout.fields if field.looks_up)
+        version = max(layout.since, self.version)
+        fields = [field for field in layout.fields if field.looks_up and field.since <= version]
+        looks_up = tuple((field.name, self.described[field.looks_up]) for field in fields)
         is_followed = bool(layout.opens or layout.closes or layout.sets or layout.clears or layout.describes)
-        parse = self.parsers[max(layout.since, self.version)]
-        return parse, layout, layout.places, looks_up, is_followed
+        return self.parsers[version], layout, layout.places, looks_up, is_followed
 
     def decode(self, data: Buffer) -> _AnyMessage:
         """The next message; DecodeError if the bytes are none, or one that cannot come here."""
