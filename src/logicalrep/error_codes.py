@@ -39,7 +39,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "COPY_DIFFERS": (
         "A copy of a table has columns that its changes lack, lacks a key column, or has a column of another type.",
-        "Drop such columns, or cast the column in the text; if that loses information, make the copy anew.",
+        "Drop such columns, or cast the column in the text; if that loses information, make the copy again.",
     ),
     "DECODE_ERROR": (
         "The bytes are not a message of the protocol version in the session's state.",
@@ -97,11 +97,11 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "POSITION_PASSED": (
         "The slot is past the reader's position: another reader has acknowledged the changes in between.",
-        "Give each reader a slot of its own, copy the tables anew, and start with a new checkpoint.",
+        "Give each reader a slot of its own, copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_GONE": (
         "The publication did not exist when one of the changes to read was made.",
-        "Create a new slot after the publication, copy the tables anew, and start with a new checkpoint.",
+        "Create a new slot after the publication, copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_MISSING": (
         "The publication does not exist in this database.",
@@ -165,12 +165,12 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "SLOT_LOST": (
         "The server has removed WAL that the slot needs.",
-        "Drop the slot, create a new one, copy the tables anew, and start with a new checkpoint; a larger "
+        "Drop the slot, create a new one, copy the tables again, and start with a new checkpoint; a larger "
         "`max_slot_wal_keep_size` keeps slots longer.",
     ),
     "SLOT_MISSING": (
         "The slot does not exist.",
-        "Create it, or set `create_slot = true`; if it was dropped, copy the tables anew and start with a new "
+        "Create it, or set `create_slot = true`; if it was dropped, copy the tables again and start with a new "
         "checkpoint.",
     ),
     "SLOT_UNUSABLE": (
@@ -223,7 +223,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "TABLE_REPLACED": (
         "The name of a typed stream's table now belongs to another table.",
-        "Copy the table anew, with a new slot and checkpoint, or read the changes of both in the change feed.",
+        "Copy the table again, with a new slot and checkpoint, or read the changes of both in the change feed.",
     ),
     "TOO_LARGE": (
         "Messages or values of 2 GiB and more cannot be read as columns.",
@@ -239,7 +239,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "VALUE_NOT_SENT": (
         "The server left out an unchanged value that is stored out of line, and the copy lacks it.",
-        "Set the value in the copy, or make the copy anew; with REPLICA IDENTITY FULL the server sends all values.",
+        "Set the value in the copy, or make the copy again; with REPLICA IDENTITY FULL the server sends all values.",
     ),
     "VALUE_NOT_TEXT": (
         "A value is not valid in the session's encoding.",
@@ -248,7 +248,7 @@ CODES: dict[str, tuple[str, str]] = {
     "WAL_DIVERGED": (
         "The server's WAL does not contain the reader's position: it is another server, was restored from a backup, or "
         "took over from a server that was ahead of it.",
-        "Copy the tables anew, and start with a new checkpoint.",
+        "Copy the tables again, and start with a new checkpoint.",
     ),
     "WAL_LEVEL": (
         "The server's wal_level is too low for logical decoding.",

@@ -243,9 +243,8 @@ def test_a_partition_whose_identity_is_not_that_of_the_table_it_is_read_as(db: D
     create_slot(db.connection, "s")
     (warning,) = findings(db, Needs(slot="s", publications=("p",)))
     assert warning == (
-        "The replica identity of public.other (read as public.root) is not that of the table it is read as, whose key "
-        "columns are given as the key: old rows have other columns. Give both the same by ALTER TABLE ... REPLICA "
-        "IDENTITY."
+        "The replica identity of public.other (read as public.root) differs from that of the table it is read as, whose "
+        "columns are shown as the key: old rows have other columns. Set the same with ALTER TABLE ... REPLICA IDENTITY."
     )
     db.execute("ALTER PUBLICATION p SET (publish_via_partition_root = false)")
     assert findings(db, Needs(slot="s", publications=("p",))) == []
@@ -266,7 +265,7 @@ def test_a_partition_that_another_publication_has_as_its_root(db: Database) -> N
     assert warning.startswith("The server refuses UPDATE and DELETE on public.leaf, which")
     db.execute("ALTER TABLE leaf REPLICA IDENTITY DEFAULT")
     (finding,) = findings(db, needs)
-    assert "has its changes as those of public.root: read that table, or leave that publication out." in finding
+    assert "sends its changes as those of public.root: read that table, or leave that publication out." in finding
     assert findings(db, replace(needs, tables=(TableName("public", "root"),))) == []
     assert published_tables(db.connection, needs.publications) == [("public", "root")]
     # The server sends them in the same way.
@@ -392,7 +391,7 @@ def test_slots_that_are_lost_when_nobody_reads_them(db18: Database) -> None:
     try:
         eventually(lambda: findings(db18, needs) != [])
         (warning,) = findings(db18, needs)
-        assert warning.startswith("idle_replication_slot_timeout is 2d: a slot that nobody reads for so long is lost")
+        assert warning.startswith("idle_replication_slot_timeout is 2d: a slot without a reader for that time is lost")
     finally:
         db18.execute("ALTER SYSTEM RESET idle_replication_slot_timeout", "SELECT pg_reload_conf()")
 

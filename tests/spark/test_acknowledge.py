@@ -69,7 +69,8 @@ def test_a_query_of_which_no_one_source_reads_the_slot(db: Database) -> None:
         ended(7, {"topic": {"0": 1}}),
     ):
         with pytest.raises(
-            QueryError, match=r"\[QUERY_NOT_OF_SLOT\] \d of the query's sources read replication slot 'b', and it takes"
+            QueryError,
+            match=r"\[QUERY_NOT_OF_SLOT\] \d of the query's sources read replication slot 'b', but exactly one must",
         ):
             acknowledge(query, **options(db, "b"))
     assert the_slot(db.connection, "b").confirmed == before

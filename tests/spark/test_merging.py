@@ -152,15 +152,15 @@ def test_what_nobody_has_is_an_error(spark: Any, changes: list[tuple[str, Row, l
 def test_frames_that_do_not_fit(spark: Any) -> None:
     copied, changed = frames(spark, [], [])
     for arguments, error in (
-        ((copied, copied, ["id"]), r"CHANGES_NOT_TYPED\] these are no rows"),
+        ((copied, copied, ["id"]), r"CHANGES_NOT_TYPED\] these are not rows"),
         (
             (copied.withColumn("old", lit(1)), changed, ["id"]),
             r"COPY_DIFFERS\] the copy has the columns old.*table\.drop\('old'\)",
         ),
         ((copied.drop("id"), changed, ["id"]), "the copy lacks the key's column id"),
-        ((copied, changed, "id"), "no list of columns"),
-        ((copied, changed, ["other"]), "no list of columns"),
-        ((copied, changed, ["id", "id"]), "no list of columns"),
+        ((copied, changed, "id"), "not a list of columns"),
+        ((copied, changed, ["other"]), "not a list of columns"),
+        ((copied, changed, ["id", "id"]), "not a list of columns"),
         ((copied, changed, []), r"KEYS_INVALID\] .* a table without a key.*log"),
     ):
         with pytest.raises(ValueError, match=error):

@@ -253,7 +253,7 @@ def test_after_its_end(spark: Any, db18: Database) -> None:
 
 def test_a_snapshot_of_another_slot(spark: Any, db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
-    with snapshot(**given(db18, slot="other")) as name, pytest.raises(OptionError, match="one of the slot 'other'"):
+    with snapshot(**given(db18, slot="other")) as name, pytest.raises(OptionError, match="belongs to the slot 'other'"):
         reader(db18, name).partitions()
 
 

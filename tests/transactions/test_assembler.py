@@ -92,7 +92,7 @@ class TestStreamedTransactions:
         feed(assembler, start(7, first=True), streamed_relation(7, "id"), streamed_insert(7, "1"), STOP)
         assert feed(assembler, stream_abort(7)) == []
         assert assembler.memory == 0
-        with pytest.raises(TransactionError, match="nothing was streamed"):
+        with pytest.raises(TransactionError, match="was not streamed"):
             feed(assembler, stream_commit(7, 100))
 
     def test_an_abort_of_an_unknown_transaction_is_nothing(self) -> None:
@@ -392,11 +392,11 @@ class TestErrors:
             ),
             (
                 [start(7)],
-                "Stream Start at 0/1 in transaction 7: goes on with a transaction whose first segment did not come",
+                "Stream Start at 0/1 in transaction 7: continues a transaction whose first segment was not sent",
             ),
             (
                 [stream_commit(7, 9)],
-                "Stream Commit at 0/1 in transaction 7: ends a transaction of which nothing was streamed",
+                "Stream Commit at 0/1 in transaction 7: ends a transaction that was not streamed",
             ),
             (
                 [begin(7, 9), insert("1")],
@@ -409,7 +409,7 @@ class TestErrors:
             (
                 [begin(7, 9), relation("id"), insert("1", "2")],
                 "Insert at 0/1 in transaction 7: has 2 values where the Relation of s.t has 1 columns; "
-                "PostgreSQL 15.0 and 15.1 do that where a column list is published, 15.2 does not",
+                "PostgreSQL 15.0 and 15.1 do that for a published column list, 15.2 does not",
             ),
         ],
     )

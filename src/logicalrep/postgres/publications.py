@@ -222,6 +222,6 @@ def publications_there(connection: Connection) -> Iterator[None]:
 def _error(said: str) -> PublicationError:
     return PublicationError(
         f"the server reached a change from before a publication was created, or after it was dropped ({said}): what "
-        "was published then is unknown, and creating it again does not help; make a new slot, copy the tables anew and "
-        "start with a new checkpoint"
+        "was published then is unknown, and creating it again does not help; make a new slot, copy the tables again "
+        "and start with a new checkpoint"
     )

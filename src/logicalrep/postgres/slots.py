@@ -170,14 +170,14 @@ def the_slot(connection: Connection, name: str) -> Slot:
     slot = find_slot(connection, name)
     if slot is None:
         raise SlotError(
-            f"replication slot {name!r} does not exist; what was committed since its last use cannot be read any more: "
-            "make a new slot, copy the tables anew and start with a new checkpoint",
+            f"replication slot {name!r} does not exist; the commits since its last use cannot be read any more: "
+            "make a new slot, copy the tables again and start with a new checkpoint",
             code="SLOT_MISSING",
         )
     if slot.lost is not None or slot.confirmed_flush_lsn is None:
         raise SlotError(
             f"replication slot {name!r} is lost ({slot.lost or 'it has no position'}): drop it, make a new one, copy "
-            "the tables anew and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
+            "the tables again and start with a new checkpoint; a larger max_slot_wal_keep_size keeps slots longer",
             code="SLOT_LOST",
         )
     return slot if slot.timeline is None else replace(slot, timeline=with_beginning(connection, slot.timeline))
@@ -192,7 +192,7 @@ def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosi
             "backup, took over from a server that was ahead of it, or is another one"
         )
     if reason is not None:
-        raise LostPositionError(f"{reason}; copy the tables anew and start with a new checkpoint", code="WAL_DIVERGED")
+        raise LostPositionError(f"{reason}; copy the tables again and start with a new checkpoint", code="WAL_DIVERGED")
 
 
 def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
@@ -201,7 +201,7 @@ def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
         raise LostPositionError(
             f"replication slot {slot!r} was at {at} when this reader was at {position}: the changes between were "
             "acknowledged by another reader and cannot be read any more; give each reader a slot of its own, copy the "
-            "tables anew and start with a new checkpoint"
+            "tables again and start with a new checkpoint"
         )
 
 

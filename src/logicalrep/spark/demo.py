@@ -88,7 +88,7 @@ def _stream(spark: Any, dsn: str, connection: Connection, folder: Path) -> Any:
 def _show(feed: Any) -> None:
     _say(f"\n{feed.count():,} changes; by table and operation:")
     feed.groupBy("table", "op").count().orderBy("table", "op").show()
-    _say("Those of the customers; what was rolled back is not among them:")
+    _say("Those of the customers; rolled-back changes are not among them:")
     customers = feed.where("table = 'customer'").orderBy("commit_lsn", "ordinal")
     customers.select("op", "before", "after", "commit_timestamp", "xid", "ordinal").show(truncate=60)
 
@@ -108,7 +108,7 @@ def _check(feed: Any, connection: Connection) -> int:
             wrong = {key for key in table.keys() | rows.keys() if table.get(key) != rows.get(key)}
             _say(f"DIFFERENT: table {name} of the server has other rows than the stream, {len(wrong):,} of them")
             return 1
-        _say(f"{name}: all {len(rows):,} rows of the server's table are what the stream makes them, in every column")
+        _say(f"{name}: all {len(rows):,} rows from the stream equal the server's, in every column")
     _say("The stream equals the server's tables.")
     return 0
 

@@ -71,7 +71,7 @@ def check_executors(spark: SparkSession) -> None:
         if not waited_enough.is_set():
             raise
         log.warning(
-            "no executor answered within %g seconds, so whether they have logicalrep is not known", _LONGEST_WAIT
+            "no executor answered within %g seconds, so it is unknown whether they have logicalrep", _LONGEST_WAIT
         )
         return
     finally:

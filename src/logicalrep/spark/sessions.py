@@ -138,7 +138,7 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     if len(of_slot) != 1:
         found = ", ".join(repr(offset["slot"]) for offset in with_slots) or "not named"
         raise QueryError(
-            f"{len(of_slot)} of the query's sources read replication slot {read.the_slot!r}, and it takes exactly one: "
+            f"{len(of_slot)} of the query's sources read replication slot {read.the_slot!r}, but exactly one must: "
             f"the slots of its sources are {found}; a query of an earlier version names its slot after another run",
             code="QUERY_NOT_OF_SLOT",
         )

@@ -63,7 +63,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
         log_to_standard_error()
         options = self._options
         if self._snapshot.slot != options.the_slot:
-            raise OptionError(f"option 'snapshot' is one of the slot {self._snapshot.slot!r}, not {options.slot!r}")
+            raise OptionError(f"option 'snapshot' belongs to the slot {self._snapshot.slot!r}, not {options.slot!r}")
         names = ", ".join(options.publications)
         with options.connection.connect() as connection, options.connection.connect() as now:
             # A query about a publication locks all of its tables.

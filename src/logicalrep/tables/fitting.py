@@ -41,13 +41,13 @@ def fitted(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> DataFra
     for name, type_ in types.items():
         if name not in copied:
             if name in keys:
-                raise MergeError(f"the copy lacks the key's column {name}: make the copy anew")
+                raise MergeError(f"the copy lacks the key's column {name}: make the copy again")
         # Spark's text of a type leaves out the nullability of its parts.
         elif copied[name].simpleString() != type_.simpleString():
             raise MergeError(
                 f"the column {name} is {copied[name].simpleString()} in the copy and {type_.simpleString()} in the "
                 f"changes: cast one of them, for example by table.withColumn({name!r}, "
-                f"table[{name!r}].cast({type_.simpleString()!r})) where that loses nothing, or make the copy anew"
+                f"table[{name!r}].cast({type_.simpleString()!r})) where that loses nothing, or make the copy again"
             )
     return table.select(
         [column(name) if name in copied else lit(None).cast(type_).alias(name) for name, type_ in types.items()]

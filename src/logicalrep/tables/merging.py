@@ -105,7 +105,7 @@ def _checked(keys: Sequence[str]) -> Column:
         concat_ws(", ", unchanged),
         lit(" were not sent for the row "),
         row,
-        lit(", and the copy lacks them: give them to the copy, or make it anew"),
+        lit(", and the copy lacks them: give them to the copy, or make it again"),
     )
     is_deleted = _of_last("_deleted")
     return when(~is_deleted & (size(unchanged) > 0), raise_error(concat(*text))).otherwise(is_deleted)

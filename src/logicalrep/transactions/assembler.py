@@ -253,7 +253,7 @@ class Assembler:
                 self._area.discard(stream.log)
             stream = self._streams[message.xid] = OpenTransaction(message.xid, self._area.open(), None)
         elif stream is None:
-            raise refused(message, lsn, message.xid, "goes on with a transaction whose first segment did not come")
+            raise refused(message, lsn, message.xid, "continues a transaction whose first segment was not sent")
         self._block = stream
         return ()
 
@@ -296,7 +296,7 @@ class Assembler:
         self._outside(message, lsn)
         stream = self._streams.pop(message.xid, None)
         if stream is None:
-            raise refused(message, lsn, message.xid, "ends a transaction of which nothing was streamed")
+            raise refused(message, lsn, message.xid, "ends a transaction that was not streamed")
         return stream
 
     def _adopt(self, relations: StreamRelations | None) -> None:
@@ -557,5 +557,5 @@ _HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
 def _of_another_width(values: int, relation: TableDescription) -> str:
     reason = f"has {values} values where the Relation of {relation} has {len(relation.columns)} columns"
     if values > len(relation.columns):
-        reason += "; PostgreSQL 15.0 and 15.1 do that where a column list is published, 15.2 does not"
+        reason += "; PostgreSQL 15.0 and 15.1 do that for a published column list, 15.2 does not"
     return reason

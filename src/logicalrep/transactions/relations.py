@@ -69,7 +69,7 @@ def added_columns(old: TableDescription, new: TableDescription) -> list[str]:
     return [f"{new} has got {', '.join(added)}: {OLDER_ROWS}"] if added else []
 
 
-OLDER_ROWS = "where it came with a DEFAULT, older rows have that on the server, which does not send it"
+OLDER_ROWS = "if it was added with a DEFAULT, older rows have that on the server, which does not send it"
 """The warning about a new column."""
 
 
@@ -153,7 +153,7 @@ class Relations:
         self._arrivals = 0
 
     def clear(self) -> None:
-        """Forget everything: the server describes all tables anew on a new connection."""
+        """Forget everything: the server describes all tables again on a new connection."""
         self._current.clear()
         self._latest.clear()
         self._types.clear()

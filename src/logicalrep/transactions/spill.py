@@ -372,7 +372,7 @@ def _read(file: FileIO, offset: int, size: int) -> bytes:
     while size:
         part = file.read(size)
         if not part:
-            raise OSError("a temporary file of a transaction is shorter than what was written")
+            raise OSError("a temporary file of a transaction is shorter than the data written to it")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

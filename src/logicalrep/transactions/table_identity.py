@@ -38,6 +38,6 @@ def replaced(table: TableName, before: int, now: int, name: TableName | None = N
     """Return the error for another table of the same name; `name` is the present name of the earlier table."""
     was = f"{before}" if name is None else f"{before}, which is now {name}"
     return TableChangedError(
-        f"table {table} with OID {now} is not the table of this stream, which has OID {was}: copy it anew, with a new "
+        f"table {table} with OID {now} is not the table of this stream, which has OID {was}: copy it again, with a new "
         "slot and checkpoint, or read the changes of both in the change feed"
     )

@@ -43,7 +43,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
     timeout = _scalar(connection, "SELECT current_setting('idle_replication_slot_timeout')") if major >= 18 else "0"
     if timeout != "0":
         findings.warnings.append(
-            f"idle_replication_slot_timeout is {timeout}: a slot that nobody reads for so long is lost, and mode = "
+            f"idle_replication_slot_timeout is {timeout}: a slot without a reader for that time is lost, and mode = "
             "peek reads it only when there is something new. Read it more often, or run ALTER SYSTEM SET "
             "idle_replication_slot_timeout = 0 and reload the configuration."
         )
@@ -156,7 +156,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
     if slot.lost is not None:
         findings.error(
             "SLOT_LOST",
-            f"Replication slot {name} is lost ({slot.lost}): drop it, make a new one, copy the tables anew and start "
+            f"Replication slot {name} is lost ({slot.lost}): drop it, make a new one, copy the tables again and start "
             "with a new checkpoint.",
         )
     if slot.active_pid is not None:

@@ -47,8 +47,8 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
         elif table.under is not None:
             findings.error(
                 "TABLE_NOT_PUBLISHED",
-                f"Table {name} is not published by its own name: a publication with publish_via_partition_root has its "
-                f"changes as those of {table.under}: read that table, or leave that publication out.",
+                f"Table {name} is not published by its own name: a publication with publish_via_partition_root sends "
+                f"its changes as those of {table.under}: read that table, or leave that publication out.",
             )
     read = [table for name, table in published.items() if not needs.tables or name in needs.tables]
     _check_identities(connection, [table for table in read if table.sends_old], findings)
@@ -77,8 +77,8 @@ def _check_identities(connection: Connection, tables: list[PublishedTable], find
     others = [f"{name} (read as {root})" for name, identity, root, differs in rows if identity is not None and differs]
     if others:
         findings.warnings.append(
-            f"The replica identity of {_some(others)} is not that of the table it is read as, whose key columns are "
-            "given as the key: old rows have other columns. Give both the same by ALTER TABLE ... REPLICA IDENTITY."
+            f"The replica identity of {_some(others)} differs from that of the table it is read as, whose columns are "
+            "shown as the key: old rows have other columns. Set the same with ALTER TABLE ... REPLICA IDENTITY."
         )
 
 

@@ -281,7 +281,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             if time.monotonic() > deadline:
                 slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
                 if not slot.waits_for_standbys:
-                    raise SlotError(f"the server has not sent what it has up to {until}", code="SERVER_SILENT")
+                    raise SlotError(f"the server has not sent its changes up to {until}", code="SERVER_SILENT")
                 log.warning(
                     "slot %s: the server sends nothing before the standbys in synchronized_standby_slots have it: they "
                     "are at %s of %s",
