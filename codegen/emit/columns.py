@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from codegen.emit.python_source import NOTICE, Cells, any_of, cells_of, docstring, fact_docstring, hexadecimal, quoted
-from codegen.emit.steps import Conditional, Fixed, Run, Single, Step, Tagged, steps
+from codegen.emit.steps import Conditional, Fixed, Run, Single, Step, Tagged, renamed, steps
 from codegen.spec.model import Field, Finding, Message, Part, SpecError
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
@@ -247,25 +247,10 @@ def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
         if isinstance(step, Conditional | Tagged):
             found.append(replace(step, steps=_inlined(shown, step.steps)))
         elif isinstance(step, Single) and step.kind == "part" and step.part is not None:
-            found += _inlined(shown, steps(shown, _renamed(step.part.fields, f"{step.row.name}__")))
+            found += _inlined(shown, steps(shown, renamed(step.part.fields, f"{step.row.name}__{{}}".format)))
         else:
             found.append(step)
     return tuple(found)
-
-
-def _renamed(fields: tuple[Field, ...], prefix: str) -> tuple[Field, ...]:
-    """The rows of a part with a prefix to their names, wherever one names another."""
-    names = {row.name: prefix + row.name for row in fields}
-    return tuple(
-        replace(
-            row,
-            name=names[row.name],
-            size=names.get(row.size or "", row.size),
-            repeat=names.get(row.repeat or "", row.repeat),
-            when=names.get(row.when or "", row.when),
-        )
-        for row in fields
-    )
 
 
 def _values(fields: tuple[Field, ...]) -> list[Field]:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from struct import calcsize
 
-from codegen.emit.steps import Fixed, Run, Single, Step, fixed, steps
+from codegen.emit.steps import Fixed, Run, Single, Step, fixed, renamed, steps
+from codegen.spec import taken
 from codegen.spec.model import REST, Alternative, Field, Message, NamedType, Part, Protocol, SessionFact
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
@@ -176,7 +177,7 @@ class Source:
             enumerations=tuple(self._enumeration(row) for row in fields if row.values),
             fields=fields,
             rows=self._struct_rows(fields),
-            steps=steps(self.view, fields[1:] if tag else fields),
+            steps=steps(self.view, renamed(fields[1:] if tag else fields, taken.local)),
             build_steps=build_steps,
             cells=cells,
             cells_name="" if step is None else step.row.name,
@@ -210,7 +211,7 @@ class Source:
     def _attributes(self, fields: tuple[Field, ...]) -> tuple[Attribute, ...]:
         lengths = {row.size for row in fields} | {row.repeat for row in fields}
         attributes: list[Attribute] = []
-        for row in fields:
+        for row, variable in zip(fields, renamed(fields, taken.local), strict=True):
             if row.name in lengths or len(row.constants) == 1:
                 continue
             if isinstance(row.type, PartName) and self.view.part(row.type.name).alternatives:
@@ -221,7 +222,7 @@ class Source:
                 Attribute(
                     name=row.name,
                     annotation=self.annotation_of(row) + (" | None" if optional else ""),
-                    value=row.name if optional else self.value_of(row),
+                    value=variable.name if optional else self.value_of(variable),
                     docstring=docstring(row.doc, self._notation(row) + row.note),
                     optional=optional,
                     bits=tuple(row.bits.items()),

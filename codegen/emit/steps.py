@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from codegen.spec.model import REST, Field, Part
@@ -80,6 +81,21 @@ class Single:
 
 
 Step = Run | Conditional | Tagged | Single
+
+
+def renamed(fields: tuple[Field, ...], rename: Callable[[str], str]) -> tuple[Field, ...]:
+    """The same rows by other names, wherever one names another."""
+    names = {row.name: rename(row.name) for row in fields}
+    return tuple(
+        replace(
+            row,
+            name=names[row.name],
+            size=names.get(row.size or "", row.size),
+            repeat=names.get(row.repeat or "", row.repeat),
+            when=names.get(row.when or "", row.when),
+        )
+        for row in fields
+    )
 
 
 def steps(view: View, fields: tuple[Field, ...]) -> tuple[Step, ...]:

@@ -284,12 +284,14 @@ def _check_layout(protocol: Protocol, layout: Message | Part | Alternative, find
         where = f"{owner}.{row.name}"
         if row.name in seen:
             findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
-        what = taken.field(row.name, None if isinstance(layout, Alternative) else protocol)
+        what = taken.attribute(row.name)
+        if not isinstance(layout, Alternative) and any(row.name == fact.name for fact in protocol.session):
+            what = "a session fact"
         if what is not None and not (row.name == "tag" and index == 0):
             findings.add(row.place, f"{where}: the name {row.name!r} is taken by {what}")
         for bit in row.bits.values():
             others = [name for other in seen.values() for name in other.bits.values()]
-            what = "another field or bit" if bit in (*names, *others) else taken.bit(bit)
+            what = "another field or bit" if bit in (*names, *others) else taken.attribute(bit)
             if what is not None:
                 findings.add(row.place, f"{where}: the bit's name {bit!r} is taken by {what}")
         _check_since(protocol, where, row, layout.since, findings)

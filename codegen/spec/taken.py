@@ -21,7 +21,8 @@ _ATTRIBUTES = {
     "values": "the values of a row",
     "of": "the method that makes a row of values",
 }
-_PARAMETERS = {"self", "flags_of", "subcon"}
+_IN_CLASSES = {"bool", "bytes", "classmethod", "getattr", "int", "property", "staticmethod", "str", "tuple"}
+_IN_CONSTRUCTORS = {"cls", "flags_of", "self", "subcon"}
 _VARIABLES = {
     "data", "offset", "encoding", "start", "end", "item", "kind", "read_length", "self", "out", "error", "encode_error",
     "flags_of", "lsn_of",
@@ -33,25 +34,26 @@ _OF_SESSIONS = {
 _MODULES = {"columnar", "decoder", "layouts", "versions"}
 
 
-def bit(name: str) -> str | None:
-    """Of a bit, an attribute and a parameter of constructors."""
-    return _attribute(name) or ("a name that constructors have for themselves" if name in _PARAMETERS else None)
-
-
-def field(name: str, protocol: Protocol | None) -> str | None:
-    """Of a field, which is a variable too; of one of an alternative, for which there is none, without a protocol."""
-    if protocol is None:
-        return _attribute(name)
-    is_fact = any(name == fact.name for fact in protocol.session)
-    return _attribute(name) or _variable(name) or ("a session fact" if is_fact else None)
+def attribute(name: str) -> str | None:
+    """Of a field or a bit, an attribute of a class and a parameter of its constructor."""
+    if name in _IN_CLASSES:
+        return "a builtin of Python that generated classes use"
+    if name in _IN_CONSTRUCTORS:
+        return "a name that constructors have for themselves"
+    return _ATTRIBUTES.get(name) or _keyword(name)
 
 
 def fact(name: str, protocol: Protocol) -> str | None:
     """Of a session fact, an argument and an attribute of decoders."""
     remembered = {described(message.name) for message in protocol.messages if message.describes is not None}
-    is_sessions = name in _OF_SESSIONS | remembered
-    owner = "an attribute or argument of decoders and their sessions" if is_sessions else None
-    return _attribute(name) or _variable(name) or owner
+    if name in _OF_SESSIONS | remembered:
+        return "an attribute or argument of decoders and their sessions"
+    return attribute(name) or ("what the generated code has for itself" if local(name) != name else None)
+
+
+def local(name: str) -> str:
+    """The variable of generated code for a field: another name where Python or the code has that one for itself."""
+    return f"{name}_" if name in _VARIABLES or hasattr(builtins, name) else name
 
 
 def python_class(name: str, protocol: Protocol) -> str | None:
@@ -71,17 +73,5 @@ def described(name: str) -> str:
     return f"{snake_case(class_name(name))}s"
 
 
-def _attribute(name: str) -> str | None:
-    return _python(name) or _ATTRIBUTES.get(name)
-
-
-def _variable(name: str) -> str | None:
-    return "a variable of the code that reads and writes messages" if name in _VARIABLES else None
-
-
 def _keyword(name: str) -> str | None:
     return "Python's syntax" if keyword.iskeyword(name) else None
-
-
-def _python(name: str) -> str | None:
-    return _keyword(name) or ("a builtin of Python" if hasattr(builtins, name) else None)

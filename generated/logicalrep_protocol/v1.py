@@ -241,10 +241,10 @@ class Message:
         try:
             out: list[bytes] = []
             out.append(_BBQ.pack(0x4D, self.flags, self.message_lsn))
-            prefix = self.prefix.encode(encoding)
-            if 0 in prefix:
+            text = self.prefix.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(prefix)
+            out.append(text)
             out.append(b"\0")
             out.append(_i.pack(len(self.content)))
             if type(self.content) is not bytes:
@@ -365,10 +365,10 @@ class Origin:
         try:
             out: list[bytes] = []
             out.append(_BQ.pack(0x4F, self.origin_lsn))
-            name = self.name.encode(encoding)
-            if 0 in name:
+            text = self.name.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(name)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
@@ -435,10 +435,10 @@ class Column:
 
     def _pack(self, out: list[bytes], encoding: str) -> None:
         out.append(_B.pack(self.flags))
-        name = self.name.encode(encoding)
-        if 0 in name:
+        text = self.name.encode(encoding)
+        if 0 in text:
             raise MalformedError
-        out.append(name)
+        out.append(text)
         out.append(b"\0")
         out.append(_Ii.pack(self.type_id, self.type_modifier))
 
@@ -541,15 +541,15 @@ class Relation:
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x52, self.relation_id))
-            namespace = self.namespace.encode(encoding)
-            if 0 in namespace:
+            text = self.namespace.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(namespace)
+            out.append(text)
             out.append(b"\0")
-            name = self.name.encode(encoding)
-            if 0 in name:
+            text = self.name.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(name)
+            out.append(text)
             out.append(b"\0")
             if self.replica_identity not in ("d", "n", "f", "i"):
                 raise MalformedError
@@ -627,15 +627,15 @@ class Type:
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x59, self.type_id))
-            namespace = self.namespace.encode(encoding)
-            if 0 in namespace:
+            text = self.namespace.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(namespace)
+            out.append(text)
             out.append(b"\0")
-            name = self.name.encode(encoding)
-            if 0 in name:
+            text = self.name.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(name)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:

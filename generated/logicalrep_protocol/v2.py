@@ -207,10 +207,10 @@ class Message:
             if self.xid is not None:
                 out.append(_I.pack(self.xid))
             out.append(_BQ.pack(self.flags, self.message_lsn))
-            prefix = self.prefix.encode(encoding)
-            if 0 in prefix:
+            text = self.prefix.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(prefix)
+            out.append(text)
             out.append(b"\0")
             out.append(_i.pack(len(self.content)))
             if type(self.content) is not bytes:
@@ -326,15 +326,15 @@ class Relation:
             if self.xid is not None:
                 out.append(_I.pack(self.xid))
             out.append(_I.pack(self.relation_id))
-            namespace = self.namespace.encode(encoding)
-            if 0 in namespace:
+            text = self.namespace.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(namespace)
+            out.append(text)
             out.append(b"\0")
-            name = self.name.encode(encoding)
-            if 0 in name:
+            text = self.name.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(name)
+            out.append(text)
             out.append(b"\0")
             if self.replica_identity not in ("d", "n", "f", "i"):
                 raise MalformedError
@@ -432,15 +432,15 @@ class Type:
             if self.xid is not None:
                 out.append(_I.pack(self.xid))
             out.append(_I.pack(self.type_id))
-            namespace = self.namespace.encode(encoding)
-            if 0 in namespace:
+            text = self.namespace.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(namespace)
+            out.append(text)
             out.append(b"\0")
-            name = self.name.encode(encoding)
-            if 0 in name:
+            text = self.name.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(name)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:

@@ -182,10 +182,10 @@ class BeginPrepare:
             if not self.prepare_lsn or not self.end_lsn:
                 raise MalformedError
             out.append(_BQQqI.pack(0x62, self.prepare_lsn, self.end_lsn, self.prepare_timestamp, self.xid))
-            gid = self.gid.encode(encoding)
-            if 0 in gid:
+            text = self.gid.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(gid)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
@@ -278,10 +278,10 @@ class Prepare:
             if not self.prepare_lsn or not self.end_lsn:
                 raise MalformedError
             out.append(_BBQQqI.pack(0x50, 0, self.prepare_lsn, self.end_lsn, self.prepare_timestamp, self.xid))
-            gid = self.gid.encode(encoding)
-            if 0 in gid:
+            text = self.gid.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(gid)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
@@ -367,10 +367,10 @@ class CommitPrepared:
             if not self.commit_lsn or not self.end_lsn:
                 raise MalformedError
             out.append(_BBQQqI.pack(0x4B, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp, self.xid))
-            gid = self.gid.encode(encoding)
-            if 0 in gid:
+            text = self.gid.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(gid)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
@@ -486,10 +486,10 @@ class RollbackPrepared:
                     self.xid,
                 )
             )
-            gid = self.gid.encode(encoding)
-            if 0 in gid:
+            text = self.gid.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(gid)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:
@@ -582,10 +582,10 @@ class StreamPrepare:
             if not self.prepare_lsn or not self.end_lsn:
                 raise MalformedError
             out.append(_BBQQqI.pack(0x70, 0, self.prepare_lsn, self.end_lsn, self.prepare_timestamp, self.xid))
-            gid = self.gid.encode(encoding)
-            if 0 in gid:
+            text = self.gid.encode(encoding)
+            if 0 in text:
                 raise MalformedError
-            out.append(gid)
+            out.append(text)
             out.append(b"\0")
             return b"".join(out)
         except _UNFIT as error:

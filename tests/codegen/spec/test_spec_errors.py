@@ -288,6 +288,29 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - class: Int32",
         ["spec/shop/row.yaml:8:7: Row.class: the name 'class' is taken by Python's syntax"],
     ),
+    "a field's name that classes use": (
+        ROW,
+        "    - xid: Int32\n",
+        "    - bytes: Int32\n",
+        [
+            "spec/shop/row.yaml:8:7: Row.bytes: the name 'bytes' is taken by a builtin of Python that generated classes use"
+        ],
+    ),
+    "a field's name that constructors have": (
+        ROW,
+        "    - xid: Int32\n",
+        "    - self: Int32\n",
+        ["spec/shop/row.yaml:8:7: Row.self: the name 'self' is taken by a name that constructors have for themselves"],
+    ),
+    "a session fact's name that is Python's": (
+        PROTOCOL,
+        "  parallel:\n",
+        "  type:\n",
+        [
+            "spec/shop/protocol.yaml:19:3: the session fact's name 'type' is taken by "
+            "what the generated code has for itself"
+        ],
+    ),
     "a bit's name that is a field's": (
         STREAM,
         "        1: last\n",

@@ -99,6 +99,36 @@ Place:
     - y: Int64 (XLogRecPtr)
       doc: Down.
 """
+# Names that Python and the generated code have for themselves.
+OWN_NAMES = """\
+    - type: Int16
+      doc: A type.
+    - hash: String
+      doc: A text.
+    - len: Int8
+      values: {a: short, b: long}
+      doc: A length.
+    - range: Int16
+      doc: How many numbers there are.
+    - id: Int32
+      repeat: range
+      doc: Numbers.
+    - sum: Int32
+      doc: How many bytes there are.
+    - chr: Byten
+      size: sum
+      doc: Bytes.
+    - ord: Byte1('K') | Byte1('O')
+      optional: true
+      doc: A kind.
+    - offset: Int32
+      when: ord
+      doc: A place.
+    - end: Byte1('N')
+      doc: The end.
+    - data: Int64 (XLogRecPtr)
+      doc: A position.
+"""
 NEW = "    - new: Cells\n      doc: The row now.\n"
 FIRST = "    - first: Int8\n      boolean: true\n      doc: Whether it is the first.\n"
 # In which file what is put behind what; behind nothing, at its end.
@@ -108,6 +138,7 @@ CHANGES: dict[str, list[tuple[str, str, str]]] = {
     "rows of an alternative": [(ROW, "        - kind: Byte1('n')\n          doc: No value.\n", ROWS_OF_NOTHING)],
     "two choices": [(STREAM, FIRST, "    - marks: Marks\n      doc: The marks.\n"), (STREAM, "", MARKS)],
     "named values": [(ROW, NEW, "    - grade: Grade\n      doc: How good it is.\n"), (ROW, "", GRADE)],
+    "own names": [(STREAM, FIRST, OWN_NAMES)],
     "a part once": [(STREAM, FIRST, "    - where: Place\n      doc: Where it is.\n"), (STREAM, "", PLACE)],
     "apart": [(ROW, NEW, "    - mark: Int16\n      since: 2\n      when: streaming\n      doc: A mark.\n")],
 }
@@ -226,6 +257,16 @@ def test_a_part_that_is_there_once(generate: Generate) -> None:
     agree(package, 2, v2.Open(position=1, first=True, where=v2.Place(x=-1, y=2)))
 
 
+def test_fields_with_names_that_code_has_for_itself(generate: Generate) -> None:
+    package = generate("own names")
+    v2 = package.v2
+    whole = {"type": 1, "hash": "text", "len": v2.Len.LONG, "id": (1, 2), "chr": b"abc", "data": 9}
+    agree(package, 2, v2.Open(position=1, first=True, **whole))
+    agree(package, 2, v2.Open(position=1, first=True, ord="O", offset=3, **whole))
+    with pytest.raises(EncodeError, match=r"Open: type: expected a whole number from -32768 to 32767, found 32768"):
+        v2.Open(position=1, first=True, **{**whole, "type": 1 << 15}).build()
+
+
 COLUMNS = """
 import pyarrow as pa
 from logicalrep_protocol import v1, v2
@@ -244,11 +285,13 @@ assert rows(1, [first]) == [{"tag": "R", "new": values(first.new), "grade_level"
 new = v2.Cells.of(v2.Nothing(b"why"), v2.Later(b"soon"), v2.Something(b"1"))
 row = v2.Row(new=new, grade=v2.Grade(level=v1.Level.BAD, weight=-3))
 marks = v2.Marks.of(v2.Line(b"abc"), v2.Point(), label=7)
-opened = v2.Open(position=1, first=True, marks=marks, where=v2.Place(x=-1, y=2))
+own = {"type": 1, "hash": "text", "id": (1, 2), "chr": b"abc", "ord": "O", "offset": 3, "data": 9}
+opened = v2.Open(position=1, first=True, marks=marks, where=v2.Place(x=-1, y=2), len=v2.Len.LONG, **own)
 inside = v2.Row(xid=5, mark=6, old_kind="K", old=new, new=new, grade=row.grade)
 assert rows(2, [row, opened, inside]) == [
     {"tag": "R", "new": values(new), "grade_level": "b", "grade_weight": -3},
-    {"tag": "S", "position": 1, "first": True, "marks_label": 7, "marks": values(marks), "where_x": -1, "where_y": 2},
+    {"tag": "S", "position": 1, "first": True, "marks_label": 7, "marks": values(marks), "where_x": -1, "where_y": 2,
+     "len": "b", **own, "id": [1, 2]},
     {"tag": "R", "xid": 5, "old_kind": "K", "old": values(new), "new": values(new), "grade_level": "b",
      "grade_weight": -3, "mark": 6},
 ], rows(2, [row, opened, inside])
