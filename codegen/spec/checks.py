@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 
 from codegen.spec import server_checks, taken
-from codegen.spec.model import OUTSIDE, REST, Alternative, Field, Message, Part, Place, Protocol, parts_used
+from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place, Protocol, SessionFact, parts_used
 from codegen.spec.names import class_name
 from codegen.spec.nodes import Findings, allowed
-from codegen.spec.notation import NAMES, Byte1, Byten, Int, PartName, Unknown
+from codegen.spec.notation import NAMES, Byte1, Byten, PartName, Unknown
+from codegen.spec.row_checks import check_rows
 from codegen.spec.versions import View, views
 
 _MOST_FACTS = 7
@@ -47,7 +48,7 @@ def _check_layouts(
     layouts += [other for part in parts for other in part.alternatives]
     for layout in layouts:
         if layout.name not in damaged:
-            _check_layout(protocol, layout, findings)
+            check_rows(protocol, layout, findings)
 
 
 def _check_view(shown: View, damaged: set[str], findings: Findings) -> None:
@@ -134,17 +135,11 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
 
 def _check_versions(protocol: Protocol, findings: Findings) -> None:
     newest = len(protocol.versions)
-    for fact in protocol.session:
-        if fact.since > newest:
-            findings.add(fact.place, f"{fact.name} is since version {fact.since}, but the newest is {newest}")
-    for message in protocol.messages:
-        if message.since > newest:
-            findings.add(message.place, f"{message.name} is since version {message.since}, but the newest is {newest}")
-
-    for part in protocol.parts:
-        for other in part.alternatives:
-            if other.since > newest:
-                findings.add(other.place, f"{other.name} is since version {other.since}, but the newest is {newest}")
+    dated: list[SessionFact | Message | Alternative] = [*protocol.session, *protocol.messages]
+    dated += [other for part in protocol.parts for other in part.alternatives]
+    for one in dated:
+        if one.since > newest:
+            findings.add(one.place, f"{one.name} is since version {one.since}, but the newest is {newest}")
 
 
 def _check_blocks(protocol: Protocol, findings: Findings) -> None:
@@ -273,178 +268,3 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
         findings.add(part.place, f"the alternatives of {part.name} must name their tags alike, and their values")
     if len(lengths) > 1:
         findings.add(part.place, f"the alternatives of {part.name} must have sizes of one type, not {sorted(lengths)}")
-
-
-def _check_layout(protocol: Protocol, layout: Message | Part | Alternative, findings: Findings) -> None:
-    owner, fields = layout.name, layout.fields
-    seen: dict[str, Field] = {}
-    names = [row.name for row in fields]
-    sizes_used: set[str] = set()
-    for index, row in enumerate(fields):
-        where = f"{owner}.{row.name}"
-        if row.name in seen:
-            findings.add(row.place, f"{where} is there twice, first in line {seen[row.name].place.line}")
-        what = taken.attribute(row.name)
-        if not isinstance(layout, Alternative) and any(row.name == fact.name for fact in protocol.session):
-            what = "a session fact"
-        if what is not None and not (row.name == "tag" and index == 0):
-            findings.add(row.place, f"{where}: the name {row.name!r} is taken by {what}")
-        for bit in row.bits.values():
-            others = [name for other in seen.values() for name in other.bits.values()]
-            what = "another field or bit" if bit in (*names, *others) else taken.attribute(bit)
-            if what is not None:
-                findings.add(row.place, f"{where}: the bit's name {bit!r} is taken by {what}")
-        _check_since(protocol, where, row, layout.since, findings)
-        _check_when(protocol, where, row, seen, fields, findings)
-        _check_extent(where, row, seen, names, fields, sizes_used, findings)
-        _check_value(protocol, where, row, findings)
-        if row.optional:
-            _check_optional(where, index, fields, findings)
-        seen.setdefault(row.name, row)
-
-
-def _check_since(protocol: Protocol, where: str, row: Field, since: int, findings: Findings) -> None:
-    newest = len(protocol.versions)
-    if row.since > newest and row.since != since:
-        findings.add(row.place, f"{where} is since version {row.since}, but the newest is {newest}")
-    if row.since < since:
-        findings.add(row.place, f"{where} is since version {row.since}, but what it belongs to is since {since}")
-
-
-def _check_when(
-    protocol: Protocol,
-    where: str,
-    row: Field,
-    seen: dict[str, Field],
-    fields: tuple[Field, ...],
-    findings: Findings,
-) -> None:
-    if row.when is None:
-        return
-    names = [other.name for other in fields]
-    facts = {fact.name: fact for fact in protocol.session}
-    if row.when in facts and "tag" not in names:
-        findings.add(row.place, f"{where}: only the fields of a message can depend on {row.when}, not those of a part")
-        return
-    if row.when in facts:
-        if all(len(other.constants) == 1 for other in fields if other.when == row.when):
-            findings.add(
-                row.place, f"{where}: only constants depend on {row.when}, so no attribute tells whether it is"
-            )
-        if row.since < facts[row.when].since:
-            findings.add(
-                row.place,
-                f"{where} is since version {row.since}, but {row.when} is known since {facts[row.when].since} only",
-            )
-        return
-    earlier = [name for name, other in seen.items() if other.optional]
-    if row.when in seen and not seen[row.when].optional:
-        problem = "is always there"
-    elif row.when not in seen and row.when in names:
-        problem = "comes later"
-    elif row.when not in seen:
-        problem = "is nothing"
-    else:
-        return
-    near = allowed([*facts, *earlier], row.when)
-    findings.add(row.place, f"{where}: 'when' names {row.when!r}, which {problem}; {near}")
-
-
-def _check_extent(
-    where: str,
-    row: Field,
-    seen: dict[str, Field],
-    names: list[str],
-    fields: tuple[Field, ...],
-    sizes_used: set[str],
-    findings: Findings,
-) -> None:
-    """A size for every Byten and nothing else; a count for what repeats; each an earlier integer used once."""
-    if isinstance(row.type, Unknown):
-        return
-    is_bytes = isinstance(row.type, Byten)
-    if is_bytes and row.size is None:
-        findings.add(row.place, f"{where} has no 'size'; allowed: an earlier integer, or {REST}")
-    if not is_bytes and row.size is not None:
-        findings.add(row.place, f"{where}: 'size' belongs to a Byten only")
-    if row.size == REST:
-        if row is not fields[-1] or "tag" not in names:
-            findings.add(row.place, f"{where}: only the last field of a message can take the rest")
-        return
-    if row.repeat is not None and (not isinstance(row.type, PartName | Int) or row.constants):
-        findings.add(row.place, f"{where}: 'repeat' belongs to an integer without constant or a part only")
-    for key, target in (("size", row.size), ("repeat", row.repeat)):
-        if target is None:
-            continue
-        integers = [name for name, other in seen.items() if _is_plain_integer(other)]
-        if target not in integers:
-            problem = "comes later" if target in names else "is nothing"
-            problem = "is no plain integer" if target in seen else problem
-            near = allowed(integers, target)
-            findings.add(row.place, f"{where}: {key!r} names {target!r}, which {problem}; {near}")
-        elif target in sizes_used:
-            findings.add(row.place, f"{where}: {key!r} names {target}, which is used already")
-        elif row.when is not None:
-            findings.add(row.place, f"{where}: {key!r} cannot go with 'when'")
-        elif seen[target].since > row.since:
-            findings.add(
-                row.place, f"{where}: {key!r} names {target}, which is since version {seen[target].since} only"
-            )
-        sizes_used.add(target)
-
-
-def _is_plain_integer(row: Field) -> bool:
-    return isinstance(row.type, Unknown) or (
-        isinstance(row.type, Int)
-        and not row.constants
-        and row.named_type is None
-        and row.when is None
-        and row.repeat is None
-        and not (row.bits or row.values or row.boolean or row.nonzero)
-    )
-
-
-def _check_value(protocol: Protocol, where: str, row: Field, findings: Findings) -> None:
-    named = row.named_type
-    if isinstance(row.type, Unknown):
-        return
-    if isinstance(row.type, Int) and named is not None:
-        if row.is_named is not None and (row.type.name is not None or row.constants):
-            findings.add(row.place, f"{where}: 'is' belongs to an integer without name and constant only")
-        elif named not in protocol.types:
-            findings.add(row.place, f"{where}: {named!r} is no named type; {allowed(protocol.types, named)}")
-        elif protocol.types[named].base != row.type.base:
-            findings.add(row.place, f"{where}: {named} is {protocol.types[named].base}, not {row.type.base}")
-    elif row.is_named is not None:
-        findings.add(row.place, f"{where}: 'is' belongs to an integer without name and constant only")
-    one_byte = isinstance(row.type, Byte1) or (isinstance(row.type, Int) and row.type.base == "Int8")
-    free = not row.constants and named is None and row.repeat is None
-    for key, there in (("boolean", row.boolean), ("bits", bool(row.bits)), ("values", bool(row.values))):
-        if there and not (one_byte and free):
-            findings.add(row.place, f"{where}: {key!r} belongs to an Int8 or Byte1 without constant only")
-    if sum((row.boolean, bool(row.bits), bool(row.values))) > 1:
-        findings.add(row.place, f"{where}: only one of 'boolean', 'bits' and 'values' can be there")
-    if row.nonzero and not (isinstance(row.type, Int) and not row.constants and row.repeat is None):
-        findings.add(row.place, f"{where}: 'nonzero' belongs to an integer without constant only")
-    if isinstance(row.type, Byte1) and free and not (row.boolean or row.bits or row.values):
-        findings.add(row.place, f"{where}: a Byte1 needs a constant, 'boolean', 'bits' or 'values'")
-
-
-def _check_optional(where: str, index: int, fields: tuple[Field, ...], findings: Findings) -> None:
-    """What follows an optional tag must tell, by its own constant, that the tag is absent."""
-    row = fields[index]
-    if any(isinstance(other.type, Unknown) for other in fields[index:]):
-        return
-    if not isinstance(row.type, Byte1) or len(row.constants) < 2 or row.when is not None:
-        findings.add(row.place, f"{where}: 'optional' belongs to a Byte1 with two or more constants only")
-        return
-    rest = list(fields[index + 1 :])
-    depending = [other for other in rest if other.when == row.name]
-    if not depending or rest[: len(depending)] != depending:
-        findings.add(row.place, f"{where}: the fields that follow it at once must be those with 'when: {row.name}'")
-        return
-    after = rest[len(depending) :]
-    if not after or not isinstance(after[0].type, Byte1) or after[0].optional or after[0].when is not None:
-        findings.add(row.place, f"{where}: a constant of one byte must follow, to tell whether it is there")
-    elif set(after[0].constants) & set(row.constants):
-        findings.add(row.place, f"{where} and {after[0].name} share a constant, so neither tells which is there")

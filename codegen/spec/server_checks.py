@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codegen.spec.model import Field, Message, Protocol
+from codegen.spec.model import Alternative, Field, Message, Part, Protocol
 from codegen.spec.nodes import Findings, allowed
 from codegen.spec.notation import Int
 
@@ -12,12 +12,11 @@ def check(protocol: Protocol, findings: Findings) -> None:
     for message in protocol.messages:
         _check_versions(protocol, message, findings)
         _check_keys(protocol, message, findings)
-        _check_printing(message.name, message.fields, [], findings)
+        _check_printing(message, [], findings)
     for part in protocol.parts:
-        _check_rows(part.name, part.fields, [], findings)
+        _check_printing(part, [], findings)
         for alternative in part.alternatives:
-            others = [other.fields for other in part.alternatives if other is not alternative]
-            _check_rows(alternative.name, alternative.fields, others, findings)
+            _check_printing(alternative, [other for other in part.alternatives if other is not alternative], findings)
 
 
 def _check_versions(protocol: Protocol, message: Message, findings: Findings) -> None:
@@ -55,17 +54,11 @@ def _is_key(row: Field) -> bool:
     return isinstance(row.type, Int) and row.named_type is not None and row.when is None
 
 
-def _check_rows(owner: str, fields: tuple[Field, ...], others: list[tuple[Field, ...]], findings: Findings) -> None:
-    """What a row of a part, or of one of its alternatives beside `others`, cannot say."""
-    for row in fields:
-        if row.looks_up is not None:
-            findings.add(row.place, f"{owner}.{row.name}: 'looks up' belongs to the fields of a message only")
-    _check_printing(owner, fields, others, findings)
-
-
-def _check_printing(owner: str, fields: tuple[Field, ...], others: list[tuple[Field, ...]], findings: Findings) -> None:
-    for row in fields:
-        there = [inner.name for other in others if row.printed_under in other[0].constants for inner in other]
+def _check_printing(layout: Message | Part | Alternative, others: list[Alternative], findings: Findings) -> None:
+    for row in layout.fields:
+        there = [
+            inner.name for other in others if row.printed_under in other.fields[0].constants for inner in other.fields
+        ]
         if row.printed_under is not None and row.name not in there:
             text = f"no other alternative with the tag {row.printed_under!r} has such a field"
-            findings.add(row.place, f"{owner}.{row.name}: {text}")
+            findings.add(row.place, f"{layout.name}.{row.name}: {text}")

@@ -1,0 +1,167 @@
+"""What must fit together in the rows of one layout."""
+
+from __future__ import annotations
+
+from codegen.spec import taken
+from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol
+from codegen.spec.nodes import Findings, allowed
+from codegen.spec.notation import Byte1, Byten, Int, PartName, Unknown
+
+
+def check_rows(protocol: Protocol, layout: Message | Part | Alternative, findings: Findings) -> None:
+    """Add a finding for everything that does not."""
+    _Rows(protocol, layout, findings).check()
+
+
+class _Rows:
+    def __init__(self, protocol: Protocol, layout: Message | Part | Alternative, findings: Findings) -> None:
+        self.protocol = protocol
+        self.facts = {fact.name: fact for fact in protocol.session}
+        self.layout = layout
+        self.fields = layout.fields
+        self.names = [row.name for row in layout.fields]
+        self.is_messages = "tag" in self.names
+        self.findings = findings
+        # The rows so far, and those of them that say how long or how many another is.
+        self.seen: dict[str, Field] = {}
+        self.used: set[str] = set()
+
+    def check(self) -> None:
+        for index, row in enumerate(self.fields):
+            if row.name in self.seen:
+                self.add(row, f" is there twice, first in line {self.seen[row.name].place.line}")
+            if row.name != "tag" or index:
+                self.name(row)
+            for bit in row.bits.values():
+                others = [name for other in self.seen.values() for name in other.bits.values()]
+                what = "another field or bit" if bit in (*self.names, *others) else taken.attribute(bit)
+                if what is not None:
+                    self.add(row, f": the bit's name {bit!r} is taken by {what}")
+            self.since(row)
+            if row.when is not None:
+                self.when(row, row.when)
+            if row.looks_up is not None and not self.is_messages:
+                self.add(row, ": 'looks up' belongs to the fields of a message only")
+            # Of what is no type, nothing more can be said.
+            if not isinstance(row.type, Unknown):
+                self.extent(row)
+                self.named_type(row)
+                self.value(row)
+            if row.optional:
+                self.optional(row, self.fields[index + 1 :])
+            self.seen.setdefault(row.name, row)
+
+    def add(self, row: Field, text: str) -> None:
+        self.findings.add(row.place, f"{self.layout.name}.{row.name}{text}")
+
+    def name(self, row: Field) -> None:
+        what = taken.attribute(row.name)
+        if not isinstance(self.layout, Alternative) and row.name in self.facts:
+            what = "a session fact"
+        if what is not None:
+            self.add(row, f": the name {row.name!r} is taken by {what}")
+
+    def since(self, row: Field) -> None:
+        newest, since = len(self.protocol.versions), self.layout.since
+        if row.since > newest and row.since != since:
+            self.add(row, f" is since version {row.since}, but the newest is {newest}")
+        if row.since < since:
+            self.add(row, f" is since version {row.since}, but what it belongs to is since {since}")
+
+    def when(self, row: Field, name: str) -> None:
+        if name in self.facts and not self.is_messages:
+            self.add(row, f": only the fields of a message can depend on {name}, not those of a part")
+        elif name in self.facts:
+            if all(len(other.constants) == 1 for other in self.fields if other.when == name):
+                self.add(row, f": only constants depend on {name}, so no attribute tells whether it is")
+            if row.since < (known := self.facts[name].since):
+                self.add(row, f" is since version {row.since}, but {name} is known since {known} only")
+        elif name not in self.seen or not self.seen[name].optional:
+            earlier = [name for name, other in self.seen.items() if other.optional]
+            problem = "is always there" if name in self.seen else self.absence(name)
+            self.add(row, f": 'when' names {name!r}, which {problem}; {allowed([*self.facts, *earlier], name)}")
+
+    def absence(self, name: str) -> str:
+        return "comes later" if name in self.names else "is nothing"
+
+    def extent(self, row: Field) -> None:
+        """A size for every Byten and nothing else; a count for what repeats; each an earlier integer used once."""
+        if isinstance(row.type, Byten) and row.size is None:
+            self.add(row, f" has no 'size'; allowed: an earlier integer, or {REST}")
+        if not isinstance(row.type, Byten) and row.size is not None:
+            self.add(row, ": 'size' belongs to a Byten only")
+        if row.size == REST:
+            if row is not self.fields[-1] or not self.is_messages:
+                self.add(row, ": only the last field of a message can take the rest")
+            return
+        if row.repeat is not None and (not isinstance(row.type, PartName | Int) or row.constants):
+            self.add(row, ": 'repeat' belongs to an integer without constant or a part only")
+        for key, target in (("size", row.size), ("repeat", row.repeat)):
+            if target is not None:
+                self.length(row, key, target)
+                self.used.add(target)
+
+    def length(self, row: Field, key: str, target: str) -> None:
+        integers = [name for name, other in self.seen.items() if _is_plain_integer(other)]
+        if target not in integers:
+            problem = "is no plain integer" if target in self.seen else self.absence(target)
+            self.add(row, f": {key!r} names {target!r}, which {problem}; {allowed(integers, target)}")
+        elif target in self.used:
+            self.add(row, f": {key!r} names {target}, which is used already")
+        elif row.when is not None:
+            self.add(row, f": {key!r} cannot go with 'when'")
+        elif (since := self.seen[target].since) > row.since:
+            self.add(row, f": {key!r} names {target}, which is since version {since} only")
+
+    def named_type(self, row: Field) -> None:
+        named, types = row.named_type, self.protocol.types
+        is_printed = isinstance(row.type, Int) and row.type.name is not None
+        if row.is_named is not None and (not isinstance(row.type, Int) or is_printed or row.constants):
+            self.add(row, ": 'is' belongs to an integer without name and constant only")
+        elif not isinstance(row.type, Int) or named is None:
+            return
+        elif named not in types:
+            self.add(row, f": {named!r} is no named type; {allowed(types, named)}")
+        elif types[named].base != row.type.base:
+            self.add(row, f": {named} is {types[named].base}, not {row.type.base}")
+
+    def value(self, row: Field) -> None:
+        is_byte = isinstance(row.type, Byte1) or (isinstance(row.type, Int) and row.type.base == "Int8")
+        is_free = not row.constants and row.named_type is None and row.repeat is None
+        there = [key for key in ("boolean", "bits", "values") if getattr(row, key)]
+        for key in there:
+            if not (is_byte and is_free):
+                self.add(row, f": {key!r} belongs to an Int8 or Byte1 without constant only")
+        if len(there) > 1:
+            self.add(row, ": only one of 'boolean', 'bits' and 'values' can be there")
+        if row.nonzero and not (isinstance(row.type, Int) and not row.constants and row.repeat is None):
+            self.add(row, ": 'nonzero' belongs to an integer without constant only")
+        if isinstance(row.type, Byte1) and is_free and not there:
+            self.add(row, ": a Byte1 needs a constant, 'boolean', 'bits' or 'values'")
+
+    def optional(self, row: Field, rest: tuple[Field, ...]) -> None:
+        """What follows an optional tag must tell, by its own constant, that the tag is absent."""
+        if any(isinstance(other.type, Unknown) for other in (row, *rest)):
+            return
+        if not isinstance(row.type, Byte1) or len(row.constants) < 2 or row.when is not None:
+            self.add(row, ": 'optional' belongs to a Byte1 with two or more constants only")
+            return
+        depending = tuple(other for other in rest if other.when == row.name)
+        after = rest[len(depending) :]
+        if not depending or rest[: len(depending)] != depending:
+            self.add(row, f": the fields that follow it at once must be those with 'when: {row.name}'")
+        elif not after or not isinstance(after[0].type, Byte1) or after[0].optional or after[0].when is not None:
+            self.add(row, ": a constant of one byte must follow, to tell whether it is there")
+        elif set(after[0].constants) & set(row.constants):
+            self.add(row, f" and {after[0].name} share a constant, so neither tells which is there")
+
+
+def _is_plain_integer(row: Field) -> bool:
+    return isinstance(row.type, Unknown) or (
+        isinstance(row.type, Int)
+        and not row.constants
+        and row.named_type is None
+        and row.when is None
+        and row.repeat is None
+        and not (row.bits or row.values or row.boolean or row.nonzero)
+    )
