@@ -8,7 +8,6 @@ from pathlib import Path
 
 from codegen.pagecheck.comparison import compare, protocols_on
 from codegen.pagecheck.page import Page
-from codegen.pagecheck.printing import render
 from codegen.pagecheck.reading import DocPageError, read_page
 from codegen.pagecheck.scope import messages_of
 from codegen.shared import add_spec
@@ -30,7 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="the version of the protocol that the page's release introduced last; the newest by default",
     )
-    parser.add_argument("--print", action="store_true", help="print the page's rows instead of comparing them")
     add_spec(parser)
 
 
@@ -38,9 +36,6 @@ def run(options: argparse.Namespace) -> int:
     """Exit code: 0 agrees, 1 differs, 2 no such page or version; SpecError for mistakes in the spec."""
     try:
         page = read_page(options.page)
-        if options.print:
-            sys.stdout.write(render(page))
-            return AGREES
         return _compare(page, load(options.spec), options.version)
     except DocPageError as error:
         print(error, file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from codegen.pagecheck.remarks import BlockKind, Choice, Condition
@@ -54,7 +53,6 @@ class Group:
     """The messages of one list, and what the text above the list says of them."""
 
     line: int
-    heading: str
     since: int | None = None
     names: tuple[str, ...] = ()
     """The messages that the heading lists."""
@@ -108,21 +106,3 @@ class Page:
 
     source: str
     messages: tuple[Message, ...]
-    release: str | None = None
-    """The release of PostgreSQL that the page names, "15.20"."""
-
-    @property
-    def head_missing(self) -> bool:
-        """Whether messages may be missing before the first."""
-        return self.messages[0].group.section_head_missing
-
-    @property
-    def tail_missing(self) -> bool:
-        """Whether messages may be missing after the last."""
-        return self.messages[-1].group.section_tail_missing
-
-    def rows(self) -> Iterator[tuple[Message, int, Row]]:
-        """Every row with its message and its position in it, which counts from 1 over all tables."""
-        for message in self.messages:
-            for position, row in enumerate(message.rows, start=1):
-                yield message, position, row

@@ -22,7 +22,6 @@ class DocPageError(Exception):
 
 _FIELD_TYPE = re.compile(r"(?:Int\d+|Byte(?:\d+|n)|String)(?:\[\w*\])?(?: ?\([^()]*\))?(?: ?\([^()]*\))?", re.ASCII)
 _DIRECTION = re.compile(r"(.+?) \(([BF](?: & [BF])?)\)")
-_RELEASE = re.compile(r"PostgreSQL(?:: Documentation:)? (\d+(?:\.\d+)*)(?: Documentation|:)")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f]")
 _QUOTES = str.maketrans("\u2018\u2019\u201c\u201d", "''\"\"")
 
@@ -54,12 +53,7 @@ def parse_page(text: str, source: str = "page") -> Page:
     messages = tuple(message for section in sections for message in _Reader(section).messages)
     if not messages:
         raise DocPageError(source, "has no table of message fields, neither in HTML nor in DocBook")
-    release = _RELEASE.search(text)
-    return Page(
-        source=source,
-        messages=messages,
-        release=release[1] if release else None,
-    )
+    return Page(source, messages)
 
 
 class _Reader:
@@ -106,7 +100,6 @@ class _Reader:
         heading = next((text for text in reversed(above) if remarks.is_about_the_following(text.text)), None)
         return Group(
             line=heading.line if heading else item.line,
-            heading=heading.text if heading else "",
             since=remarks.since(heading.text) if heading else None,
             names=remarks.listed_names(heading.text) if heading else (),
             heading_missing=heading is None and (item.head_missing or head_missing),

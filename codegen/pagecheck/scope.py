@@ -23,7 +23,6 @@ from codegen.spec.model import Protocol
 class Pairing:
     """The messages of a protocol on a page, each with its layout."""
 
-    messages: tuple[Message, ...]
     pairs: tuple[tuple[Message, Layout | None], ...]
     """Every message with its layout, in the page's order; None for one that the spec does not have."""
     missing: tuple[tuple[Layout, Literal["after", "before"], Message], ...]
@@ -82,7 +81,6 @@ def pair_messages(
         if message.head_missing:
             choose(index, _before(layouts, chosen.get(index + 1)) or min(layouts, key=partial(distance, message)))
     return Pairing(
-        messages,
         tuple((message, chosen.get(index)) for index, message in enumerate(messages)),
         _missing(messages, layouts, chosen),
         _misplaced(messages, layouts, chosen),

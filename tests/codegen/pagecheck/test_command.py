@@ -8,7 +8,7 @@ import pytest
 
 from codegen.__main__ import main
 from codegen.pagecheck.command import AGREES, DIFFERS, UNREADABLE
-from tests.codegen.pagecheck.pages import DOCBOOK, HTML, LOGICALREP, SGML, WALSENDER, draw
+from tests.codegen.pagecheck.pages import HTML, LOGICALREP, SGML, WALSENDER, draw
 
 
 @pytest.fixture
@@ -76,12 +76,3 @@ def test_an_unknown_version_exits_with_2(page: Path, version: str, capsys: pytes
 def test_a_spec_with_mistakes_exits_with_2(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docs", str(page), "--spec", str(tmp_path)]) == UNREADABLE
     assert "types.yaml" in capsys.readouterr().err
-
-
-def test_print_shows_the_rows_of_any_page_with_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "page.sgml"
-    path.write_text(draw(WALSENDER, 1, DOCBOOK), encoding="utf-8")
-    assert main(["docs", str(path), "--print"]) == AGREES
-    out = capsys.readouterr().out
-    assert out.startswith(f"{path}\n\nline  message ")
-    assert sum(" (B)  " in line or " (F)  " in line for line in out.splitlines()) == 28
