@@ -20,6 +20,11 @@ def relative(path: Path) -> Path:
         return path
 
 
+def lowered(text: str) -> str:
+    """A sentence to go on with."""
+    return text[:1].lower() + text[1:]
+
+
 def out_of_order(was: Sequence[str], now: Sequence[str]) -> list[str]:
     """The fewest names that must have moved for one order to become the other: all but a longest rising run."""
     runs: list[list[int]] = [[]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from codegen.diff.owners import Owner, since_of
+from codegen.diff.owners import Owner
 from codegen.emit.python_source import annotation_of
 from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version
 from codegen.spec.notation import Byte1, Int, PartName
@@ -45,7 +45,7 @@ def row_text(row: Field, owner: Owner) -> str:
 
     A `since` that is the layout's own is left out.
     """
-    return ", ".join([str(row.type), *_modifiers(row, since_of(owner))])
+    return ", ".join([str(row.type), *_modifiers(row, owner.since)])
 
 
 def _modifiers(row: Field, since: int) -> Iterator[str]:

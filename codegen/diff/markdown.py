@@ -39,8 +39,7 @@ def render_markdown(report: Report) -> str:
 
 
 def _layouts(protocol: Protocol) -> dict[str, Message | Part]:
-    layouts: list[Message | Part] = [*protocol.messages, *protocol.parts]
-    return {layout.name: layout for layout in layouts}
+    return {layout.name: layout for layout in protocol.layouts}
 
 
 def _table(pair: Pair, name: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from codegen.diff.fields import Row, bytes_of
-from codegen.diff.owners import Owner, all_rows, owners, since_of
+from codegen.diff.owners import Owner, all_rows, owners
 from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Protocol
 from codegen.spec.notation import Int, PartName, Type
 
@@ -249,7 +249,7 @@ def _rows(old: Protocol, was: Owner, new: Protocol, now: Owner) -> dict[str, str
         known = {key: names.get(name, name) for key in ("when", "size", "repeat") if (name := getattr(row, key))}
         return (
             places_before[one] == places[other]
-            and row.since - since_of(was) == after[other].since - since_of(now)
+            and row.since - was.since == after[other].since - now.since
             and bytes_of(Row(old, was, replace(row, **known))) == bytes_of(Row(new, now, after[other]))
         )
 

@@ -10,14 +10,7 @@ Owner = Message | Part | Alternative
 
 def owners(protocol: Protocol) -> dict[str, Owner]:
     """Every one of a protocol, by its name."""
-    found: list[Owner] = [*protocol.messages, *protocol.parts]
-    found += [alternative for part in protocol.parts for alternative in part.alternatives]
-    return {owner.name: owner for owner in found}
-
-
-def since_of(owner: Owner) -> int:
-    """The version that its rows are of unless they say otherwise."""
-    return owner.since if isinstance(owner, Message) else 1
+    return {owner.name: owner for layout in protocol.layouts for owner in own_and_inner(layout)}
 
 
 def own_and_inner(layout: Owner) -> list[Owner]:

@@ -104,6 +104,7 @@ _TABLE = (
     _rule("alternative", "added", _WIRE, "", "A part has one more alternative."),
     _rule("alternative", "gone", _WIRE, "", "A part has one alternative fewer."),
     _rule("alternative", "renamed", _API, "", "An alternative has another name; its tag is as it was."),
+    _rule("alternative", "since", _WIRE, "since", "An alternative comes to or leaves versions that existed."),
     _rule("alternative", "tag", _WIRE, "", "An alternative begins with another tag.", _IS_WAS),
     _rule("field", "added", _WIRE, "", "A field is added."),
     _rule("field", "gone", _WIRE, "", "A field is gone."),

@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
 from codegen.emit.python_source import NOTICE, Cells, any_of, cells_of, docstring, fact_docstring, hexadecimal, quoted
 from codegen.emit.steps import Conditional, Fixed, Run, Single, Step, Tagged, renamed, steps
+from codegen.shared import templates
 from codegen.spec.model import Field, Finding, Message, Part, SpecError
 from codegen.spec.names import class_name, snake_case
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
@@ -288,12 +287,7 @@ def emit_columnar(versions: tuple[View, ...]) -> dict[str, str]:
 
 
 def _render(template: str, kernel: _Kernel, **values: Any) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        undefined=StrictUndefined,
-        autoescape=False,
-        keep_trailing_newline=True,
-    )
+    environment = templates(_HERE / "templates")
     environment.globals.update(
         any_of=any_of,
         column_of=kernel.column,
@@ -331,14 +325,12 @@ def _is_checked(item: Fixed) -> bool:
 
 def _load_of(item: Fixed) -> str:
     """The function that reads an integer."""
-    width = {"b": 1, "h": 2, "i": 4, "q": 8}[item.format.lower()]
-    return f"{'int' if item.format.islower() else 'uint'}{8 * width}"
+    return f"{'int' if item.format.islower() else 'uint'}{8 * item.size}"
 
 
 def _offsets_of(run: Run) -> list[int]:
     """Where each integer of a run lies in it."""
-    sizes = [{"b": 1, "h": 2, "i": 4, "q": 8}[item.format.lower()] for item in run.fields]
-    return [sum(sizes[:index]) for index in range(len(sizes))]
+    return [sum(item.size for item in run.fields[:index]) for index in range(len(run.fields))]
 
 
 def _none_of(name: str, codes: tuple[int, ...]) -> str:

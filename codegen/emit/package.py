@@ -9,12 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
 from codegen.emit import python_source
 from codegen.emit.columns import emit_columnar
 from codegen.emit.python_source import NOTICE, Block, Source, fact_docstring, joined, whether
 from codegen.emit.steps import Conditional, Run, Single, Step, Tagged
+from codegen.shared import templates
 from codegen.spec import taken
 from codegen.spec.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
 from codegen.spec.names import class_name
@@ -85,13 +86,7 @@ def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
 
 
 def _environment(**names: Any) -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_HERE / "templates"),
-        undefined=StrictUndefined,
-        autoescape=False,
-        trim_blocks=False,
-        keep_trailing_newline=True,
-    )
+    environment = templates(_HERE / "templates")
     environment.globals.update(
         {name: getattr(python_source, name) for name in ("any_of", "none_of", "hexadecimal", "quoted")},
         class_name=class_name,

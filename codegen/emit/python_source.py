@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from struct import calcsize
 
 from codegen.emit.steps import Fixed, Run, Single, Step, fixed, renamed, steps
+from codegen.shared import lowered
 from codegen.spec import taken
 from codegen.spec.model import REST, Alternative, Field, Message, NamedType, Part, Protocol, SessionFact
 from codegen.spec.names import class_name, snake_case
@@ -416,7 +417,7 @@ def docstring(*paragraphs: str) -> str:
 
 def whether(fact: SessionFact) -> str:
     """What a session fact says, to go on with in a sentence."""
-    return f"whether {fact.doc[0].lower()}{fact.doc[1:].rstrip('.')}"
+    return f"whether {lowered(fact.doc).rstrip('.')}"
 
 
 def fact_docstring(protocol: Protocol, fact: SessionFact) -> str:

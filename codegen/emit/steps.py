@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from struct import calcsize
 
 from codegen.spec.model import REST, Field, Part
 from codegen.spec.notation import Byte1, Byten, Int, PartName, String
@@ -24,6 +25,11 @@ class Fixed:
     choices: tuple[int, ...]
     """The characters that it may be; () for a number."""
 
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return calcsize(f">{self.format}")
+
 
 @dataclass(frozen=True)
 class Run:
@@ -40,7 +46,7 @@ class Run:
     @property
     def size(self) -> int:
         """Bytes."""
-        return sum({"b": 1, "h": 2, "i": 4, "q": 8}[letter.lower()] for letter in self.format)
+        return sum(item.size for item in self.fields)
 
 
 @dataclass(frozen=True)

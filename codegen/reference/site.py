@@ -17,7 +17,7 @@ from codegen.emit.python_source import joined
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
 from codegen.reference.layout import Row, rows
-from codegen.shared import ROOT, add_spec, templates
+from codegen.shared import ROOT, add_spec, lowered, templates
 from codegen.spec.model import Protocol
 from codegen.spec.notation import INT_WIDTHS, Int, PartName
 from codegen.spec.reader import load
@@ -105,7 +105,7 @@ def _environment(protocols: tuple[Protocol, ...]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(prose=_prose, number=number, joined=joined, lowered=_lowered)
+    environment.filters.update(prose=_prose, number=number, joined=joined, lowered=lowered)
     environment.globals.update(
         protocols=protocols,
         named_types={name: named for protocol in protocols for name, named in protocol.types.items()},
@@ -136,11 +136,6 @@ def _prose(text: str) -> Markup:
         pieces += [escape(text[end : match.start()]), Markup("<code>{}</code>").format(match[0])]
         end = match.end()
     return Markup("").join([*pieces, escape(text[end:])])
-
-
-def _lowered(text: str) -> str:
-    """A sentence to go on with."""
-    return text[:1].lower() + text[1:]
 
 
 def _type_links(protocol: Protocol, row: Row) -> Markup:

@@ -105,8 +105,7 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
     named = [(message.name, message.place) for message in protocol.messages]
     named += [(part.name, part.place) for part in protocol.parts]
     named += [(alternative.name, alternative.place) for part in protocol.parts for alternative in part.alternatives]
-    layouts: list[Message | Part] = [*protocol.messages, *protocol.parts]
-    rows = [row for layout in layouts for row in layout.fields if row.values]
+    rows = [row for layout in protocol.layouts for row in layout.fields if row.values]
     named += [(row.name.replace("_", " ").title(), row.place) for row in rows]
     for name, place in named:
         python = class_name(name)
@@ -128,7 +127,7 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
                 f"which the {message.sender} sends too",
             )
     refs: dict[str, Message | Part] = {}
-    for layout in layouts:
+    for layout in protocol.layouts:
         if layout.ref is not None and refs.setdefault(layout.ref, layout) is not layout:
             findings.add(layout.place, f"ref {layout.ref!r} of {layout.name} is also that of {refs[layout.ref].name}")
 

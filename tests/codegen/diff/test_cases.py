@@ -69,7 +69,7 @@ NOT_COMPARED = {
     "SessionFact": {"name", "place"},
     "NamedType": {"name", "place"},
     "Message": {"name", "place", "fields"},
-    "Part": {"name", "place", "fields", "part_of"},
+    "Part": {"name", "place", "fields", "part_of", "since"},
     "Alternative": {"name", "place", "fields"},
     "Field": {"name", "place", "type", "optional", "when", "is_named", "nonzero", "boolean", "bits"},
 }
