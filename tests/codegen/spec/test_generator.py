@@ -14,6 +14,7 @@ import pytest
 from codegen.__main__ import main
 from codegen.emit.package import emit
 from codegen.emit.python_source import MARK
+from codegen.spec.model import Alternative, Message, Part
 from codegen.spec.reader import load
 from tests.conftest import ROOT
 
@@ -52,6 +53,19 @@ def _files(folder: Path) -> dict[str, tuple[str, int]]:
 def test_the_committed_package_is_not_stale(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check"]) == 0
     assert capsys.readouterr() == ("", "")
+
+
+def test_docstrings_have_the_notes_on_servers_and_not_those_on_the_page(emitted: dict[Path, str]) -> None:
+    said = " ".join(" ".join(text.split()) for text in emitted.values())
+    for protocol in load(ROOT / "spec"):
+        layouts: list[Message | Part | Alternative] = [*protocol.messages, *protocol.parts]
+        layouts += [alternative for part in protocol.parts for alternative in part.alternatives]
+        rows = [row for layout in layouts for row in layout.fields]
+        noted = [*layouts, *(row for row in rows if "count" not in row.name)]
+        assert [one.name for one in noted if one.note not in said] == []
+        assert [one.name for one in (*layouts, *rows) if one.page_note and one.page_note in said] == []
+    assert "Where the prepare record starts. Never zero." in said
+    assert "PRIMARY-STATUS-UPDATE Since PostgreSQL 19." in said
 
 
 def test_check_is_content_with_what_regen_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
