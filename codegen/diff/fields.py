@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from codegen.diff.owners import Owner
 from codegen.emit.python_source import annotation_of
 from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version
-from codegen.spec.notation import Byte1, Int, PartName
+from codegen.spec.notation import PartName
 
 
 class Row(NamedTuple):
@@ -64,8 +64,7 @@ def _modifiers(row: Field, since: int) -> Iterator[str]:
 
 def _type(row: Row) -> tuple[object, str]:
     kind = row.row.type
-    width = kind.width if isinstance(kind, Int) else 1
-    same = kind.name if isinstance(kind, PartName) else width if isinstance(kind, Int | Byte1) else type(kind)
+    same = kind.name if isinstance(kind, PartName) else row.row.width or type(kind)
     return same, row_text(row.row, row.owner)
 
 

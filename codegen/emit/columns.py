@@ -18,7 +18,7 @@ from codegen.emit.steps import Conditional, Fixed, Run, Single, Step, Tagged, re
 from codegen.shared import templates
 from codegen.spec.model import Field, Finding, Message, Part, SpecError
 from codegen.spec.names import class_name, snake_case
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.notation import Byte1, Byten, PartName, String
 from codegen.spec.versions import View
 
 _HERE = Path(__file__).parent
@@ -146,15 +146,14 @@ class _Kernel:
         if isinstance(row.type, PartName):
             return self._repeated(row, shown.part(row.type.name), shown, path)
         scalar = self.protocol.types[row.named_type].python if row.named_type else ""
-        width = row.type.width if isinstance(row.type, Int) else 1
         scalar = "" if scalar == "int" else scalar
         if row.repeat is not None:
-            return ColumnSource(row.name, "ints", width, self.protocol.signed(row), scalar)
+            return ColumnSource(row.name, "ints", row.width, self.protocol.signed(row), scalar)
         if row.boolean:
             return ColumnSource(row.name, "bool", 1)
         if row.values or (isinstance(row.type, Byte1) and row.constants):
             return ColumnSource(row.name, "char", 1)
-        return ColumnSource(row.name, "int", width, self.protocol.signed(row), scalar)
+        return ColumnSource(row.name, "int", row.width, self.protocol.signed(row), scalar)
 
     def _repeated(self, row: Field, part: Part, shown: View, path: str) -> ColumnSource:
         """A row's values, or a list of items; what else a part could be has no column, which is a finding."""

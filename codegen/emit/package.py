@@ -102,7 +102,7 @@ def _render(environment: Environment, template: str, **values: Any) -> str:
 
 def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
     environment = _environment(
-        kind_of=_kind, width_of=_width, codes_of=_codes, characters_of=lambda row: bool(row.values or _tagged(row))
+        kind_of=_kind, codes_of=_codes, characters_of=lambda row: bool(row.values or _tagged(row))
     )
     return _render(environment, "layouts.py.j2", notice=NOTICE, protocols=protocols)
 
@@ -111,12 +111,6 @@ def _kind(row: Field) -> str:
     if isinstance(row.type, Int | Byte1):
         return "int"
     return {String: "string", Byten: "bytes", PartName: "part"}[type(row.type)]
-
-
-def _width(row: Field) -> int:
-    if isinstance(row.type, Int):
-        return row.type.width
-    return 1 if isinstance(row.type, Byte1) else 0
 
 
 def _codes(row: Field) -> tuple[int, ...]:

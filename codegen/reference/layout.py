@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from codegen.spec.model import REST, Field, Protocol
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.notation import Byten, PartName, String
 
 CONSTANT = "constant"
 INTEGER = "integer"
@@ -104,7 +104,7 @@ def rows(protocol: Protocol, fields: Iterable[Field], since: int = 1) -> tuple[R
                 if (group, not there) not in facts_known
             }
         present = {state for state in states if not group or (group, True) in state[0]}
-        width = _width(row)
+        width = row.width if row.width and row.repeat is None else None
         result.append(
             Row(
                 field=row,
@@ -121,11 +121,3 @@ def rows(protocol: Protocol, fields: Iterable[Field], since: int = 1) -> tuple[R
         else:
             states = (states - present) | {(facts_known, size + width) for facts_known, size in present}
     return tuple(result)
-
-
-def _width(row: Field) -> int | None:
-    if row.repeat is not None:
-        return None
-    if isinstance(row.type, Int):
-        return row.type.width
-    return 1 if isinstance(row.type, Byte1) else None

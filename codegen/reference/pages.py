@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -121,13 +121,13 @@ def href_of(protocol: Protocol, layout: Message | Part) -> str:
 def message_entries(protocol: Protocol) -> tuple[Entry, ...]:
     """Every message as the newest version has it."""
     newest = views(protocol)[-1]
-    return tuple(_message_entry(newest, message) for message in newest.messages)
+    return tuple(_entry(newest, message) for message in newest.messages)
 
 
 def part_entries(protocol: Protocol) -> tuple[Entry, ...]:
     """Every part as the newest version has it."""
     newest = views(protocol)[-1]
-    return tuple(_part_entry(newest, part) for part in newest.parts)
+    return tuple(_entry(newest, part) for part in newest.parts)
 
 
 def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
@@ -256,45 +256,21 @@ def _kebab(name: str) -> str:
     return snake_case(class_name(name)).replace("_", "-")
 
 
-def _message_entry(now: View, message: Message) -> Entry:
-    anchor = anchor_of(message)
-    layout_rows = rows(now.protocol, message.fields, message.since)
+def _entry(now: View, layout: Message | Part) -> Entry:
     source = Source(now)
-    path, remark = _path(now.protocol, message)
-    return Entry(
-        protocol=now.protocol,
-        layout=message,
-        anchor=anchor,
-        rows=layout_rows,
-        figure=figure(anchor, f"Layout of {message.name}", layout_rows),
-        python=_synopsis(source.message_block(message)),
-        path=path,
-        path_remark=remark,
+    block = source.message_block(layout) if isinstance(layout, Message) else source.part_block(layout)
+    path, remark = _path(now.protocol, layout)
+    drawn = _drawn(now.protocol, layout, anchor_of(layout))
+    alternatives = tuple(
+        _drawn(now.protocol, other, f"{drawn.anchor}-{_kebab(other.name)}")
+        for other in (layout.alternatives if isinstance(layout, Part) else ())
     )
+    return replace(drawn, alternatives=alternatives, python=_synopsis(block), path=path, path_remark=remark)
 
 
-def _part_entry(now: View, part: Part) -> Entry:
-    protocol = now.protocol
-    anchor = anchor_of(part)
-    layout_rows = rows(protocol, part.fields, part.since)
-    alternatives = []
-    for alternative in part.alternatives:
-        inner_anchor = f"{anchor}-{_kebab(alternative.name)}"
-        inner_rows = rows(protocol, alternative.fields, alternative.since)
-        drawn = figure(inner_anchor, f"Layout of {alternative.name}", inner_rows)
-        alternatives.append(Entry(protocol, alternative, inner_anchor, inner_rows, drawn))
-    path, remark = _path(protocol, part)
-    return Entry(
-        protocol=protocol,
-        layout=part,
-        anchor=anchor,
-        rows=layout_rows,
-        figure=figure(anchor, f"Layout of {part.name}", layout_rows),
-        alternatives=tuple(alternatives),
-        python=_synopsis(Source(now).part_block(part)),
-        path=path,
-        path_remark=remark,
-    )
+def _drawn(protocol: Protocol, layout: Layout, anchor: str) -> Entry:
+    layout_rows = rows(protocol, layout.fields, layout.since)
+    return Entry(protocol, layout, anchor, layout_rows, figure(anchor, f"Layout of {layout.name}", layout_rows))
 
 
 def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
@@ -345,9 +321,9 @@ def _union(names: Iterable[str]) -> list[str]:
 def _step(before: View, now: View) -> Step:
     protocol = now.protocol
     own = {message.name for message in now.own_messages} | {part.name for part in now.own_parts}
-    entries = {message.name: _message_entry(now, message) for message in now.messages}
+    entries = {message.name: _entry(now, message) for message in now.messages}
     changed = []
-    for entry in (*entries.values(), *(_part_entry(now, part) for part in now.parts)):
+    for entry in (*entries.values(), *(_entry(now, part) for part in now.parts)):
         if entry.layout.name in own and before.layout(entry.layout.name):
             all_rows = [row for inner in (entry, *entry.alternatives) for row in inner.rows]
             parts = [row.field.type.name for row in all_rows if isinstance(row.field.type, PartName)]

@@ -92,6 +92,11 @@ class Field:
         return ()
 
     @property
+    def width(self) -> int:
+        """The bytes of an integer or character; 0 for what has no such width."""
+        return self.type.width if isinstance(self.type, Int) else int(isinstance(self.type, Byte1))
+
+    @property
     def named_type(self) -> str | None:
         """The named type of an integer, printed by the documentation or added by `is`."""
         if isinstance(self.type, Int) and self.type.name is not None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from codegen.spec.model import REST, Field, Message, Part
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.notation import Byte1, Byten, PartName, String
 from codegen.spec.versions import View
 
 Fields = dict[str, Any]
@@ -55,11 +55,6 @@ def is_character(row: Field) -> bool:
     return bool(row.values) or (isinstance(row.type, Byte1) and bool(row.constants))
 
 
-def width_of(row: Field) -> int:
-    """Return the bytes of an integer or a character."""
-    return row.type.width if isinstance(row.type, Int) else 1
-
-
 def counted_by(fields: tuple[Field, ...], row: Field) -> Field | None:
     """Return the row whose length or number a row says; None if it says none."""
     return next((other for other in fields if row.name in (other.size, other.repeat)), None)
@@ -97,7 +92,7 @@ class Writer:
         elif is_character(row):
             self.data += value.encode("latin-1")
         else:
-            self.data += int(value).to_bytes(width_of(row), "big", signed=self.view.protocol.signed(row))
+            self.data += int(value).to_bytes(row.width, "big", signed=self.view.protocol.signed(row))
         self.written.append(Written(path, row, start, len(self.data)))
 
 
@@ -184,7 +179,7 @@ class Reader:
 
     def _integer(self, row: Field, path: str) -> Any:
         start = self.offset
-        width = width_of(row)
+        width = row.width
         number = int.from_bytes(self._take(width, path), "big", signed=self.view.protocol.signed(row))
         value: Any = chr(number) if is_character(row) else number
         allowed = tuple(row.values) or row.constants

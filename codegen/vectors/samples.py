@@ -16,7 +16,6 @@ from codegen.vectors.codec import (
     counted_by,
     is_character,
     part_of,
-    width_of,
     write,
 )
 
@@ -81,7 +80,7 @@ class Samples:
             return constant if is_character(row) else int(constant)
         if row.boolean or row.bits:
             return 1
-        width = width_of(row)
+        width = row.width
         number = int.from_bytes(bytes(range(1, width + 1)), "big")
         return str(number) if width == 8 else number
 
@@ -105,7 +104,7 @@ class Samples:
             yield from self._numbers(row)
 
     def _numbers(self, row: Field) -> Iterator[tuple[str, Any]]:
-        width = width_of(row)
+        width = row.width
         signed = self.view.protocol.signed(row)
         numbers = {"greatest": 2 ** (8 * width - signed) - 1}
         if row.boolean:
