@@ -9,7 +9,7 @@ from codegen.pagecheck import quoting
 from codegen.pagecheck.expected import Layout, layouts
 from codegen.pagecheck.page import Group, Message, Page
 from codegen.pagecheck.quoting import NOTHING, Difference, quoted
-from codegen.pagecheck.scope import Pairing, messages_of, pair_messages, same_name
+from codegen.pagecheck.scope import messages_of, misplaced, missing, pair_messages, same_name
 from codegen.pagecheck.tables import Reading, compare_tables, distance
 from codegen.spec.model import Place, Protocol
 from codegen.spec.versions import view
@@ -52,16 +52,17 @@ class _Comparison:
         self._protocol = protocol
         self._reading = Reading(Path(page.source), version, _is_old(messages))
         self._layouts = {layout.name: layout for layout in layouts(view(protocol, version))}
-        pairing = pair_messages(messages, _newest(protocol), partial(distance, reading=self._reading))
-        self._compare_messages(pairing)
+        self._compare_messages(messages, _newest(protocol))
         self._compare_headings(messages)
 
     def _differ(self, line: int, spec: Place, what: str, printed: str, specified: str) -> None:
         self.differences.append(Difference(Place(self._reading.source, line), spec, what, printed, specified))
 
-    def _compare_messages(self, pairing: Pairing) -> None:
+    def _compare_messages(self, messages: tuple[Message, ...], every: tuple[Layout, ...]) -> None:
+        chosen = pair_messages(messages, every, partial(distance, reading=self._reading))
         place = self._protocol.place
-        for message, layout in pairing.pairs:
+        for index, message in enumerate(messages):
+            layout = chosen.get(index)
             if layout is None:
                 if not self._reading.is_later(message.group.since):
                     self._differ(message.line, place, quoting.name_of(message), quoting.name_of(message), NOTHING)
@@ -70,12 +71,12 @@ class _Comparison:
             self._compare_since(message, layout)
             if layout.name in self._layouts:
                 self._compare_message(message, self._layouts[layout.name])
-        for layout, side, neighbour in pairing.missing:
+        for layout, side, neighbour in missing(messages, every, chosen):
             if layout.name in self._layouts:
                 printed = quoting.nothing_beside(side, quoting.name_of(neighbour))
                 line = neighbour.last_line if side == "after" else neighbour.line
                 self._differ(line, layout.place, layout.name, printed, quoted(layout.name))
-        for message, before, layout, after in pairing.misplaced:
+        for message, before, layout, after in misplaced(messages, every, chosen):
             if layout.name in self._layouts:
                 printed = f"{quoting.name_of(message)} after {quoting.name_of(before)}"
                 specified = f"{quoted(layout.name)} after {quoted(after.name) if after else NOTHING}"

@@ -7,28 +7,14 @@ entry of the same section.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
-from typing import Literal
 
 from codegen.pagecheck.expected import Layout
 from codegen.pagecheck.page import Group, Message, Page
 from codegen.shared import out_of_order
 from codegen.spec.model import Protocol
-
-
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """The messages of a protocol on a page, each with its layout."""
-
-    pairs: tuple[tuple[Message, Layout | None], ...]
-    """Every message with its layout, in the page's order; None for one that the spec does not have."""
-    missing: tuple[tuple[Layout, Literal["after", "before"], Message], ...]
-    """The layouts that the page lacks, each with the message beside which it ought to stand."""
-    misplaced: tuple[tuple[Message, Message, Layout, Layout | None], ...]
-    """The messages that come too late or too early: each with the one before it, and its layout with the one before."""
 
 
 def messages_of(page: Page, protocol: Protocol) -> tuple[Message, ...]:
@@ -59,8 +45,8 @@ def _is_known(message: Message, protocol: Protocol) -> bool:
 
 def pair_messages(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], distance: Callable[[Message, Layout], float]
-) -> Pairing:
-    """Find the layout of every message: by its name, else its anchor, else its tag.
+) -> dict[int, Layout]:
+    """The layouts by the indexes of their messages: found by name, else anchor, else tag.
 
     A message whose beginning is cut off is the one that the spec has before the next; where there is none, it is the
     one that is nearest to its rows.
@@ -80,11 +66,7 @@ def pair_messages(
     for index, message in enumerate(messages):
         if message.head_missing:
             choose(index, _before(layouts, chosen.get(index + 1)) or min(layouts, key=partial(distance, message)))
-    return Pairing(
-        tuple((message, chosen.get(index)) for index, message in enumerate(messages)),
-        _missing(messages, layouts, chosen),
-        _misplaced(messages, layouts, chosen),
-    )
+    return chosen
 
 
 def same_name(message: Message, layout: Layout, *, is_old: bool = False) -> bool:
@@ -107,10 +89,10 @@ def _before(layouts: tuple[Layout, ...], layout: Layout | None) -> Layout | None
     return next((one for one, other in pairwise(layouts) if other is layout), None)
 
 
-def _missing(
+def missing(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
-) -> tuple[tuple[Layout, Literal["after", "before"], Message], ...]:
-    """The layouts without a message, as far as the page can be expected to have them.
+) -> Iterator[tuple[Layout, str, Message]]:
+    """The layouts that the page can be expected to have and lacks, each "after" or "before" the message beside it.
 
     What a release brought is expected of a page that has something else of that release.
     """
@@ -118,25 +100,22 @@ def _missing(
     releases = {layout.release for layout in chosen.values()}
     there = [index for index, layout in enumerate(layouts) if layout.name in where]
     if not there:
-        return tuple((layout, "before", messages[0]) for layout in layouts)
+        yield from ((layout, "before", messages[0]) for layout in layouts)
+        return
     first = there[0] if messages[0].group.section_head_missing else 0
     last = there[-1] if messages[-1].group.section_tail_missing else len(layouts) - 1
-    missing: list[tuple[Layout, Literal["after", "before"], Message]] = []
     for index in range(first, last + 1):
         if index not in there and layouts[index].release in releases:
             earlier = [other for other in there if other < index]
             neighbour = where[layouts[earlier[-1] if earlier else there[0]].name]
-            missing.append((layouts[index], "after" if earlier else "before", neighbour))
-    return tuple(missing)
+            yield layouts[index], "after" if earlier else "before", neighbour
 
 
-def _misplaced(
+def misplaced(
     messages: tuple[Message, ...], layouts: tuple[Layout, ...], chosen: dict[int, Layout]
-) -> tuple[tuple[Message, Message, Layout, Layout | None], ...]:
-    """The fewest messages that have to move to restore the spec's order."""
-    names = [layout.name for layout in layouts]
+) -> Iterator[tuple[Message, Message, Layout, Layout | None]]:
+    """The fewest messages that have to move: each with the one before it, and its layout with the one before."""
     there = {layout.name: (index, layout) for index, layout in sorted(chosen.items())}
-    return tuple(
-        (messages[index], messages[max(index - 1, 0)], layout, _before(layouts, layout))
-        for index, layout in (there[name] for name in out_of_order(names, list(there)))
-    )
+    for name in out_of_order([layout.name for layout in layouts], list(there)):
+        index, layout = there[name]
+        yield messages[index], messages[max(index - 1, 0)], layout, _before(layouts, layout)
