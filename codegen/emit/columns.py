@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from codegen.emit.python_source import NOTICE, Cells, any_of, cells_of, docstring, fact_docstring, hexadecimal, quoted
+from codegen.emit.blocks import Cells
+from codegen.emit.python_source import NOTICE, any_of, cells_of, docstring, fact_docstring, hexadecimal, quoted
 from codegen.emit.steps import Conditional, Fixed, Run, Single, Step, Tagged, renamed, steps
 from codegen.shared import templates
 from codegen.spec.model import Field, Finding, Message, Part, SpecError

@@ -12,8 +12,9 @@ from typing import Any
 from jinja2 import Environment
 
 from codegen.emit import python_source
+from codegen.emit.blocks import Block
 from codegen.emit.columns import emit_columnar
-from codegen.emit.python_source import NOTICE, Block, Source, fact_docstring, joined, whether
+from codegen.emit.python_source import NOTICE, Source, fact_docstring, joined, whether
 from codegen.emit.steps import Conditional, Run, Single, Step, Tagged
 from codegen.shared import templates
 from codegen.spec import taken

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
+from codegen.emit.blocks import Attribute, Block
 from codegen.emit.package import PACKAGE
-from codegen.emit.python_source import Attribute, Block, Source, joined
+from codegen.emit.python_source import Source, joined
 from codegen.reference.drawing import NARROW, Picture, draw
 from codegen.reference.layout import Row, rows
 from codegen.spec.model import (
