@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from types import MappingProxyType
 
 from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place
 from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries, nearest
@@ -28,6 +26,9 @@ _SENDERS = ["server", "client"]
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 _TITLE = re.compile(r"[A-Z][A-Za-z]*( [A-Za-z]+)*", re.ASCII)
 _CLASS = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
+_BITS = "1, 2, 4, 8, 16, 32, 64, 128"
+_BIT = re.compile(_BITS.replace(", ", "|"))
+_VALUE = re.compile(r"[A-Za-z0-9]")
 
 
 class LayoutReader:
@@ -199,34 +200,20 @@ class LayoutReader:
             printed_under=keys.text("printed under") or None,
             nonzero=keys.flag("nonzero"),
             boolean=keys.flag("boolean"),
-            bits=_bits(keys, self._findings),
-            values=_values(keys, self._findings),
+            bits={int(bit): name for bit, name in self._names(keys, "bits", _BIT, _BITS).items()},
+            values=self._names(keys, "values", _VALUE, "a letter or a digit"),
         )
 
-
-def _bits(keys: Keys, findings: Findings) -> Mapping[int, str]:
-    bits: dict[int, str] = {}
-    for text, (place, node) in keys.mapping("bits").items():
-        if text not in ("1", "2", "4", "8", "16", "32", "64", "128"):
-            findings.add(place, f"{text!r} is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128")
-        elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
-            findings.add(place, f"bit {text} must have a name of lower-case words joined by _")
-        else:
-            if node.value in bits.values():
-                findings.add(place, f"bit {text} has the name of another, {node.value}")
-            bits[int(text)] = node.value
-    return MappingProxyType(bits)
-
-
-def _values(keys: Keys, findings: Findings) -> Mapping[str, str]:
-    values: dict[str, str] = {}
-    for text, (place, node) in keys.mapping("values").items():
-        if len(text) != 1 or not text.isascii() or not text.isalnum():
-            findings.add(place, f"{text!r} is no value; a letter or a digit is expected")
-        elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
-            findings.add(place, f"value {text!r} must have a name of lower-case words joined by _")
-        else:
-            if node.value in values.values():
-                findings.add(place, f"value {text!r} has the name of another, {node.value}")
-            values[text] = node.value
-    return MappingProxyType(values)
+    def _names(self, keys: Keys, key: str, legal: re.Pattern[str], allowed: str) -> dict[str, str]:
+        """The names of some bits or characters."""
+        names: dict[str, str] = {}
+        for text, (place, node) in keys.mapping(key).items():
+            if not legal.fullmatch(text):
+                self._findings.add(place, f"{key!r} has {text!r}; allowed: {allowed}")
+            elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
+                self._findings.add(place, f"{text!r} of {key!r} must have a name of lower-case words joined by _")
+            else:
+                if node.value in names.values():
+                    self._findings.add(place, f"{text!r} of {key!r} has the name of another, {node.value}")
+                names[text] = node.value
+        return names

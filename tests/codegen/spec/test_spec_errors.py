@@ -917,19 +917,19 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         STREAM,
         "        1: last\n",
         "        3: last\n",
-        ["spec/shop/stream.yaml:30:9: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128"],
+        ["spec/shop/stream.yaml:30:9: 'bits' has '3'; allowed: 1, 2, 4, 8, 16, 32, 64, 128"],
     ),
     "a bit without a name": (
         STREAM,
         "        1: last\n",
         "        1: The Last\n",
-        ["spec/shop/stream.yaml:30:9: bit 1 must have a name of lower-case words joined by _"],
+        ["spec/shop/stream.yaml:30:9: '1' of 'bits' must have a name of lower-case words joined by _"],
     ),
     "a value that is none": (
         STREAM,
         "        d: done\n",
         "        done: d\n",
-        ["spec/shop/stream.yaml:34:9: 'done' is no value; a letter or a digit is expected"],
+        ["spec/shop/stream.yaml:34:9: 'values' has 'done'; allowed: a letter or a digit"],
     ),
     "boolean and bits": (
         STREAM,
@@ -1194,7 +1194,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         f"spec/shop/stream.yaml:20:3: unknown key 'colour' of Close; allowed: {MESSAGE_KEYS}",
         "spec/shop/stream.yaml:28:7: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1:1), "
         "which the server sends too",
-        "spec/shop/stream.yaml:31:9: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128",
+        "spec/shop/stream.yaml:31:9: 'bits' has '3'; allowed: 1, 2, 4, 8, 16, 32, 64, 128",
         "spec/types.yaml:7:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?",
     ]
 
@@ -1287,7 +1287,7 @@ def test_a_command_prints_every_finding_and_exits_with_2(command: str, capsys: p
     assert printed.out == ""
     assert printed.err == (
         f"spec/shop/row.yaml:8:7: Row.xid: 'Int24' is no type; allowed: {TYPES}; did you mean 'Int64'?\n"
-        "spec/shop/stream.yaml:30:9: '3' is no bit; allowed: 1, 2, 4, 8, 16, 32, 64, 128\n"
+        "spec/shop/stream.yaml:30:9: 'bits' has '3'; allowed: 1, 2, 4, 8, 16, 32, 64, 128\n"
     )
     assert not Path("out").exists()
 
