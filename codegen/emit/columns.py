@@ -25,6 +25,8 @@ from codegen.spec.versions import View
 _HERE = Path(__file__).parent
 
 _ITEMS = "integers, texts and bytes"
+_OF_BATCHES = ("error", "data")
+"""The columns that batches have for messages that are refused."""
 _SPAN_WIDTH = 24
 """The bytes of where a text is: three integers."""
 
@@ -118,8 +120,9 @@ class _Kernel:
         """The column's number; another name where one of that name is of another type, or is the message's already."""
         numbers = {other.name: number for number, other in enumerate(self.columns)}
         own = f"{snake_case(class_name(message.name))}_{column.name}"
-        while (number := numbers.get(column.name)) is not None:
-            if self.columns[number] == column and number not in taken:
+        while column.name in numbers or column.name in _OF_BATCHES:
+            number = numbers.get(column.name)
+            if number is not None and self.columns[number] == column and number not in taken:
                 return number
             column = replace(column, name=f"{column.name}_" if column.name.startswith(own) else own)
         self.columns.append(column)

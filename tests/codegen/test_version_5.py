@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from codegen.diff import compare
 from codegen.emit.package import emit
 from codegen.reference.site import site
 from codegen.spec.model import Protocol
@@ -175,6 +176,12 @@ def test_the_package_has_it(protocols: tuple[Protocol, ...], tmp_path: Path) -> 
         command, env=os.environ | {"PYTHONPATH": folders}, capture_output=True, text=True, check=False
     )
     assert (result.stderr, result.stdout) == ("", SAID)
+
+
+def test_the_comparison_calls_all_of_it_new(protocols: tuple[Protocol, ...]) -> None:
+    """Nothing that there was is touched: older versions have neither other bytes nor other names."""
+    changes = compare(load(ROOT / "spec"), protocols).changes
+    assert {change.severity.value for change in changes} == {"added"}, changes
 
 
 def test_the_reference_shows_it(protocols: tuple[Protocol, ...]) -> None:

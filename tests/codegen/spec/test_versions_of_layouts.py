@@ -285,13 +285,13 @@ assert rows(1, [first]) == [{"tag": "R", "new": values(first.new), "grade_level"
 new = v2.Cells.of(v2.Nothing(b"why"), v2.Later(b"soon"), v2.Something(b"1"))
 row = v2.Row(new=new, grade=v2.Grade(level=v1.Level.BAD, weight=-3))
 marks = v2.Marks.of(v2.Line(b"abc"), v2.Point(), label=7)
-own = {"type": 1, "hash": "text", "id": (1, 2), "chr": b"abc", "ord": "O", "offset": 3, "data": 9}
-opened = v2.Open(position=1, first=True, marks=marks, where=v2.Place(x=-1, y=2), len=v2.Len.LONG, **own)
+own = {"type": 1, "hash": "text", "id": (1, 2), "chr": b"abc", "ord": "O", "offset": 3}
+opened = v2.Open(position=1, first=True, marks=marks, where=v2.Place(x=-1, y=2), len=v2.Len.LONG, data=9, **own)
 inside = v2.Row(xid=5, mark=6, old_kind="K", old=new, new=new, grade=row.grade)
 assert rows(2, [row, opened, inside]) == [
     {"tag": "R", "new": values(new), "grade_level": "b", "grade_weight": -3},
     {"tag": "S", "position": 1, "first": True, "marks_label": 7, "marks": values(marks), "where_x": -1, "where_y": 2,
-     "len": "b", **own, "id": [1, 2]},
+     "len": "b", **own, "id": [1, 2], "open_data": 9},
     {"tag": "R", "xid": 5, "old_kind": "K", "old": values(new), "new": values(new), "grade_level": "b",
      "grade_weight": -3, "mark": 6},
 ], rows(2, [row, opened, inside])
