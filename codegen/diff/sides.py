@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,23 +86,13 @@ def _read_revision(name: str, commit: str, repository: Path) -> Side:
         raise SideError(f"revision {name!r} has no spec: there are no YAML files in {FOLDER}/")
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
-        for path, content in zip(files, _blobs(repository, list(files.values())), strict=True):
+        for path, blob in files.items():
+            content = _git(repository, "cat-file", "blob", blob)
+            if content is None:
+                raise SideError(f"git in {repository} cannot read {path} of {name!r}")
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (root / path).write_bytes(content)
         return _load(f"{name} ({commit[:12]})", root / FOLDER, f"{root}{os.sep}")
-
-
-def _blobs(repository: Path, names: list[str]) -> Iterator[bytes]:
-    """The contents of git's blobs: for each, git prints a line that ends with its size, the content, a newline."""
-    output = _git(repository, "cat-file", "--batch", given="\n".join(names).encode()) or b""
-    start = 0
-    for name in names:
-        end = output.find(b"\n", start)
-        header = output[start:end].split()
-        if end < 0 or header[:2] != [name.encode(), b"blob"]:
-            raise SideError(f"git in {repository} cannot read the blob {name}")
-        start = end + 1 + int(header[2]) + 1
-        yield output[end + 1 : start - 1]
 
 
 def _commit(name: str, repository: Path) -> str | None:
@@ -114,11 +103,10 @@ def _commit(name: str, repository: Path) -> str | None:
     return os.fsdecode(output).strip() if output is not None else None
 
 
-def _git(repository: Path, *arguments: str, given: bytes = b"") -> bytes | None:
+def _git(repository: Path, *arguments: str) -> bytes | None:
     """What git prints; None if it fails, or is not there."""
-    command = ["git", "-C", str(repository), *arguments]
     try:
-        result = subprocess.run(command, input=given, capture_output=True, check=False)
+        result = subprocess.run(["git", "-C", str(repository), *arguments], capture_output=True, check=False)
     except OSError:
         return None
     return result.stdout if result.returncode == 0 else None

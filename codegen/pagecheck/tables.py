@@ -196,10 +196,8 @@ class _Tables:
             elif found is not None and wanted is None:
                 if not _is_left_out(found, reading):
                     self._differ(line, place, layout.name, quoting.whole(found), NOTHING)
-            elif isinstance(found, Row) and isinstance(wanted, ExpectedRow):
-                self._compare_row(found, wanted)
-            elif isinstance(found, Block) and isinstance(wanted, ExpectedBoundary):
-                self._compare_boundary(found, wanted)
+            elif found is not None and wanted is not None:
+                self._compare(found, wanted)
             before = before if found is None else quoting.whole(found)
         self._compare_neighbours(pairs)
 
@@ -209,21 +207,17 @@ class _Tables:
     def _specified(self, wanted: Expected) -> str:
         return quoting.whole_expected(wanted, plain=self._reading.is_old)
 
-    def _compare_row(self, row: Row, wanted: ExpectedRow) -> None:
-        differ = partial(self._differ, row.line, wanted.place, wanted.what)
-        if not _type_fits(row, wanted, self._reading):
-            differ(quoted(row.type or ""), quoted(wanted.plain_type if self._reading.is_old else wanted.type))
-        for printed, specified in _remarks_that_differ(row, wanted):
-            differ(printed, specified)
-        if not _values_fit(row, wanted):
-            differ(quoted(row.description), quoting.specified_values(wanted))
-
-    def _compare_boundary(self, block: Block, wanted: ExpectedBoundary) -> None:
-        differ = partial(self._differ, block.line, wanted.place, wanted.what)
-        if block.kind != wanted.kind:
-            differ(quoting.whole(block), self._specified(wanted))
+    def _compare(self, found: Element, wanted: Expected) -> None:
+        differ = partial(self._differ, found.line, wanted.place, wanted.what)
+        if isinstance(found, Row) and isinstance(wanted, ExpectedRow):
+            if not _type_fits(found, wanted, self._reading):
+                differ(quoted(found.type or ""), quoted(wanted.plain_type if self._reading.is_old else wanted.type))
+            if not _values_fit(found, wanted):
+                differ(quoted(found.description), quoting.specified_values(wanted))
+        elif isinstance(found, Block) and isinstance(wanted, ExpectedBoundary) and found.kind != wanted.kind:
+            differ(quoting.whole(found), self._specified(wanted))
             return
-        for printed, specified in _remarks_that_differ(block, wanted):
+        for printed, specified in _remarks_that_differ(found, wanted):
             differ(printed, specified)
 
     def _compare_neighbours(self, pairs: list[tuple[Element | None, Expected | None]]) -> None:
