@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from codegen.emit.blocks import Cells
-from codegen.emit.python_source import NOTICE, any_of, cells_of, docstring, fact_docstring, hexadecimal, quoted
+from codegen.emit.python_source import (
+    NOTICE,
+    any_of,
+    cells_of,
+    checks_of,
+    docstring,
+    fact_docstring,
+    hexadecimal,
+    quoted,
+)
 from codegen.emit.steps import Conditional, Fixed, Run, Single, Step, Tagged, renamed, steps
 from codegen.shared import templates
 from codegen.spec.model import Field, Finding, Message, Part, SpecError
@@ -112,7 +121,7 @@ class _Kernel:
             version=shown.version,
             when=(message.also_when or "") if message.since > self.version else "",
             columns=columns,
-            steps=_inlined(shown, steps(shown, message.fields[1:])),
+            steps=_inlined(shown, steps(shown, renamed(message.fields[1:], local))),
             has_cells=any(self.columns[number].kind == "cells" for number in columns.values()),
         )
 
@@ -140,7 +149,7 @@ class _Kernel:
             column = self._column(row, shown, path=f"{within}{row.name}".replace("__", "."))
             # A row's values are the part that they are in.
             own = name.rstrip("_") if within and column.kind == "cells" else name + row.name
-            yield within + row.name, replace(column, name=own)
+            yield within + local(row.name), replace(column, name=own)
 
     def _column(self, row: Field, shown: View, path: str) -> ColumnSource:
         if isinstance(row.type, String):
@@ -204,7 +213,7 @@ class _Kernel:
         """The parts that lists are made of: each with its function, its steps, and its fields as columns."""
         fields = {column.expand: column.fields for column in self.columns if column.expand}
         return [
-            (part, name, steps(shown, part.fields), fields[f"{name}_items"])
+            (part, name, steps(shown, renamed(part.fields, local)), fields[f"{name}_items"])
             for part, shown, name in self.functions
             if not part.alternatives
         ]
@@ -223,24 +232,6 @@ class _Kernel:
         number = message.columns.get(row.name)
         return None if number is None else self.columns[number]
 
-    def checks_of(self, run: Run) -> list[str]:
-        """The conditions under which integers are refused."""
-        checks = []
-        for item in run.fields:
-            name = local(item.row.name)
-            if item.constant is not None:
-                constant = hexadecimal(item.constant) if isinstance(item.row.type, Byte1) else item.constant
-                checks.append(f"{name} != {constant}")
-            elif item.choices:
-                checks.append(_none_of(name, item.choices))
-            elif item.row.values:
-                checks.append(_none_of(name, tuple(map(ord, item.row.values))))
-            elif item.row.boolean:
-                checks.append(f"{name} > 1")
-            elif item.row.nonzero:
-                checks.append(f"{name} == 0")
-        return checks
-
 
 def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
     """The same steps with those of the parts that are there once among them, under longer names."""
@@ -249,7 +240,7 @@ def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
         if isinstance(step, Conditional | Tagged):
             found.append(replace(step, steps=_inlined(shown, step.steps)))
         elif isinstance(step, Single) and step.kind == "part" and step.part is not None:
-            found += _inlined(shown, steps(shown, renamed(step.part.fields, f"{step.row.name}__{{}}".format)))
+            found += _inlined(shown, steps(shown, renamed(step.part.fields, f"{step.row.name}_{{}}_".format)))
         else:
             found.append(step)
     return tuple(found)
@@ -294,7 +285,7 @@ def _render(template: str, kernel: _Kernel, **values: Any) -> str:
     environment.globals.update(
         any_of=any_of,
         column_of=kernel.column,
-        checks_of=kernel.checks_of,
+        checks_of=checks_of,
         docstring=docstring,
         fact_docstring=fact_docstring,
         hexadecimal=hexadecimal,
@@ -334,7 +325,3 @@ def _load_of(item: Fixed) -> str:
 def _offsets_of(run: Run) -> list[int]:
     """Where each integer of a run lies in it."""
     return [sum(item.size for item in run.fields[:index]) for index in range(len(run.fields))]
-
-
-def _none_of(name: str, codes: tuple[int, ...]) -> str:
-    return " and ".join(f"{name} != {hexadecimal(code)}" for code in codes)

@@ -146,7 +146,7 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
     environment = _environment(
         annotation_of=source.annotation_of,
         value_of=source.value_of,
-        checks_of=source.checks_of,
+        checks_of=python_source.checks_of,
         guards_of=source.guards_of,
         packed=source.packed,
         cells_of=source.cells_of,

@@ -220,20 +220,6 @@ class Source:
         python = self.protocol.types[row.named_type].python if row.named_type is not None else ""
         return python if python in ("Lsn", "TimestampTz") else ""
 
-    def checks_of(self, run: Run) -> list[str]:
-        """The conditions under which integers that were unpacked are refused."""
-        checks = []
-        for item in run.fields:
-            if item.constant is not None:
-                checks.append(f"{item.row.name} != {_literal(item)}")
-            elif item.choices:
-                checks.append(" and ".join(f"{item.row.name} != {hexadecimal(code)}" for code in item.choices))
-            elif item.row.boolean:
-                checks.append(f"{item.row.name} > 1")
-            elif item.row.nonzero:
-                checks.append(f"not {item.row.name}")
-        return checks
-
     def guards_of(self, run: Run) -> list[str]:
         """The conditions under which attributes are refused though they fit their width."""
         guards = []
@@ -300,6 +286,22 @@ def annotation_of(types: Mapping[str, NamedType], row: Field) -> str:
     if row.named_type is not None:
         name = types[row.named_type].python
     return name if row.repeat is None else f"tuple[{name}, ...]"
+
+
+def checks_of(run: Run, values: bool = False) -> list[str]:
+    """The conditions under which integers that were unpacked are refused, named values only if asked for."""
+    checks = []
+    for item in run.fields:
+        codes = item.choices or (tuple(map(ord, item.row.values)) if values else ())
+        if item.constant is not None:
+            checks.append(f"{item.row.name} != {_literal(item)}")
+        elif codes:
+            checks.append(" and ".join(f"{item.row.name} != {hexadecimal(code)}" for code in codes))
+        elif item.row.boolean:
+            checks.append(f"{item.row.name} > 1")
+        elif item.row.nonzero:
+            checks.append(f"not {item.row.name}")
+    return checks
 
 
 def docstring(*paragraphs: str) -> str:

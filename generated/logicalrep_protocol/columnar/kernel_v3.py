@@ -178,7 +178,7 @@ def _begin(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> 
     commit_timestamp_ = int64(data, offset + 8)
     xid_ = uint32(data, offset + 16)
     offset += 20
-    if final_lsn_ == 0:
+    if not final_lsn_:
         return REFUSED
     if offset != end:
         return REFUSED
@@ -586,7 +586,7 @@ def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: 
     prepare_timestamp_ = int64(data, offset + 16)
     xid_ = uint32(data, offset + 24)
     offset += 28
-    if prepare_lsn_ == 0 or end_lsn_ == 0:
+    if not prepare_lsn_ or not end_lsn_:
         return REFUSED
     gid_ = offset
     offset = find_zero(data, offset, end)
@@ -617,7 +617,7 @@ def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
     prepare_timestamp_ = int64(data, offset + 17)
     xid_ = uint32(data, offset + 25)
     offset += 29
-    if flags_ != 0 or prepare_lsn_ == 0 or end_lsn_ == 0:
+    if flags_ != 0 or not prepare_lsn_ or not end_lsn_:
         return REFUSED
     gid_ = offset
     offset = find_zero(data, offset, end)
@@ -648,7 +648,7 @@ def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out
     commit_timestamp_ = int64(data, offset + 17)
     xid_ = uint32(data, offset + 25)
     offset += 29
-    if flags_ != 0 or commit_lsn_ == 0 or end_lsn_ == 0:
+    if flags_ != 0 or not commit_lsn_ or not end_lsn_:
         return REFUSED
     gid_ = offset
     offset = find_zero(data, offset, end)
@@ -680,7 +680,7 @@ def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, o
     rollback_timestamp_ = int64(data, offset + 25)
     xid_ = uint32(data, offset + 33)
     offset += 37
-    if flags_ != 0 or prepare_end_lsn_ == 0 or rollback_end_lsn_ == 0:
+    if flags_ != 0 or not prepare_end_lsn_ or not rollback_end_lsn_:
         return REFUSED
     gid_ = offset
     offset = find_zero(data, offset, end)
@@ -712,7 +712,7 @@ def _stream_prepare(data: Any, offset: int, end: int, row: int, facts: int, out:
     prepare_timestamp_ = int64(data, offset + 17)
     xid_ = uint32(data, offset + 25)
     offset += 29
-    if flags_ != 0 or prepare_lsn_ == 0 or end_lsn_ == 0:
+    if flags_ != 0 or not prepare_lsn_ or not end_lsn_:
         return REFUSED
     gid_ = offset
     offset = find_zero(data, offset, end)
