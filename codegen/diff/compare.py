@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from codegen.diff.change import Case, Change, Spot
 from codegen.diff.fields import Row
 from codegen.diff.names import find_names, find_type_names
+from codegen.diff.owners import blocks_of
 from codegen.diff.pair import Pair, pair_of
 from codegen.diff.rules import Severity
 from codegen.diff.things import Things
@@ -20,14 +20,6 @@ from codegen.spec.model import Place, Protocol
 from codegen.spec.reader import TYPES_FILE
 
 _SEVERITIES = list(Severity)
-
-
-class Block(NamedTuple):
-    """A block; the model has its name and its text."""
-
-    name: str
-    doc: str
-    place: Place
 
 
 @dataclass(frozen=True)
@@ -107,8 +99,7 @@ def _compare_pair(things: Things, pair: Pair) -> None:
     things.both("protocol", [replace(old, name=new.name)], [new], {pair.original.name: new.name}, root)
     things.both("version", old.versions, new.versions, {}, root)
     things.both("session-fact", old.session, new.session, names.facts, root)
-    blocks_before, blocks = ([Block(name, doc, side.place) for name, doc in side.blocks.items()] for side in (old, new))
-    things.both("block", blocks_before, blocks, names.blocks, root)
+    things.both("block", blocks_of(old), blocks_of(new), names.blocks, root)
     layouts = things.both("message", old.messages, new.messages, names.layouts, root)
     for was, now, spot in things.both("part", old.parts, new.parts, names.layouts, root):
         layouts += [

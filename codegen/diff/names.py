@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from codegen.diff.fields import Row, bytes_of
-from codegen.diff.owners import Owner, all_rows, owners
-from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Protocol
+from codegen.diff.owners import Block, Owner, all_rows, blocks_of, owners
+from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Protocol, SessionFact
 from codegen.spec.notation import Int, PartName, Type
 
 
@@ -74,15 +74,10 @@ def find_names(old: Protocol, new: Protocol, types: Mapping[str, str]) -> Names:
 def find_type_names(old: Mapping[str, NamedType], new: Mapping[str, NamedType]) -> dict[str, str]:
     """The names of the named types; a rename leaves base, sign and Python class alone."""
 
-    def definition(kind: NamedType) -> tuple[object, ...]:
-        return kind.base, kind.signed, kind.python
+    def alike(was: NamedType, now: NamedType) -> bool:
+        return (was.base, was.signed, was.python) == (now.base, now.signed, now.python)
 
-    return _pair(
-        old,
-        new,
-        lambda was, now: definition(old[was]) == definition(new[now]),
-        lambda was, now: old[was].doc == new[now].doc,
-    )
+    return _pair(old.values(), new.values(), alike, _same_doc)
 
 
 Layout = TypeVar("Layout", Message, Part, Alternative)
@@ -130,10 +125,10 @@ def _type(row: Field, names: Names) -> Type:
 
 
 def _pair(
-    old: Iterable[str],
-    new: Iterable[str],
-    alike: Callable[[str, str], bool],
-    better: Callable[[str, str], bool] = lambda was, now: True,
+    old: Iterable[Any],
+    new: Iterable[Any],
+    alike: Callable[[Any, Any], bool],
+    better: Callable[[Any, Any], bool] = lambda was, now: True,
     names: dict[str, str] | None = None,
 ) -> dict[str, str]:
     """Equal names; then, of those left, names of what is alike, the better ones first.
@@ -142,15 +137,19 @@ def _pair(
     """
     old, new = list(old), list(new)
     names = {} if names is None else names
-    names |= {name: name for name in old if name in new}
+    names |= {was.name: was.name for was in old for now in new if was.name == now.name}
     for good in (better, lambda was, now: True):
         for was in old:
-            if was not in names:
-                left = (now for now in new if now not in names.values())
+            if was.name not in names:
+                left = (now for now in new if now.name not in names.values())
                 found = next((now for now in left if good(was, now) and alike(was, now)), None)
                 if found is not None:
-                    names[was] = found
+                    names[was.name] = found.name
     return names
+
+
+def _same_doc(was: Any, now: Any) -> bool:
+    return bool(was.doc == now.doc)
 
 
 def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple[object, ...]]:
@@ -166,50 +165,44 @@ def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple
 
 def _facts(old: Protocol, new: Protocol) -> dict[str, str]:
     """A session fact is known by what it does, or by what it is said to be."""
-    before = {fact.name: fact for fact in old.session}
-    after = {fact.name: fact for fact in new.session}
     attributes = [attribute for attribute, kinds in _REFERENCES.items() if "facts" in kinds]
 
-    def alike(was: str, now: str) -> bool:
-        same = before[was].doc == after[now].doc or _uses(old, attributes, was) == _uses(new, attributes, now) != set()
-        return same and before[was].since == after[now].since
+    def alike(was: SessionFact, now: SessionFact) -> bool:
+        uses = _uses(old, attributes, was.name)
+        same = _same_doc(was, now) or uses == _uses(new, attributes, now.name) != set()
+        return same and was.since == now.since
 
-    return _pair(before, after, alike, lambda was, now: before[was].doc == after[now].doc)
+    return _pair(old.session, new.session, alike, _same_doc)
 
 
 def _blocks(old: Protocol, new: Protocol) -> dict[str, str]:
     """A block is known by the messages that open and close it."""
-    ends = ("opens", "closes")
-    return _pair(
-        old.blocks,
-        new.blocks,
-        lambda was, now: _uses(old, ends, was) == _uses(new, ends, now),
-        lambda was, now: old.blocks[was] == new.blocks[now],
-    )
+
+    def alike(was: Block, now: Block) -> bool:
+        return _uses(old, ("opens", "closes"), was.name) == _uses(new, ("opens", "closes"), now.name)
+
+    return _pair(blocks_of(old), blocks_of(new), alike, _same_doc)
 
 
 def _messages(old: Protocol, new: Protocol) -> dict[str, str]:
     """A message is known by who sends it, its tag, and most of its layout."""
-    before = {message.name: message for message in old.messages}
-    after = {message.name: message for message in new.messages}
 
-    def alike(was: str, now: str) -> bool:
-        one, other = before[was], after[now]
-        return (one.sender, one.tag) == (other.sender, other.tag) and _likeness(old, one, new, other) >= 0.5
+    def alike(was: Message, now: Message) -> bool:
+        return (was.sender, was.tag) == (now.sender, now.tag) and _likeness(old, was, new, now) >= 0.5
 
-    return _pair(before, after, alike)
+    return _pair(old.messages, new.messages, alike)
 
 
 def _parts(old: Protocol, new: Protocol) -> dict[str, str]:
     """A part is known by most of its layout."""
-    before = {part.name: part for part in old.parts}
-    after = {part.name: part for part in new.parts}
 
-    def likeness(was: str, now: str) -> float:
-        same_kind = bool(before[was].alternatives) == bool(after[now].alternatives)
-        return _likeness(old, before[was], new, after[now]) if same_kind else 0
+    def likeness(was: Part, now: Part) -> float:
+        same_kind = bool(was.alternatives) == bool(now.alternatives)
+        return _likeness(old, was, new, now) if same_kind else 0
 
-    return _pair(before, after, lambda was, now: likeness(was, now) >= 0.5, lambda was, now: likeness(was, now) == 1)
+    return _pair(
+        old.parts, new.parts, lambda was, now: likeness(was, now) >= 0.5, lambda was, now: likeness(was, now) == 1
+    )
 
 
 def _likeness(old: Protocol, was: Message | Part, new: Protocol, now: Message | Part) -> float:
@@ -232,36 +225,34 @@ def _nameless(protocol: Protocol, owner: Message | Part) -> list[tuple[str, tupl
 
 def _alternatives(old: Part, new: Part) -> dict[str, str]:
     """An alternative is known by its tag."""
-    before = {alternative.name: alternative for alternative in old.alternatives}
-    after = {alternative.name: alternative for alternative in new.alternatives}
-    return _pair(before, after, lambda was, now: before[was].fields[0].constants == after[now].fields[0].constants)
+    return _pair(
+        old.alternatives, new.alternatives, lambda was, now: was.fields[0].constants == now.fields[0].constants
+    )
 
 
 def _rows(old: Protocol, was: Owner, new: Protocol, now: Owner) -> dict[str, str]:
     """A field is known by its place, after a field that both sides have, and by its bytes."""
-    before, after = ({row.name: row for row in owner.fields} for owner in (was, now))
-    names = {name: name for name in before if name in after}
-    places_before, places = _places(before, names), _places(after, names)
+    kept = {row.name for row in was.fields} & {row.name for row in now.fields}
+    places_before, places = _places(was, kept), _places(now, kept)
+    names: dict[str, str] = {}
 
-    def alike(one: str, other: str) -> bool:
+    def alike(one: Field, other: Field) -> bool:
         # Names found so far count, so that a count may be renamed together with what it counts.
-        row = before[one]
-        known = {key: names.get(name, name) for key in ("when", "size", "repeat") if (name := getattr(row, key))}
+        known = {key: names.get(name, name) for key in ("when", "size", "repeat") if (name := getattr(one, key))}
         return (
-            places_before[one] == places[other]
-            and row.since - was.since == after[other].since - now.since
-            and bytes_of(Row(old, was, replace(row, **known))) == bytes_of(Row(new, now, after[other]))
+            places_before[one.name] == places[other.name]
+            and one.since - was.since == other.since - now.since
+            and bytes_of(Row(old, was, replace(one, **known))) == bytes_of(Row(new, now, other))
         )
 
-    _pair(before, after, alike, lambda one, other: before[one].doc == after[other].doc, names)
-    return names
+    return _pair(was.fields, now.fields, alike, _same_doc, names)
 
 
-def _places(rows: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
+def _places(owner: Owner, kept: set[str]) -> dict[str, str]:
     """For each row, the last one before it that both sides have."""
     places: dict[str, str] = {}
     last = ""
-    for name in rows:
-        places[name] = last
-        last = name if name in kept else last
+    for row in owner.fields:
+        places[row.name] = last
+        last = row.name if row.name in kept else last
     return places

@@ -1,8 +1,10 @@
-"""What has rows, looked at alike: messages, parts, and the alternatives of parts."""
+"""What has rows, looked at alike: messages, parts, and the alternatives of parts; and blocks."""
 
 from __future__ import annotations
 
-from codegen.spec.model import Alternative, Field, Message, Part, Protocol
+from typing import NamedTuple
+
+from codegen.spec.model import Alternative, Field, Message, Part, Place, Protocol
 
 Owner = Message | Part | Alternative
 """Their names are all different within a protocol."""
@@ -21,3 +23,16 @@ def own_and_inner(layout: Owner) -> list[Owner]:
 def all_rows(layout: Owner) -> tuple[Field, ...]:
     """The rows of a layout, those of its alternatives included."""
     return tuple(row for owner in own_and_inner(layout) for row in owner.fields)
+
+
+class Block(NamedTuple):
+    """A block; the model has its name and its text."""
+
+    name: str
+    doc: str
+    place: Place
+
+
+def blocks_of(protocol: Protocol) -> list[Block]:
+    """Every block of a protocol."""
+    return [Block(name, doc, protocol.place) for name, doc in protocol.blocks.items()]
