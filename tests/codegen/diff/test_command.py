@@ -62,7 +62,9 @@ def test_a_condition_that_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     printed = f"{new}/logicalrep/stream_abort.yaml:{LINE}:7: {FINDING}\n{SUMMARY}"
     assert (outcome.code, outcome.out, outcome.err) == (1, printed, "")
     monkeypatch.chdir(tmp_path)
-    assert diff(SPEC, new).out == printed.replace(f"{tmp_path}/", "")
+    shown = diff(SPEC, new).out
+    assert shown == printed.replace(f"{tmp_path}/", "")
+    assert f"```\n{shown}```\n" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_folder_may_be_a_spec_or_hold_one(tmp_path: Path, diff: Diff) -> None:
