@@ -75,8 +75,9 @@ class SessionDecoder(Generic[_AnyMessage]):
             raise self._out_of_place(layout)
         for name, described in looks_up:
             number = getattr(message, name)
-            if number not in described:
-                self._look_up(data, layout, name, number, described)
+            is_there = all(map(described.__contains__, number)) if type(number) is tuple else number in described
+            if not is_there:
+                raise self._not_described(data, layout, name, number, described)
         if is_followed:
             self._follow(layout, message)
         return message  # type: ignore[no-any-return]
@@ -110,16 +111,16 @@ class SessionDecoder(Generic[_AnyMessage]):
             allowed.insert(0, "outside of transactions and streams")
         return DecodeError(layout.name, "tag", 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
 
-    def _look_up(
+    def _not_described(
         self, data: bytes, layout: MessageLayout, name: str, number: int | tuple[int, ...], described: Mapping[int, Any]
-    ) -> None:
-        """Raise DecodeError for a number, or one of several, that nothing has described: no row of it can be read."""
+    ) -> DecodeError:
+        """The error for a number, or the first of several, that nothing has described: no row of it can be read."""
         field = next(field for field in layout.fields if field.name == name)
-        numbers = number if isinstance(number, tuple) else (number,)
-        for index, each in enumerate(numbers):
-            if each not in described:
-                path = f"{name}[{index}]" if field.repeat else name
-                steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding)
-                offset = next(step.offset for step in steps if step.path == path)
-                expected = f"a table that a {field.looks_up} has described"
-                raise DecodeError(layout.name, path, offset, expected, f"{field.scalar.upper()} {each}")
+        path = name
+        if isinstance(number, tuple):
+            index, number = next((index, each) for index, each in enumerate(number) if each not in described)
+            path = f"{name}[{index}]"
+        steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding)
+        offset = next(step.offset for step in steps if step.path == path)
+        expected = f"a table that a {field.looks_up} has described"
+        return DecodeError(layout.name, path, offset, expected, f"{field.scalar.upper()} {number}")
