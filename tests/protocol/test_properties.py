@@ -256,12 +256,12 @@ HUGE = {
 def test_counts_and_lengths_are_not_believed(data: bytes) -> None:
     """Neither the memory nor the time that they would take is spent."""
     tracemalloc.start()
-    started = time.monotonic()
+    started = time.process_time()
     try:
         for module in VERSIONS.values():
             with pytest.raises(DecodeError):
                 module.parse(data)
-        spent = time.monotonic() - started
+        spent = time.process_time() - started
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

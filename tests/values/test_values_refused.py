@@ -221,10 +221,10 @@ HOSTILE = {
 def test_hostile_values_are_refused_soon(name: str) -> None:
     oid, kind, value = HOSTILE[name]
     column = column_type(oid, -1, TYPES)
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ColumnValueError):
         column.load(kind, value)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("name", ["records of quotes", "long numerics in a record", "arrays in arrays"])
