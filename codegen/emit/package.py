@@ -199,7 +199,7 @@ def _parse_docstring(protocol: Protocol, now: View) -> str:
         sentences.append(_ENCODING)
     if len({message.sender for message in protocol.messages}) > 1:
         sentences.append("`sender` is who sent them.")
-    first = "The message that the bytes are, all of them; DecodeError if they are none."
+    first = "Parse one whole message. Raises DecodeError if the bytes are not exactly one."
     return python_source.docstring(first, " ".join(sentences))
 
 

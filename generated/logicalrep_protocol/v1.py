@@ -149,7 +149,7 @@ class Begin:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             if not self.final_lsn:
                 raise MalformedError
@@ -237,7 +237,7 @@ class Message:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BBQ.pack(0x4D, self.flags, self.message_lsn))
@@ -307,7 +307,7 @@ class Commit:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             return _BBQQq.pack(0x43, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
@@ -361,7 +361,7 @@ class Origin:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BQ.pack(0x4F, self.origin_lsn))
@@ -537,7 +537,7 @@ class Relation:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x52, self.relation_id))
@@ -623,7 +623,7 @@ class Type:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x59, self.type_id))
@@ -850,7 +850,7 @@ class Insert:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BIB.pack(0x49, self.relation_id, 0x4E))
@@ -943,7 +943,7 @@ class Update:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BI.pack(0x55, self.relation_id))
@@ -1019,7 +1019,7 @@ class Delete:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             if self.old_kind not in ("K", "O"):
@@ -1099,7 +1099,7 @@ class Truncate:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BiB.pack(0x54, len(self.relation_ids), self.options))
@@ -1152,7 +1152,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
-    """The message that the bytes are, all of them; DecodeError if they are none.
+    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
 
     `streaming` says whether the message lies between Stream Start and Stream Stop; it changes nothing before
     version 2. `parallel` says whether the session was started with the option streaming = parallel; it changes

@@ -200,7 +200,7 @@ class Message:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x4D))
@@ -319,7 +319,7 @@ class Relation:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x52))
@@ -425,7 +425,7 @@ class Type:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x59))
@@ -506,7 +506,7 @@ class Insert:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x49))
@@ -617,7 +617,7 @@ class Update:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x55))
@@ -712,7 +712,7 @@ class Delete:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x44))
@@ -810,7 +810,7 @@ class Truncate:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_B.pack(0x54))
@@ -866,7 +866,7 @@ class StreamStart:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             if self.first_segment not in (0, 1):
                 raise MalformedError
@@ -901,7 +901,7 @@ class StreamStop:
         return self, 1
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             return _B.pack(0x45)
         except _UNFIT as error:
@@ -964,7 +964,7 @@ class StreamCommit:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             return _BIBQQq.pack(0x63, self.xid, 0, self.commit_lsn, self.end_lsn, self.commit_timestamp)
         except _UNFIT as error:
@@ -1018,7 +1018,7 @@ class StreamAbort:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             return _BII.pack(0x41, self.xid, self.subxid)
         except _UNFIT as error:
@@ -1091,7 +1091,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
-    """The message that the bytes are, all of them; DecodeError if they are none.
+    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
 
     `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
     session was started with the option streaming = parallel; it changes nothing before version 4. `encoding` is

@@ -176,7 +176,7 @@ class BeginPrepare:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             if not self.prepare_lsn or not self.end_lsn:
@@ -272,7 +272,7 @@ class Prepare:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             if not self.prepare_lsn or not self.end_lsn:
@@ -361,7 +361,7 @@ class CommitPrepared:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             if not self.commit_lsn or not self.end_lsn:
@@ -470,7 +470,7 @@ class RollbackPrepared:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             if not self.prepare_end_lsn or not self.rollback_end_lsn:
@@ -576,7 +576,7 @@ class StreamPrepare:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             if not self.prepare_lsn or not self.end_lsn:
@@ -679,7 +679,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
-    """The message that the bytes are, all of them; DecodeError if they are none.
+    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
 
     `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
     session was started with the option streaming = parallel; it changes nothing before version 4. `encoding` is

@@ -181,7 +181,7 @@ class StreamAbort:
         return self, offset
 
     def build(self, *, encoding: str = "utf-8") -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BII.pack(0x41, self.xid, self.subxid))
@@ -277,7 +277,7 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
 
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
-    """The message that the bytes are, all of them; DecodeError if they are none.
+    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
 
     `streaming` says whether the message lies between Stream Start and Stream Stop. `parallel` says whether the
     session was started with the option streaming = parallel. `encoding` is the session's client_encoding as a

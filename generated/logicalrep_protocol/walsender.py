@@ -119,7 +119,7 @@ class XLogData:
         return self, offset
 
     def build(self) -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             out: list[bytes] = []
             out.append(_BQQq.pack(0x77, self.start_lsn, self.end_lsn, self.send_timestamp))
@@ -179,7 +179,7 @@ class PrimaryKeepaliveMessage:
         return self, offset
 
     def build(self) -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             if self.reply_requested not in (0, 1):
                 raise MalformedError
@@ -244,7 +244,7 @@ class PrimaryStatusUpdate:
         return self, offset
 
     def build(self) -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             return _BQQQq.pack(0x73, self.end_lsn, self.oldest_committing_xid, self.next_xid, self.send_timestamp)
         except _UNFIT as error:
@@ -319,7 +319,7 @@ class StandbyStatusUpdate:
         return self, offset
 
     def build(self) -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             if self.reply_requested not in (0, 1):
                 raise MalformedError
@@ -400,7 +400,7 @@ class HotStandbyFeedbackMessage:
         return self, offset
 
     def build(self) -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             return _BqIIII.pack(
                 0x68, self.send_timestamp, self.xmin, self.xmin_epoch, self.catalog_xmin, self.catalog_xmin_epoch
@@ -449,7 +449,7 @@ class RequestPrimaryStatusUpdate:
         return self, offset
 
     def build(self) -> bytes:
-        """The bytes of the message; EncodeError where an attribute does not fit its field."""
+        """Return the message's bytes. Raises EncodeError where an attribute does not fit its field."""
         try:
             return _Bq.pack(0x70, self.send_timestamp)
         except _UNFIT as error:
@@ -509,7 +509,7 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
 
 
 def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> AnyMessage:
-    """The message that the bytes are, all of them; DecodeError if they are none.
+    """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
 
     `sender` is who sent them.
     """

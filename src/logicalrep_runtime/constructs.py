@@ -1,4 +1,4 @@
-"""What the generated Structs need beyond construct's own classes: dataclasses, and values as the spec has them.
+"""The classes of generated Structs beyond construct's own: dataclasses, and values as the spec defines them.
 
 All raise construct's errors.
 """
@@ -49,11 +49,11 @@ class _TypedEntries(Generic[_Value]):
     if TYPE_CHECKING:
 
         def parse(self, data: Buffer, **facts: Any) -> _Value:
-            """The value that the bytes are, or begin with."""
+            """Parse a value; bytes after it are left."""
             raise NotImplementedError
 
         def build(self, obj: _Value, **facts: Any) -> bytes:
-            """The bytes of the value."""
+            """Return a value's bytes."""
             raise NotImplementedError
 
 

@@ -20,7 +20,7 @@ OUTSIDE = "outside"
 """The place of messages that stand between transactions and stream segments."""
 
 _Known = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Mapping[int, Any]], ...], bool]
-"""What a tag stands for in a session: its `parse`, its layout, and the layout's places; the fields that it looks up,
+"""An entry for a tag in a session: its `parse`, its layout, and the layout's places; the fields that it looks up,
 each with what has been described; whether it changes the session's state."""
 
 
@@ -47,9 +47,9 @@ class SessionDecoder(Generic[_AnyMessage]):
         self.described: dict[str, dict[Any, Any]] = {
             layout.name: {} for layout in self.layouts.messages if layout.describes
         }
-        """By its name, of each message that describes something, the last one for each number."""
+        """The last message for each number, by the name of the message that describes something."""
         self.block = OUTSIDE
-        """Where the session is: `outside`, or in a `transaction`, a `prepared transaction` or a `stream`."""
+        """The session's place: `outside`, or in a `transaction`, a `prepared transaction` or a `stream`."""
         # Bytes without a known tag: `parse` refuses them.
         self._unknown = self._entry(self.layouts.messages[0])
         self._known: dict[int, _Known] = {
@@ -66,7 +66,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         return self.parsers[version], layout, layout.places, looks_up, is_followed
 
     def decode(self, data: Buffer) -> _AnyMessage:
-        """The next message; DecodeError if the bytes are none, or one that cannot come here."""
+        """Decode the next message. Raises DecodeError if the bytes are not exactly one, or one that cannot come here."""
         if type(data) is not bytes:
             data = bytes(memoryview(data))
         parse, layout, places, looks_up, is_followed = self._known.get(data[0] if data else 0, self._unknown)

@@ -1,4 +1,4 @@
-"""What a layout is: the rows of the documentation's tables as data, for those who walk a message field by field."""
+"""Layouts as data: the rows of the documentation's tables, for a walk through a message field by field."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ class Field:
 
     name: str
     type: str
-    """As the documentation prints it, `Int32 (Oid)` for example."""
+    """The type as the documentation prints it, `Int32 (Oid)` for example."""
     kind: Literal["int", "string", "bytes", "part"]
     since: int = 1
     """The protocol version that brought it."""
     width: int = 0
-    """In bytes, of an integer; 0 otherwise."""
+    """The bytes of an integer; 0 otherwise."""
     signed: bool = False
     """Whether an integer is signed."""
     scalar: str = ""
     """The named type of an integer: Lsn, TimestampTz, TransactionId, Oid; empty for a plain one."""
     constants: tuple[int, ...] = ()
-    """The values that it may have; () for any."""
+    """The allowed values; () for any."""
     characters: bool = False
     """Whether a one-byte integer is read as a character."""
     boolean: bool = False
@@ -42,7 +42,7 @@ class Field:
     repeat: str = ""
     """The earlier field that says how often it is repeated; empty if it is there once."""
     looks_up: str = ""
-    """The message that has described what this is the number of."""
+    """The message that describes what has this number."""
     part: str = ""
     """The part that it is."""
     doc: str = ""
@@ -54,7 +54,7 @@ class PartLayout:
 
     name: str
     since: int = 1
-    """Of an alternative, the protocol version that brought it."""
+    """The protocol version that brought an alternative."""
     fields: tuple[Field, ...] = ()
     alternatives: tuple[PartLayout, ...] = ()
     doc: str = ""
@@ -74,7 +74,7 @@ class MessageLayout:
     """The session fact without which they do not."""
     sender: Literal["server", "client"]
     reference: str
-    """Where the documentation specifies it."""
+    """The address of its table in the documentation."""
     callbacks: tuple[str, ...] = ()
     """The output plugin's callbacks that send it."""
     places: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class MessageLayout:
     describes: str = ""
     """The field with the number of what it describes, by which later messages refer to it."""
     transaction: str = ""
-    """What it does to its transaction: begins, streams, commits, prepares, aborts it; empty for nothing."""
+    """The effect on its transaction: begins, streams, commits, prepares, aborts it; empty for nothing."""
     fields: tuple[Field, ...]
     doc: str = ""
 
@@ -107,16 +107,16 @@ class ProtocolLayout:
     name: str
     versions: tuple[int, ...]
     session: Mapping[str, str]
-    """What a session knows: each fact with what it means."""
+    """The session facts, each with its meaning."""
     kept: tuple[str, ...]
     """The session facts that messages set and clear; a decoder has to be told the others."""
     parse_arguments: tuple[str, ...]
-    """What `parse` has to be told: the session facts that layouts depend on, and the encoding of texts."""
+    """The arguments of `parse`: the session facts that layouts depend on, and the encoding of texts."""
     messages: tuple[MessageLayout, ...]
     parts: Mapping[str, PartLayout]
 
     def message(self, tag: int, sender: str = "server") -> MessageLayout | None:
-        """The message that begins with that byte; None if there is none."""
+        """Return the message that begins with that byte; None if there is none."""
         for message in self.messages:
             if ord(message.tag) == tag and message.sender == sender:
                 return message

@@ -24,13 +24,13 @@ class Step:
     path: str
     """Its path in the message, such as `new.cells[2].length`."""
     offset: int
-    """Where it begins, in bytes from the message's start."""
+    """The offset of its first byte in the message."""
     data: bytes
     """Its bytes."""
     field: Field
     """Its row in the layout."""
     value: object
-    """What the bytes mean."""
+    """The value of the bytes."""
 
 
 def walk(
@@ -43,7 +43,7 @@ def walk(
     sender: str = "server",
     strict: bool = False,
 ) -> Iterator[Step]:
-    """Each field of a whole message in turn; DecodeError at the first fault, after the fields before it.
+    """Yield each field of a whole message; raise DecodeError at the first fault, after the fields before it.
 
     `facts` are the session facts that hold, by name; one that is not named is false. `strict` refuses, as `parse` does,
     messages of later versions that servers send all the same.
@@ -335,7 +335,7 @@ class _Faults:
     def of_cells(
         self, fields: tuple[Field, ...], field: Field, alternatives: tuple[PartLayout, ...], owner: object, path: str
     ) -> _Fault:
-        """Where the kinds and values of repeated alternatives do not go together."""
+        """Find the first kind and value of repeated alternatives that do not go together."""
         kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
         if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
             return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"

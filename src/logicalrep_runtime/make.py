@@ -1,4 +1,4 @@
-"""What generated classes set their attributes with, in constructors and in decoders, which have nothing to check.
+"""Setters of the generated classes' attributes, for constructors and decoders, which have nothing to check.
 
 A frozen dataclass sets each attribute by name through `object.__setattr__`; setting the slots themselves takes less
 than half the time.
