@@ -119,7 +119,7 @@ class _Kernel:
         return MessageSource(
             message=message,
             version=shown.version,
-            when=(message.also_when or "") if message.since > self.version else "",
+            when=(message.also_when or "") if shown.version > self.version else "",
             columns=columns,
             steps=_inlined(shown, steps(shown, renamed(message.fields[1:], local))),
             has_cells=any(self.columns[number].kind == "cells" for number in columns.values()),
