@@ -66,7 +66,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         return self.parsers[version], layout, layout.places, looks_up, is_followed
 
     def decode(self, data: Buffer) -> _AnyMessage:
-        """Decode the next message. Raises DecodeError if the bytes are not exactly one, or one that cannot come here."""
+        """Decode the next message. Raises DecodeError if the bytes are not exactly one that may come here."""
         if type(data) is not bytes:
             data = bytes(memoryview(data))
         parse, layout, places, looks_up, is_followed = self._known.get(data[0] if data else 0, self._unknown)
