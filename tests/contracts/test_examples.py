@@ -8,7 +8,6 @@ from pathlib import Path
 
 from tests.documents import ROOT, examples
 
-
 # Its example is of a version that is made on the way: tests/codegen/test_changing_the_protocol.py runs it.
 _OF_A_VERSION_TO_COME = "changing-the-protocol.md"
 
