@@ -10,7 +10,7 @@ from pathlib import Path
 from codegen import diff, vectors
 from codegen import pagecheck as docs
 from codegen.emit.package import PACKAGE, emit
-from codegen.emit.python_source import MARK
+from codegen.emit.rendering import MARK
 from codegen.reference import site as reference
 from codegen.shared import ROOT, add_spec, relative
 from codegen.spec.model import SpecError

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from jinja2 import Environment
-
-from codegen.emit import python_source
-from codegen.emit.blocks import Block
 from codegen.emit.columns import emit_columnar
-from codegen.emit.python_source import NOTICE, Source, fact_docstring, joined, whether
-from codegen.emit.steps import Conditional, Run, Single, Step, Tagged
-from codegen.shared import templates
+from codegen.emit.python_source import Block, Source, checks_of, enumeration_name, guards_of
+from codegen.emit.rendering import NOTICE, docstring, joined, render, whether
+from codegen.emit.steps import Cells, Conditional, Run, Step, Tagged
 from codegen.spec import taken
-from codegen.spec.model import Field, Finding, Message, Part, Protocol, SpecError, parts_used
+from codegen.spec.model import Finding, Message, Part, Protocol, SpecError, parts_used
 from codegen.spec.names import class_name
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String
 from codegen.spec.versions import View, views
 
-_HERE = Path(__file__).parent
 PACKAGE = "logicalrep_protocol"
 _RUFF = [
     "--isolated",
@@ -37,27 +29,18 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     protocols = tuple(protocols)
     messages = _with_blocks(protocols)
     versions = views(messages)
-    texts = {f"{PACKAGE}/py.typed": ""}
-    environment = _environment()
-    texts[f"{PACKAGE}/layouts.py"] = _layouts_module(protocols)
+    texts = {"py.typed": "", "layouts.py": render("layouts.py.j2", protocols=protocols)}
     for protocol in protocols:
         shown = views(protocol)
-        blocks = [(now.module, _blocks(before, now)) for before, now in zip((None, *shown), shown, strict=False)]
+        blocks = [(now.module, _blocks(now)) for now in shown]
         for now in shown:
-            texts[f"{PACKAGE}/{now.module}.py"] = _version_module(now, blocks[: now.version])
-    texts[f"{PACKAGE}/versions.py"] = _render(
-        environment, "versions.py.j2", notice=NOTICE, protocol=messages, definitions=_definitions(versions)
-    )
-    documents = {"init_doc": _decoder_docstring(messages), "docstring_of": fact_docstring}
-    described = _described(messages)
-    texts[f"{PACKAGE}/decoder.py"] = _render(
-        environment, "decoder.py.j2", notice=NOTICE, protocol=messages, described=described, **documents
-    )
-    texts[f"{PACKAGE}/__init__.py"] = _render(
-        environment, "__init__.py.j2", notice=NOTICE, protocols=protocols, exported=_package_exports(protocols)
-    )
-    texts |= {f"{PACKAGE}/{name}": text for name, text in emit_columnar(versions).items()}
-    return _formatted(texts)
+            texts[f"{now.module}.py"] = _version_module(now, blocks[: now.version])
+    texts["versions.py"] = render("versions.py.j2", protocol=messages, versions=versions)
+    described, init_doc = _described(messages), _decoder_docstring(messages)
+    texts["decoder.py"] = render("decoder.py.j2", protocol=messages, described=described, init_doc=init_doc)
+    texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=_package_exports(protocols))
+    texts |= emit_columnar(versions)
+    return _formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()})
 
 
 def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
@@ -86,52 +69,6 @@ def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:
     return ["Decoder", *sorted([*modules, "versions"])]
 
 
-def _environment(**names: Any) -> Environment:
-    environment = templates(_HERE / "templates")
-    environment.globals.update(
-        {name: getattr(python_source, name) for name in ("any_of", "none_of", "hexadecimal", "quoted")},
-        class_name=class_name,
-        character=chr,
-        **names,
-    )
-    return environment
-
-
-def _render(environment: Environment, template: str, **values: Any) -> str:
-    return environment.get_template(template).render(**values)
-
-
-def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
-    environment = _environment(
-        kind_of=_kind, codes_of=_codes, characters_of=lambda row: bool(row.values or _tagged(row))
-    )
-    return _render(environment, "layouts.py.j2", notice=NOTICE, protocols=protocols)
-
-
-def _kind(row: Field) -> str:
-    if isinstance(row.type, Int | Byte1):
-        return "int"
-    return {String: "string", Byten: "bytes", PartName: "part"}[type(row.type)]
-
-
-def _codes(row: Field) -> tuple[int, ...]:
-    constants = tuple(row.values) or row.constants
-    return tuple(ord(constant) if isinstance(constant, str) else constant for constant in constants)
-
-
-def _tagged(row: Field) -> bool:
-    return isinstance(row.type, Byte1) and bool(row.constants)
-
-
-def _definitions(versions: Iterable[View]) -> Callable[[Message], list[str]]:
-    """For a message, the modules that define a class of its own for it."""
-
-    def definitions(message: Message) -> list[str]:
-        return [now.module for now in versions if message.name in {own.name for own in now.own_messages}]
-
-    return definitions
-
-
 def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
     """The module of a version; `every` has the module and the classes of each version up to it."""
     source, protocol = Source(now), now.protocol
@@ -139,23 +76,18 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
     *earlier, (_, blocks) = every
     defined = [name for block in blocks for name in _exported(block)]
     inherited = sorted({name for _, older in earlier for block in older for name in _exported(block)} - set(defined))
-    choices = {f"_{block.constant}": module for module, older in every for block in older if block.alternatives}
+    choices = {f"_{block.variable.upper()}": module for module, older in every for block in older if block.alternatives}
     senders = sorted({message.sender for message in protocol.messages}, reverse=True)
     structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
     messages = [block for block in blocks if block.tag]
-    environment = _environment(
-        annotation_of=source.annotation_of,
-        value_of=source.value_of,
-        checks_of=python_source.checks_of,
-        guards_of=source.guards_of,
-        packed=source.packed,
-        cells_of=source.cells_of,
+    return render(
+        "version.py.j2",
+        source=source,
+        checks_of=checks_of,
+        guards_of=guards_of,
+        enumeration_name=enumeration_name,
         facts=[fact.name for fact in protocol.layout_facts],
         has_texts=protocol.has_texts,
-    )
-    return _render(
-        environment,
-        "version.py.j2",
         module_doc=_module_docstring(protocol, now, messages, previous),
         any_doc=f"Any message of {_title(protocol, now)}.",
         parse_doc=_parse_docstring(protocol, now),
@@ -165,7 +97,7 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         inherited=inherited,
         choices=sorted((module, name) for name, module in choices.items() if module != now.module),
         exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse"]),
-        formats=sorted({name for block in blocks for name in _formats(source, block)}),
+        formats=sorted({name for block in blocks for name in _formats(block)}),
         blocks=blocks,
         messages=[class_name(message.name) for message in now.messages],
         structs=structs,
@@ -180,11 +112,11 @@ def _title(protocol: Protocol, now: View) -> str:
 def _module_docstring(protocol: Protocol, now: View, messages: list[Block], previous: str) -> str:
     version = protocol.versions[now.version - 1]
     if len(protocol.versions) == 1:
-        return python_source.docstring(protocol.doc, protocol.page, NOTICE)
+        return docstring(protocol.doc, protocol.page, NOTICE)
     title = f"Protocol version {version.number}, of PostgreSQL {version.server} and later."
     names = ", ".join(block.name for block in messages)
     own = f"New or different are {names}; all else is as in {previous}." if previous else ""
-    return python_source.docstring(title, version.doc, own, NOTICE)
+    return docstring(title, version.doc, own, NOTICE)
 
 
 _ENCODING = "`encoding` is the session's client_encoding as a Python codec."
@@ -200,7 +132,7 @@ def _parse_docstring(protocol: Protocol, now: View) -> str:
     if len({message.sender for message in protocol.messages}) > 1:
         sentences.append("`sender` is who sent them.")
     first = "Parse one whole message. Raises DecodeError if the bytes are not exactly one."
-    return python_source.docstring(first, " ".join(sentences))
+    return docstring(first, " ".join(sentences))
 
 
 def _decoder_docstring(protocol: Protocol) -> str:
@@ -211,44 +143,33 @@ def _decoder_docstring(protocol: Protocol) -> str:
         names = [message.name for message in protocol.messages if message.also_when == fact.name]
         more = f": {joined(names)} may come in older protocol versions too then" if names else ""
         sentences.append(f"`{fact.name}` says {whether(fact)}{more}.")
-    return python_source.docstring(first, " ".join([*sentences, _ENCODING]))
+    return docstring(first, " ".join([*sentences, _ENCODING]))
 
 
-def _blocks(before: View | None, now: View) -> list[Block]:
+def _blocks(now: View) -> list[Block]:
     """The classes of a module that those of the version before lack; parts stand before what contains them."""
     source = Source(now)
-    blocks: list[Block] = []
-    placed: set[str] = set()
+    layouts: list[Message | Part] = []
     own_parts = {part.name: part for part in now.own_parts}
 
     def place(layout: Message | Part) -> None:
         for name in parts_used(layout.fields):
-            if name not in placed and name in own_parts:
-                placed.add(name)
+            if name in own_parts and own_parts[name] not in layouts:
                 place(own_parts[name])
-        was = before and before.layout(layout.name)
-        # An enumeration belongs to the version that brought its field, and comes from there.
-        known = {class_name(row.name.replace("_", " ")) for row in (was.fields if was else ())}
-        block = source.message_block(layout) if isinstance(layout, Message) else source.part_block(layout)
-        blocks.append(replace(block, enumerations=tuple(item for item in block.enumerations if item.name not in known)))
+        layouts.append(layout)
 
     for message in now.own_messages:
         place(message)
-    return blocks
+    return [source.block(layout) for layout in layouts]
 
 
 def _exported(block: Block) -> list[str]:
-    return [
-        block.name,
-        *(alternative.name for alternative in block.alternatives if alternative.is_own),
-        *(enumeration.name for enumeration in block.enumerations),
-    ]
+    own = [alternative.name for alternative in block.alternatives if alternative.is_own]
+    return [block.name, *own, *map(enumeration_name, block.enumerations)]
 
 
-def _formats(source: Source, block: Block) -> set[str]:
+def _formats(block: Block) -> set[str]:
     """The formats of all integers that stand together, to read and to write."""
-    if block.alternatives:
-        return set()
     formats: set[str] = set()
 
     def collect(items: tuple[Step, ...]) -> None:
@@ -257,9 +178,8 @@ def _formats(source: Source, block: Block) -> set[str]:
                 formats.add(step.format)
             elif isinstance(step, Conditional | Tagged):
                 collect(step.steps)
-            elif isinstance(step, Single) and step.kind == "cells":
-                cells = source.cells_of(step)
-                formats.update((cells.format, f"B{cells.signed_format}"))
+            elif isinstance(step, Cells):
+                formats.update((step.format.upper(), f"B{step.format.lower()}"))
 
     collect(block.steps)
     collect(block.build_steps)

@@ -4,49 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from struct import calcsize
 
-from codegen.spec.model import REST, Field, Part
-from codegen.spec.notation import Byte1, Byten, Int, PartName, String
+from codegen.spec.model import REST, Field, Part, attributes
+from codegen.spec.notation import Byten, PartName, String
 from codegen.spec.versions import View
-
-_FORMATS = {1: "b", 2: "h", 4: "i", 8: "q"}
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """One integer of a run."""
-
-    row: Field
-    format: str
-    """Its letter in Python's `struct` module."""
-    constant: int | None
-    """The only value that it may have."""
-    choices: tuple[int, ...]
-    """The characters that it may be; () for a number."""
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return calcsize(f">{self.format}")
 
 
 @dataclass(frozen=True)
 class Run:
     """Integers that are always there and stand together."""
 
-    fields: tuple[Fixed, ...]
+    rows: tuple[Field, ...]
+    format: str
+    """Their letters in Python's `struct` module."""
     kind: str = "run"
-
-    @property
-    def format(self) -> str:
-        """Their letters in Python's `struct` module."""
-        return "".join(item.format for item in self.fields)
 
     @property
     def size(self) -> int:
         """Bytes."""
-        return sum(item.size for item in self.fields)
+        return sum(row.width for row in self.rows)
+
+    @property
+    def placed(self) -> list[tuple[int, Field]]:
+        """The integers, each after the number of bytes before it."""
+        return list(zip(accumulate((row.width for row in self.rows), initial=0), self.rows, strict=False))
 
 
 @dataclass(frozen=True)
@@ -66,7 +49,6 @@ class Tagged:
     """An optional tag, and the fields that are there when it is."""
 
     row: Field
-    choices: tuple[int, ...]
     rows: tuple[Field, ...]
     attributes: tuple[Field, ...]
     """Those of the fields that are attributes."""
@@ -81,12 +63,35 @@ class Single:
     row: Field
     kind: str
     part: Part | None = None
-    fixed: Fixed | None = None
-    size: int = 0
-    """The width of a repeated integer, in bytes."""
+    format: str = ""
+    """The letter of a repeated integer."""
 
 
-Step = Run | Conditional | Tagged | Single
+@dataclass(frozen=True)
+class Cells:
+    """A row's values: alternatives of a part, repeated, each a tag and, for some, a length and as many bytes."""
+
+    row: Field
+    part: Part
+    tag: str
+    """The name of the tags."""
+    value: str
+    """The name of the values; empty if there are none."""
+    valued: str
+    """The tags of those that hold a value."""
+    bare: str
+    """The tags of those that are nothing but a tag."""
+    format: str
+    """The letter of the value's length."""
+    kind: str = "cells"
+
+    @property
+    def header(self) -> int:
+        """The bytes before a value: the tag and the length."""
+        return calcsize(f">B{self.format}")
+
+
+Step = Run | Conditional | Tagged | Single | Cells
 
 
 def renamed(fields: tuple[Field, ...], rename: Callable[[str], str]) -> tuple[Field, ...]:
@@ -107,64 +112,56 @@ def renamed(fields: tuple[Field, ...], rename: Callable[[str], str]) -> tuple[Fi
 def steps(view: View, fields: tuple[Field, ...]) -> tuple[Step, ...]:
     """The steps for a layout, its tag included."""
     result: list[Step] = []
-    run: list[Fixed] = []
     facts = {fact.name for fact in view.protocol.session}
     rest = list(fields)
-
-    def take_depending_on(name: str | None) -> tuple[Field, ...]:
-        taken: list[Field] = []
-        while rest and rest[0].when == name:
-            taken.append(rest.pop(0))
-        return tuple(taken)
-
-    def end_run() -> None:
-        if run:
-            result.append(Run(tuple(run)))
-            run.clear()
-
     while rest:
         row = rest.pop(0)
-        if row.when in facts:
-            end_run()
-            rows = (row, *take_depending_on(row.when))
-            attributes = tuple(other for other in fields if other.when == row.when and len(other.constants) != 1)
-            inner = steps(view, tuple(replace(row, when=None) for row in rows))
-            result.append(Conditional(row.when or "", rows, attributes, inner))
-        elif row.optional:
-            end_run()
-            rows = take_depending_on(row.name)
-            inner = steps(view, tuple(replace(row, when=None) for row in rows))
-            attributes = tuple(other for other in rows if len(other.constants) != 1)
-            result.append(Tagged(row, fixed(view, row).choices, rows, attributes, inner))
-        elif isinstance(row.type, Int | Byte1) and row.repeat is None:
-            run.append(fixed(view, row))
+        if row.optional or row.when in facts:
+            tells = row.name if row.optional else row.when
+            rows = [] if row.optional else [row]
+            while rest and rest[0].when == tells:
+                rows.append(rest.pop(0))
+            inner = steps(view, tuple(replace(other, when=None) for other in rows))
+            told = tuple(other for other in attributes(fields) if other.when == tells)
+            tagged = Tagged(row, tuple(rows), told, inner)
+            result.append(tagged if row.optional else Conditional(str(tells), tuple(rows), told, inner))
+        elif row.width and row.repeat is None:
+            run = result.pop() if result and isinstance(result[-1], Run) else Run((), "")
+            assert isinstance(run, Run)
+            result.append(Run((*run.rows, row), run.format + letter(view, row)))
         else:
-            end_run()
-            result.append(_single(view, row))
-    end_run()
+            result.append(single(view, row))
     return tuple(result)
 
 
-def fixed(view: View, row: Field) -> Fixed:
-    """How one integer is read and written."""
-    if isinstance(row.type, Byte1):
-        choices = tuple(ord(character) for character in row.type.constants)
-        return Fixed(row, "B", choices[0] if len(choices) == 1 else None, choices if len(choices) > 1 else ())
-    assert isinstance(row.type, Int)
-    letter = _FORMATS[row.type.width]
-    letter = letter if view.protocol.signed(row) else letter.upper()
-    return Fixed(row, letter, row.type.constant, ())
+def letter(view: View, row: Field) -> str:
+    """The letter of an integer in Python's `struct` module."""
+    signed = "bhiq"[row.width.bit_length() - 1]
+    return signed if view.protocol.signed(row) else signed.upper()
 
 
-def _single(view: View, row: Field) -> Single:
+def single(view: View, row: Field) -> Single | Cells:
+    """The step of a field that is no integer, or is repeated."""
     if isinstance(row.type, String):
         return Single(row, "string")
     if isinstance(row.type, Byten):
         return Single(row, "rest" if row.size == REST else "bytes")
-    if isinstance(row.type, PartName):
-        part = view.part(row.type.name)
-        if row.repeat is None:
-            return Single(row, "part", part)
-        return Single(row, "cells" if part.alternatives else "parts", part)
-    assert isinstance(row.type, Int)
-    return Single(row, "integers", fixed=fixed(view, row), size=row.type.width)
+    if not isinstance(row.type, PartName):
+        return Single(row, "integers", format=letter(view, row))
+    part = view.part(row.type.name)
+    if part.alternatives:
+        return _cells(view, row, part)
+    return Single(row, "part" if row.repeat is None else "parts", part)
+
+
+def _cells(view: View, row: Field, part: Part) -> Cells:
+    valued = [other for other in part.alternatives if len(other.fields) > 1]
+    return Cells(
+        row=row,
+        part=part,
+        tag=part.alternatives[0].fields[0].name,
+        value=valued[0].fields[-1].name if valued else "",
+        valued="".join(other.tag for other in valued),
+        bare="".join(other.tag for other in part.alternatives if other not in valued),
+        format=letter(view, valued[0].fields[1]) if valued else "i",
+    )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from codegen.emit.blocks import Attribute, Block
 from codegen.emit.package import PACKAGE
-from codegen.emit.python_source import Source, joined
+from codegen.emit.python_source import Attribute, Source, enumeration_name
+from codegen.emit.rendering import joined
 from codegen.reference.drawing import NARROW, Picture, draw
 from codegen.reference.layout import Row, rows
 from codegen.spec.model import (
@@ -258,15 +258,13 @@ def _kebab(name: str) -> str:
 
 
 def _entry(now: View, layout: Message | Part) -> Entry:
-    source = Source(now)
-    block = source.message_block(layout) if isinstance(layout, Message) else source.part_block(layout)
     path, remark = _path(now.protocol, layout)
     drawn = _drawn(now.protocol, layout, anchor_of(layout))
     alternatives = tuple(
         _drawn(now.protocol, other, f"{drawn.anchor}-{_kebab(other.name)}")
         for other in (layout.alternatives if isinstance(layout, Part) else ())
     )
-    return replace(drawn, alternatives=alternatives, python=_synopsis(block), path=path, path_remark=remark)
+    return replace(drawn, alternatives=alternatives, python=_synopsis(now, layout), path=path, path_remark=remark)
 
 
 def _drawn(protocol: Protocol, layout: Layout, anchor: str) -> Entry:
@@ -292,12 +290,13 @@ def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
     return f"{PACKAGE}.{newest}.{class_name(layout.name)}", "; ".join(remarks)
 
 
-def _synopsis(block: Block) -> str:
+def _synopsis(now: View, layout: Message | Part) -> str:
     """A class as its users see it: its attributes with their types."""
+    block = Source(now).block(layout)
     classes = []
-    for enumeration in block.enumerations:
-        members = [f'    {name} = "{character}"' for character, name in enumeration.members]
-        classes.append([f"class {enumeration.name}(StrEnum):", *members])
+    for row in layout.fields:
+        members = [f'    {name.upper()} = "{character}"' for character, name in row.values.items()]
+        classes += [[f"class {enumeration_name(row)}(StrEnum):", *members]] if members else []
     for alternative in block.alternatives:
         classes.append([f"class {alternative.name}:", *_attributes(alternative.attributes)])
     if block.alternatives:

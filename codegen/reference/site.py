@@ -13,7 +13,7 @@ from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from codegen.emit.package import PACKAGE
-from codegen.emit.python_source import joined
+from codegen.emit.rendering import joined
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
 from codegen.reference.layout import Row, rows

@@ -92,6 +92,26 @@ class Field:
         return ()
 
     @property
+    def is_constant(self) -> bool:
+        """Whether only one value is legal, so that nobody needs to be told it."""
+        return len(self.constants) == 1
+
+    @property
+    def legal(self) -> tuple[str | int, ...]:
+        """The only values that are legal: constants, or the characters with names; () where any value is."""
+        return tuple(self.values) or self.constants
+
+    @property
+    def codes(self) -> tuple[int, ...]:
+        """The same as numbers."""
+        return tuple(ord(value) if isinstance(value, str) else value for value in self.legal)
+
+    @property
+    def is_character(self) -> bool:
+        """Whether its byte stands for a character: a tag, or one of several with names."""
+        return bool(self.values) or (isinstance(self.type, Byte1) and bool(self.constants))
+
+    @property
     def width(self) -> int:
         """The bytes of an integer or character; 0 for what has no such width."""
         return self.type.width if isinstance(self.type, Int) else int(isinstance(self.type, Byte1))
@@ -115,6 +135,11 @@ class Alternative:
     since: int
     fields: tuple[Field, ...]
     place: Place = field(compare=False)
+
+    @property
+    def tag(self) -> str:
+        """The character that it begins with."""
+        return str(self.fields[0].constants[0])
 
 
 @dataclass(frozen=True)
@@ -163,9 +188,7 @@ class Message:
     @property
     def tag(self) -> str:
         """The character that the message begins with."""
-        kind = self.fields[0].type
-        assert isinstance(kind, Byte1)
-        return kind.constants[0]
+        return str(self.fields[0].constants[0])
 
     def comes_in(self, version: int) -> bool:
         """Whether servers send it to clients of the version, be it only while `also_when` holds."""
@@ -269,3 +292,13 @@ class Protocol:
 def parts_used(fields: tuple[Field, ...]) -> list[str]:
     """The names of the parts that a layout contains, in order."""
     return [row.type.name for row in fields if isinstance(row.type, PartName)]
+
+
+def counted(fields: tuple[Field, ...], row: Field) -> Field | None:
+    """The field whose length or number a row says; None if it says none."""
+    return next((other for other in fields if row.name in (other.size, other.repeat)), None)
+
+
+def attributes(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The fields that are attributes in Python: no constants, lengths and numbers, which follow from the others."""
+    return tuple(row for row in fields if not row.is_constant and counted(fields, row) is None)

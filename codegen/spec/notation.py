@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 INT_WIDTHS = {"Int8": 1, "Int16": 2, "Int32": 4, "Int64": 8}
 """The integers and their widths in bytes, in network byte order."""
@@ -30,6 +31,8 @@ class NotationError(ValueError):
 class Int:
     """IntN, with the name in parentheses or the constant that the documentation prints after it."""
 
+    kind: ClassVar = "int"
+
     base: str
     name: str | None = None
     constant: int | None = None
@@ -49,6 +52,8 @@ class Int:
 class Byte1:
     """One byte: any, or one of the characters given."""
 
+    kind: ClassVar = "int"
+
     constants: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -59,6 +64,8 @@ class Byte1:
 class Byten:
     """As many bytes as an earlier field says, or all that are left."""
 
+    kind: ClassVar = "bytes"
+
     def __str__(self) -> str:
         return "Byten"
 
@@ -67,6 +74,8 @@ class Byten:
 class String:
     """Text up to a zero byte."""
 
+    kind: ClassVar = "string"
+
     def __str__(self) -> str:
         return "String"
 
@@ -74,6 +83,8 @@ class String:
 @dataclass(frozen=True)
 class PartName:
     """A part, which has a layout of its own."""
+
+    kind: ClassVar = "part"
 
     name: str
 

@@ -6,34 +6,14 @@ import importlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from jinja2 import BytecodeCache, Environment
-from jinja2.bccache import Bucket
 
 import codegen.emit.package
 from codegen.spec.model import Protocol
 from codegen.spec.reader import load
-
-
-class _InMemory(BytecodeCache):
-    """Templates, compiled once: that takes longer than all the rest of generating."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        if bucket.key in self._known:
-            bucket.bytecode_from_string(self._known[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        self._known[bucket.key] = bucket.bytecode_to_string()
-
-
-_COMPILED = _InMemory()
 
 
 def emit_unformatted(protocols: Iterable[Protocol]) -> dict[Path, str]:
@@ -44,9 +24,6 @@ def emit_unformatted(protocols: Iterable[Protocol]) -> dict[Path, str]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("codegen.emit.package._formatted", unformatted)
-        for module in (codegen.emit.package, sys.modules.get("codegen.emit.columns")):
-            if hasattr(module, "Environment"):
-                patch.setattr(module, "Environment", partial(Environment, bytecode_cache=_COMPILED))
         return codegen.emit.package.emit(protocols)
 
 
