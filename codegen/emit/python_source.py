@@ -115,8 +115,9 @@ class Source:
         found: list[Attribute] = []
         for row in attributes(fields):
             variable = variables[row.name]
-            if isinstance(row.type, PartName) and self.view.part(row.type.name).alternatives:
-                found += self._columns(row, self.view.part(row.type.name))
+            part = self.view.part_of(row)
+            if part is not None and part.alternatives:
+                found += self._columns(row, part)
                 continue
             optional = row.when is not None or row.optional
             found.append(
@@ -192,9 +193,8 @@ class Source:
             return "String"
         if isinstance(row.type, Byten):
             return "GreedyBytes" if row.size == REST else f"Bytes(this.{row.size})"
-        if isinstance(row.type, PartName):
-            alternatives = self.view.part(row.type.name).alternatives
-            return f"_{snake_case(row.type.name).upper()}" if alternatives else f"{row.type.name}.struct"
+        if (part := self.view.part_of(row)) is not None:
+            return f"_{snake_case(part.name).upper()}" if part.alternatives else f"{part.name}.struct"
         if row.values:
             return f"Char({self.annotation_of(row)})"
         integer = _CONSTRUCT_INTS[letter(self.view, row)]
@@ -230,9 +230,8 @@ class Source:
         other = counted(fields, row)
         if other is None:
             return f"self.{row.name}"
-        if isinstance(other.type, PartName) and self.view.part(other.type.name).alternatives:
-            return "len(self.kinds)"
-        return f"len(self.{other.name})"
+        part = self.view.part_of(other)
+        return "len(self.kinds)" if part is not None and part.alternatives else f"len(self.{other.name})"
 
 
 def checks_of(run: Run, *, named: bool = False) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from codegen.spec.model import Alternative, Field, Message, Part, Protocol, parts_used
+from codegen.spec.notation import PartName
 
 _Layout = TypeVar("_Layout", Message, Part, Alternative)
 
@@ -30,6 +31,10 @@ class View:
             if part.name == name:
                 return part
         raise KeyError(name)
+
+    def part_of(self, row: Field) -> Part | None:
+        """The part that a field is; None for one of another type."""
+        return self.part(row.type.name) if isinstance(row.type, PartName) else None
 
     def layout(self, name: str) -> Message | Part | None:
         """The message or part of that name; None if the version has none."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from codegen.spec.model import Message, Protocol
 from codegen.spec.versions import View, views
-from codegen.vectors.codec import Reader
+from codegen.vectors.codec import Reader, facts_of
 
 _LONGEST = 1024
 """Longer messages are left out, in bytes."""
@@ -27,7 +27,7 @@ def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
                 continue
             for number, data, now, facts in _messages(protocol, shown, header, lines):
                 message, fields = Reader(now, data, facts).message()
-                known = {name: facts[name] for name in facts if any(row.when == name for row in message.fields)}
+                known = facts_of(message, facts)
                 shape = json.dumps([now.defined_in(message), message.name, known, _shape(fields)])
                 if shape not in shapes and len(data) <= _LONGEST:
                     shapes.add(shape)
@@ -55,9 +55,7 @@ def _messages(
         data = bytes.fromhex(json.loads(line)["data"])
         message = messages[chr(data[0])]
         yield number, data, shown[max(version, message.since) - 1], dict(facts)
-        for name, value in ((message.sets, True), (message.clears, False)):
-            if name is not None:
-                facts[name] = value
+        facts |= {name: value for name, value in ((message.sets, True), (message.clears, False)) if name is not None}
 
 
 def _shape(value: Any) -> Any:

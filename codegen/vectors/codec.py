@@ -7,12 +7,12 @@ hexadecimal; a byte that stands for a character is that character; a field that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from codegen.spec.model import REST, Field, Message, Part
-from codegen.spec.notation import Byte1, Byten, PartName, String
+from codegen.spec.notation import Byten, String
 from codegen.spec.versions import View
 
 Fields = dict[str, Any]
@@ -38,26 +38,11 @@ class Written:
     end: int
 
 
-def part_of(view: View, row: Field) -> Part | None:
-    """Return the part that a row is made of; None for integers, text and bytes."""
-    if not isinstance(row.type, PartName):
-        return None
-    return view.part(row.type.name)
-
-
-def tag_of(fields: tuple[Field, ...]) -> str:
-    """Return the character that an alternative begins with."""
-    return str(fields[0].constants[0])
-
-
-def is_character(row: Field) -> bool:
-    """Whether a row's byte stands for a character: a tag, or one of several named values."""
-    return bool(row.values) or (isinstance(row.type, Byte1) and bool(row.constants))
-
-
-def counted_by(fields: tuple[Field, ...], row: Field) -> Field | None:
-    """Return the row whose length or number a row says; None if it says none."""
-    return next((other for other in fields if row.name in (other.size, other.repeat)), None)
+def plain(row: Field, number: int) -> Any:
+    """Return an integer or a character as vectors have it."""
+    if row.is_character:
+        return chr(number)
+    return str(number) if row.width == 8 else number
 
 
 class Writer:
@@ -77,11 +62,10 @@ class Writer:
                     self._row(row, item, f"{prefix}{row.name}[{index}]" if row.repeat else prefix + row.name)
 
     def _row(self, row: Field, value: Any, path: str) -> None:
-        part = part_of(self.view, row)
+        part = self.view.part_of(row)
         if part is not None:
-            rows = part.fields or next(
-                other.fields for other in part.alternatives if tag_of(other.fields) == next(iter(value.values()))
-            )
+            tag = next(iter(value.values()), None)
+            rows = part.fields or next(other.fields for other in part.alternatives if other.tag == tag)
             self.fields(rows, value, f"{path}.")
             return
         start = len(self.data)
@@ -89,7 +73,7 @@ class Writer:
             self.data += value.encode() + b"\0"
         elif isinstance(row.type, Byten):
             self.data += bytes.fromhex(value)
-        elif is_character(row):
+        elif row.is_character:
             self.data += value.encode("latin-1")
         else:
             self.data += int(value).to_bytes(row.width, "big", signed=self.view.protocol.signed(row))
@@ -107,8 +91,8 @@ class Reader:
 
     def message(self, sender: str = "server") -> tuple[Message, Fields]:
         """Return the message that the bytes are, and its fields."""
-        tag = self.data[:1].decode("latin-1")
-        message = next((one for one in self.view.messages if one.tag == tag and one.sender == sender), None)
+        begins = (self._next(), sender)
+        message = next((one for one in self.view.messages if (one.tag, one.sender) == begins), None)
         if message is None:
             raise RefusedError("tag", 0, "no message begins so")
         fields = self.fields(message.fields)
@@ -137,13 +121,14 @@ class Reader:
     def _is_there(self, row: Field, values: Fields) -> bool:
         if row.when is not None:
             return self.facts.get(row.when, row.when in values)
-        return not row.optional or chr(self._peek()) in row.constants
+        return not row.optional or self._next() in row.constants
 
-    def _peek(self) -> int:
-        return self.data[self.offset] if self.offset < len(self.data) else 0
+    def _next(self) -> str:
+        """The next byte as a character; empty at the end."""
+        return self.data[self.offset : self.offset + 1].decode("latin-1")
 
     def _row(self, row: Field, values: Fields, path: str) -> Any:
-        part = part_of(self.view, row)
+        part = self.view.part_of(row)
         if part is not None:
             return self._part(part, path)
         if isinstance(row.type, String):
@@ -157,7 +142,7 @@ class Reader:
         if part.fields:
             return self.fields(part.fields, f"{path}.")
         for alternative in part.alternatives:
-            if chr(self._peek()) == tag_of(alternative.fields) and self.offset < len(self.data):
+            if alternative.tag == self._next():
                 return self.fields(alternative.fields, f"{path}.")
         raise RefusedError(f"{path}.{part.alternatives[0].fields[0].name}", self.offset, "no alternative begins so")
 
@@ -179,13 +164,13 @@ class Reader:
 
     def _integer(self, row: Field, path: str) -> Any:
         start = self.offset
-        width = row.width
-        number = int.from_bytes(self._take(width, path), "big", signed=self.view.protocol.signed(row))
-        value: Any = chr(number) if is_character(row) else number
-        allowed = tuple(row.values) or row.constants
-        if (allowed and value not in allowed) or (row.nonzero and number == 0) or (row.boolean and number > 1):
+        number = int.from_bytes(self._take(row.width, path), "big", signed=self.view.protocol.signed(row))
+        legal = (
+            number in row.codes if row.legal else not ((row.nonzero and number == 0) or (row.boolean and number > 1))
+        )
+        if not legal:
             raise RefusedError(path, start, "the value is not legal here")
-        return str(value) if width == 8 else value
+        return plain(row, number)
 
 
 def write(view: View, message: Message, values: Mapping[str, Any]) -> tuple[bytes, list[Written]]:
@@ -195,9 +180,7 @@ def write(view: View, message: Message, values: Mapping[str, Any]) -> tuple[byte
     return writer.data, writer.written
 
 
-def facts_of(view: View, message: Message) -> Iterator[dict[str, bool]]:
-    """Yield each combination of the session facts that a message's layout depends on, all of them true last."""
-    known = {fact.name for fact in view.protocol.session}
-    names = sorted({row.when for row in message.fields if row.when in known and row.when is not None})
-    for bits in range(2 ** len(names)):
-        yield {name: bool(bits >> place & 1) for place, name in enumerate(names)}
+def facts_of(message: Message, session: Mapping[str, bool]) -> dict[str, bool]:
+    """Return those of the session facts that a message's layout depends on."""
+    named = {row.when for row in message.fields}
+    return {name: value for name, value in session.items() if name in named}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,14 +49,17 @@ def vectors(now: View) -> Iterator[dict[str, Any]]:
 
 def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
     usual, facts = {}, {}
-    for facts in facts_of(now, message):
+    names = facts_of(message, dict.fromkeys((fact.name for fact in now.protocol.session), True))
+    for values in product((False, True), repeat=len(names)):
+        facts = dict(zip(names, values, strict=True))
         session = "".join(f", {name}" for name, value in facts.items() if value)
         usual = Samples(now, facts).usual(message.fields)
         yield _accepted(f"{message.name}{session}", now, message, facts, usual)
-    for what, values in Samples(now, facts).others(message.fields, usual):
-        yield _accepted(f"{message.name}, {what}", now, message, facts, values)
-    # The optional rows too, so that each row is refused once.
-    fullest = max([usual, *(values for _, values in Samples(now, facts).others(message.fields, usual))], key=len)
+    fullest = usual
+    for what, fields in Samples(now, facts).others(message.fields, usual):
+        yield _accepted(f"{message.name}, {what}", now, message, facts, fields)
+        # The optional rows too, so that each row is refused once.
+        fullest = max(fullest, fields, key=len)
     for what, data in refused(now, message, fullest, facts):
         yield _refused(f"{message.name}, {what}", now, message, facts, data)
 

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from codegen.spec.model import Field, Message
+from codegen.spec.model import Field, Message, counted
 from codegen.spec.notation import Byten, String
 from codegen.spec.versions import View
-from codegen.vectors.codec import (
-    Fields,
-    Reader,
-    RefusedError,
-    Written,
-    counted_by,
-    is_character,
-    part_of,
-    write,
-)
+from codegen.vectors.codec import Fields, Reader, RefusedError, Written, plain, write
 
 _TEXT, _OTHER_TEXTS = "public", {"empty": "", "of several bytes a character": "Größe 表 🐘"}
 _BYTES, _OTHER_BYTES = "00ff41", {"empty": ""}
@@ -48,7 +39,7 @@ class Samples:
                     values = usual | {row.name: constant} | depending
                     ordered = {other.name: values[other.name] for other in fields if other.name in values}
                     yield f"{row.name} is {constant}", ordered
-            elif row.name not in usual or counted_by(fields, row) is not None:
+            elif row.name not in usual or counted(fields, row) is not None:
                 continue
             elif row.repeat:
                 for what, items in self._lists(row):
@@ -68,24 +59,21 @@ class Samples:
             yield what, [usual, value]
 
     def _value(self, row: Field) -> Any:
-        part = part_of(self.view, row)
+        part = self.view.part_of(row)
         if part is not None:
             return self.usual(part.fields or max((other.fields for other in part.alternatives), key=len))
         if isinstance(row.type, String):
             return _TEXT
         if isinstance(row.type, Byten):
             return _BYTES
-        if row.values or row.constants:
-            constant = (tuple(row.values) or row.constants)[0]
-            return constant if is_character(row) else int(constant)
+        if row.codes:
+            return plain(row, row.codes[0])
         if row.boolean or row.bits:
             return 1
-        width = row.width
-        number = int.from_bytes(bytes(range(1, width + 1)), "big")
-        return str(number) if width == 8 else number
+        return plain(row, int.from_bytes(bytes(range(1, row.width + 1)), "big"))
 
     def _variants(self, row: Field) -> Iterator[tuple[str, Any]]:
-        part = part_of(self.view, row)
+        part = self.view.part_of(row)
         if part is not None:
             for alternative in part.alternatives:
                 usual = self.usual(alternative.fields)
@@ -98,31 +86,29 @@ class Samples:
             yield from _OTHER_TEXTS.items()
         elif isinstance(row.type, Byten):
             yield from _OTHER_BYTES.items()
-        elif row.values or len(row.constants) > 1:
-            yield from ((str(constant), constant) for constant in (tuple(row.values) or row.constants)[1:])
-        elif not row.constants:
+        elif row.legal:
+            yield from ((str(value), value) for value in row.legal[1:])
+        else:
             yield from self._numbers(row)
 
     def _numbers(self, row: Field) -> Iterator[tuple[str, Any]]:
-        width = row.width
         signed = self.view.protocol.signed(row)
-        numbers = {"greatest": 2 ** (8 * width - signed) - 1}
+        numbers = {"greatest": 2 ** (8 * row.width - signed) - 1}
         if row.boolean:
             numbers = {"false": 0}
         elif signed:
-            numbers |= {"least": -(2 ** (8 * width - 1)), "minus one": -1}
+            numbers |= {"least": -(2 ** (8 * row.width - 1)), "minus one": -1}
         if not row.nonzero and not row.boolean:
             numbers["zero"] = 0
         numbers |= {f"bit {bit}, {name}": bit for bit, name in row.bits.items()}
-        yield from ((what, str(number) if width == 8 else number) for what, number in numbers.items())
+        yield from ((what, plain(row, number)) for what, number in numbers.items())
 
     def _counted(self, fields: tuple[Field, ...], values: Fields) -> Fields:
         """Return the values with each length and number as the row has it that it is of."""
         for row in fields:
-            counted = counted_by(fields, row)
-            if row.name in values and counted is not None:
-                value = values[counted.name]
-                values[row.name] = len(value) // (1 if counted.repeat else 2)
+            other = counted(fields, row)
+            if row.name in values and other is not None:
+                values[row.name] = len(values[other.name]) // (1 if other.repeat else 2)
         return values
 
 
@@ -154,7 +140,7 @@ def _patches(place: Written) -> Iterator[tuple[str, bytes]]:
     width = place.end - place.start
     if isinstance(place.row.type, String):
         yield "not UTF-8", b"\xff\0"
-    elif is_character(place.row):
+    elif place.row.is_character:
         yield "another character", b"?"
     elif not isinstance(place.row.type, Byten):
         yield "all bits set", b"\xff" * width
