@@ -12,8 +12,8 @@ import pytest
 
 import logicalrep
 from logicalrep.postgres.preflight.findings import PreflightError
-from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, the_slot, wal_head
-from logicalrep.transactions import NonTransactionalMessage, Transaction
+from logicalrep.postgres.slots import LostPositionError, create_slot, the_slot, wal_head
+from logicalrep.transactions import NonTransactionalMessage, ResumeToken, Transaction
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -77,10 +77,21 @@ def test_a_position_kept_with_the_changes_has_each_once(db: Database, source: di
             kept.append(ids(transaction))
             position = changes.position
     assert kept == [[1], [2], [3], [4], [5]]
+    # What nobody wants of the WAL is acknowledged, past the position that is kept.
+    db.execute("CREATE TABLE other (id int PRIMARY KEY)")
+    head = wal_head(db.connection)
+    assert not list(logicalrep.stream(**source, after=position, follow=False))
+    eventually(lambda: confirmed(db) >= head)
     db.execute("INSERT INTO t VALUES (6)")
-    advance_slot(db.connection, the_slot(db.connection, "s"), wal_head(db.connection))
+    assert [ids(transaction) for transaction in logicalrep.stream(**source, after=position, follow=False)] == [[6]]
+
+
+def test_a_position_of_another_server(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db18.connection, "s")
+    beyond = ResumeToken(delivered=logicalrep.Lsn(wal_head(db18.connection) + (1 << 30)))
     with pytest.raises(LostPositionError):
-        next(iter(logicalrep.stream(**source, after=position)))
+        next(iter(logicalrep.stream(db18.dsn, slot="s", publication="p", after=beyond)))
 
 
 def test_a_restart_of_the_server_loses_and_doubles_nothing(db: Database, source: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import psycopg
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.replication_connection import Received, Walsender
 from logicalrep.postgres.retries import TRANSIENT, Retries
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.transactions.intake import Intake
@@ -121,10 +121,13 @@ class Replication:
                 retries.failed(error)
                 yield iter(())
             else:
-                yield self._intake.take(received.messages)
-                if received.keepalive is not None:
-                    self._intake.keepalive(received.keepalive)
-                self._note_allowed()
+                yield self._round(received)
+
+    def _round(self, received: Received) -> Iterator[Event | WholeTransactions]:
+        yield from self._intake.take(received.messages)
+        if received.keepalive is not None:
+            self._intake.keepalive(received.keepalive)
+        self._note_allowed()
 
     def report_in_time(self) -> None:
         """Send a status update if one is due; call it while no messages are received."""

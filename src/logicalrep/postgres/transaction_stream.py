@@ -18,11 +18,9 @@ from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import (
     Connection,
-    check_not_passed,
     create_slot,
     find_slot,
     newest_protocol,
-    the_slot,
     wal_head,
 )
 from logicalrep.transactions.assembler import Assembler
@@ -147,7 +145,7 @@ class Stream(Generic[_Item]):
     def _assembler(self) -> Assembler:
         return Assembler(after=self._after, memory_limit=self._memory_limit, directory=self._directory)
 
-    def _connected(self, needs: Needs) -> Any:
+    def _connected(self, needs: Needs) -> Connection:
         """Connect to a server that passes the checks; retry while it is starting."""
 
         def connect() -> Connection:
@@ -166,9 +164,6 @@ class Stream(Generic[_Item]):
         with self._connected(needs) as connection:
             if find_slot(connection, needs.slot) is None:
                 create_slot(connection, needs.slot)
-            slot = the_slot(connection, needs.slot)
-            if self._after is not None:
-                check_not_passed(needs.slot, slot.confirmed.lsn, self._after.delivered)
             version = newest_protocol(connection)
             self._end = None if self._follow else wal_head(connection)
         options = PluginOptions(
@@ -276,7 +271,7 @@ def stream(
 
     Raises:
         PreflightError: the server, the slot or the publication does not meet a requirement; the text says what to do.
-        LostPositionError: the slot was moved past `after`, or the server's WAL does not contain it.
+        LostPositionError: the server's WAL does not contain `after`, as another server's does not.
         ConnectError: the server was away for too long.
 
     Example:
