@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from codegen.diff.owners import Owner
 from codegen.emit.python_source import annotation_of
-from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version
+from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version, attributes
 from codegen.spec.notation import PartName
 
 
@@ -70,9 +70,9 @@ def _type(row: Row) -> tuple[object, str]:
 
 def _accepts(row: Row) -> tuple[object, str]:
     """The numbers that are legal."""
-    constants = (0, 1) if row.row.boolean else row.row.constants or tuple(row.row.values)
-    numbers = frozenset(ord(one) if isinstance(one, str) else one for one in constants)
-    shown = " or ".join(f"'{one}'" if isinstance(one, str) else str(one) for one in constants) or "anything"
+    legal = (0, 1) if row.row.boolean else row.row.legal
+    numbers = frozenset((0, 1) if row.row.boolean else row.row.codes)
+    shown = " or ".join(f"'{one}'" if isinstance(one, str) else str(one) for one in legal) or "anything"
     return (numbers, row.row.nonzero), shown + (" but zero" if row.row.nonzero else "")
 
 
@@ -89,8 +89,7 @@ def _condition(row: Row) -> tuple[object, str]:
 
 def _python(row: Row) -> tuple[object, str]:
     """The annotation of a row's attribute; classes have none for constants, sizes and counts."""
-    implied = {name for other in row.owner.fields for name in (other.size, other.repeat)}
-    if len(row.row.constants) == 1 or row.row.name in implied:
+    if row.row not in attributes(row.owner.fields):
         return None, "no attribute"
     text = annotation_of(row.protocol.types, row.row)
     text += " | None" if row.row.optional or row.row.when is not None else ""
@@ -144,7 +143,7 @@ def described(thing: Any) -> str:
     if isinstance(thing, Version):
         return f", of PostgreSQL {thing.server} and later: {thing.doc}"
     if isinstance(thing, Message | Alternative):
-        return f", with the tag '{thing.fields[0].constants[0]}': {thing.doc}"
+        return f", with the tag '{thing.tag}': {thing.doc}"
     return f": {thing.doc}"
 
 

@@ -17,11 +17,9 @@ from codegen.spec.names import class_name
 from codegen.spec.versions import View, views
 
 PACKAGE = "logicalrep_protocol"
-_RUFF = [
-    "--isolated",
-    "--config=line-length=120",
-    "--config=target-version='py311'",
-]
+_RUFF = ["--isolated", "--quiet", "--no-cache", "--config=line-length=120", "--config=target-version='py311'"]
+_OURS = f"--config=lint.isort.known-first-party=['logicalrep_runtime', '{PACKAGE}']"
+_CHECK = ["check", "--fix", "--select=I,F401", "--ignore-noqa", _OURS]
 
 
 def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
@@ -188,27 +186,17 @@ def _formats(block: Block) -> set[str]:
 
 def _formatted(texts: Mapping[str, str]) -> dict[Path, str]:
     """The same files with unused imports removed, imports in order and everything laid out by the formatter."""
+    from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
+
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         for name, text in texts.items():
             path = root / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        for arguments in (
-            ["check", "--quiet", "--fix", "--select=I,F401", "--ignore-noqa"],
-            ["format", "--quiet"],
-        ):
-            command = ["ruff", arguments[0], *_RUFF, *arguments[1:], "--no-cache", str(root)]
-            if arguments[0] == "check":
-                command[2:2] = [f"--config=lint.isort.known-first-party=['logicalrep_runtime', '{PACKAGE}']"]
-            result = subprocess.run(_ruff(command), capture_output=True, text=True, check=False)
+        for command in (_CHECK, ["format"]):
+            arguments = [str(find_ruff_bin()), *command, *_RUFF, str(root)]
+            result = subprocess.run(arguments, capture_output=True, text=True, check=False)
             if result.returncode != 0:
-                raise RuntimeError(f"{' '.join(command[:2])} refused the emitted code:\n{result.stdout}{result.stderr}")
+                raise RuntimeError(f"ruff {command[0]} refused the emitted code:\n{result.stdout}{result.stderr}")
         return {Path(name): (root / name).read_text(encoding="utf-8") for name in texts}
-
-
-def _ruff(command: list[str]) -> list[str]:
-    """The command with the formatter that is installed beside this interpreter."""
-    from ruff import find_ruff_bin  # type: ignore[import-untyped,unused-ignore]
-
-    return [str(find_ruff_bin()), *command[1:]]

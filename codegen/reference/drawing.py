@@ -141,7 +141,7 @@ def _text_width(style: str, text: str) -> float:
 
 def _size(row: Row) -> _Sized:
     torn = row.kind in (TEXT, BYTES, PART)
-    scale = _LEAST_VARIABLE if torn else _BYTE * (row.width or _element_width(row))
+    scale = _LEAST_VARIABLE if torn else _BYTE * row.field.width
     lines = _lines(row, scale - 2 * _PADDING)
     inner = max(_text_width(style, text) for style, text in lines) + 2 * _PADDING + (_TOOTH if torn else 0.0)
     body = max(scale, inner, _text_width("offset", row.offset.short) + _PADDING)
@@ -149,11 +149,6 @@ def _size(row: Row) -> _Sized:
     sized = _Sized(row, lines, body)
     label = max((_text_width("label", text) for text in sized.label), default=0.0)
     return _Sized(row, lines, round(max(body, label), 1))
-
-
-def _element_width(row: Row) -> int:
-    """The bytes of one of the integers that repeat."""
-    return row.field.type.width if isinstance(row.field.type, Int) else 1
 
 
 def _lines(row: Row, room: float) -> tuple[tuple[str, str], ...]:
@@ -251,7 +246,7 @@ def _ruler(item: _Sized, x: float, y: float) -> str:
     """A line above the box with a tick for each byte; without ticks where their number is unknown."""
     width = item.width - (2 * _STACK if item.repeated else 0.0)
     path = _path([(x, y - _START_TICK), (x, y), (x + width, y)])
-    count = item.row.width or (0 if item.torn else _element_width(item.row))
+    count = item.row.field.width
     for index in range(1, count):
         path += _path([(x + width * index / count, y - _TICK), (x + width * index / count, y)])
     return path

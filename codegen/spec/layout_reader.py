@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 
 from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place
 from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries, nearest
@@ -31,60 +32,52 @@ _BIT = re.compile(_BITS.replace(", ", "|"))
 _VALUE = re.compile(r"[A-Za-z0-9]")
 
 
+@dataclass
 class LayoutReader:
     """Collects the layouts of a protocol; the names that they may refer to are known beforehand."""
 
-    def __init__(
-        self,
-        findings: Findings,
-        *,
-        session: tuple[str, ...],
-        blocks: tuple[str, ...],
-        callbacks: tuple[str, ...],
-        types: tuple[str, ...],
-    ) -> None:
-        self.messages: list[Message] = []
-        self.parts: list[Part] = []
-        self.complete = True
-        """Whether all could be read that the layouts say of each other, so that it can be checked."""
-        self.damaged: set[str] = set()
-        """The layouts of which rows could not be read, so that what refers to rows cannot be checked."""
-        self._findings = findings
-        self._session = session
-        self._blocks = blocks
-        self._callbacks = callbacks
-        self._types = types
+    findings: Findings
+    session: tuple[str, ...]
+    blocks: tuple[str, ...]
+    callbacks: tuple[str, ...]
+    types: tuple[str, ...]
+    messages: list[Message] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    complete: bool = True
+    """Whether all could be read that the layouts say of each other, so that it can be checked."""
+    damaged: set[str] = field(default_factory=set)
+    """The layouts of which rows could not be read, so that what refers to rows cannot be checked."""
 
     def read(self, title: str, place: Place, node: Node) -> None:
         """One top-level entry of a file."""
         if not isinstance(node, Entries):
-            self._findings.add(place, f"{title!r} must be a mapping")
+            self.findings.add(place, f"{title!r} must be a mapping")
             self.complete = False
         elif "part of" in node.entries:
             if not _CLASS.fullmatch(title):
-                self._findings.add(place, f"{title!r} is no name of a part; one capitalised word is expected")
+                self.findings.add(place, f"{title!r} is no name of a part; one capitalised word is expected")
             self.parts.append(self._part(title, place, node))
         else:
             if not _TITLE.fullmatch(title):
-                self._findings.add(
+                self.findings.add(
                     place, f"{title!r} is no name of a message; words of letters are expected, the first capitalised"
                 )
             self.messages.append(self._message(title, place, node))
 
     def _message(self, title: str, place: Place, node: Entries) -> Message:
-        before = len(self._findings)
-        keys = Keys(node, title, _MESSAGE_KEYS, self._findings)
+        before = len(self.findings)
+        keys = Keys(node, title, _MESSAGE_KEYS, self.findings)
         since = keys.number("since") or 1
-        also_when = keys.name("also when", self._session)
+        also_when = keys.name("also when", self.session)
         sender = keys.name("from", _SENDERS) or "server"
-        callbacks = keys.names("callback", self._callbacks, required=bool(self._callbacks))
-        places = keys.names("place", (OUTSIDE, *self._blocks), required=bool(self._blocks))
-        opens = keys.name("opens", self._blocks)
-        closes = keys.name("closes", self._blocks)
-        sets = keys.name("sets", self._session)
-        clears = keys.name("clears", self._session)
+        callbacks = keys.names("callback", self.callbacks, required=bool(self.callbacks))
+        places = keys.names("place", (OUTSIDE, *self.blocks), required=bool(self.blocks))
+        opens = keys.name("opens", self.blocks)
+        closes = keys.name("closes", self.blocks)
+        sets = keys.name("sets", self.session)
+        clears = keys.name("clears", self.session)
         transaction = keys.name("transaction", _TRANSACTION_EFFECTS)
-        self.complete = self.complete and len(self._findings) == before
+        self.complete = self.complete and len(self.findings) == before
         return Message(
             name=title,
             ref=keys.text("ref", required=True),
@@ -109,17 +102,17 @@ class LayoutReader:
         )
 
     def _part(self, title: str, place: Place, node: Entries) -> Part:
-        keys = Keys(node, title, _PART_KEYS, self._findings)
-        entries = named_entries(keys, "one of", "alternative", ["since", *_TEXTS, "fields"], self._findings)
+        keys = Keys(node, title, _PART_KEYS, self.findings)
+        entries = named_entries(keys, "one of", "alternative", ["since", *_TEXTS, "fields"], self.findings)
         alternatives = tuple(self._alternative(name, entry) for name, entry in entries)
         for alternative in alternatives:
             if not _CLASS.fullmatch(alternative.name):
-                self._findings.add(
+                self.findings.add(
                     alternative.place,
                     f"{alternative.name!r} is no name of an alternative; one capitalised word is expected",
                 )
         if ("fields" in keys) == ("one of" in keys):
-            self._findings.add(place, f"{title} must have either 'fields' or 'one of'")
+            self.findings.add(place, f"{title} must have either 'fields' or 'one of'")
             self.damaged.add(title)
         return Part(
             name=title,
@@ -149,7 +142,7 @@ class LayoutReader:
         node = keys.node("fields", required=True)
         if not isinstance(node, Items) or not node.items:
             if node is not None:
-                self._findings.add(keys.place_of("fields"), f"'fields' of {owner} must be a list of rows")
+                self.findings.add(keys.place_of("fields"), f"'fields' of {owner} must be a list of rows")
             self.damaged.add(owner)
             return ()
         fields: list[Field] = []
@@ -159,30 +152,30 @@ class LayoutReader:
                 self.damaged.add(owner)
                 continue
             if not row.doc and not (tagged and index == 0):
-                self._findings.add(row.place, f"{owner}.{row.name} has no 'doc'")
+                self.findings.add(row.place, f"{owner}.{row.name} has no 'doc'")
             fields.append(row)
         return tuple(fields)
 
     def _field(self, item: Node, owner: str, since: int) -> Field | None:
         if not isinstance(item, Entries) or not item.entries:
-            self._findings.add(item.place, f"a row of {owner} must read '- name: Type', its modifiers beneath")
+            self.findings.add(item.place, f"a row of {owner} must read '- name: Type', its modifiers beneath")
             return None
         name, (place, type_node) = next(iter(item.entries.items()))
         if not _ATTRIBUTE.fullmatch(name) or name in _MODIFIERS:
-            self._findings.add(
+            self.findings.add(
                 place, f"{owner}.{name}: {name!r} is no name of a field; lower-case words joined by _ are expected"
             )
             return None
         if not isinstance(type_node, Text):
-            self._findings.add(place, f"{owner}.{name}: the type must be a text")
+            self.findings.add(place, f"{owner}.{name}: the type must be a text")
             return None
         try:
             kind = parse_type(type_node.value)
         except NotationError as error:
-            self._findings.add(place, f"{owner}.{name}: {error}{nearest(NAMES, type_node.value)}")
+            self.findings.add(place, f"{owner}.{name}: {error}{nearest(NAMES, type_node.value)}")
             kind = Unknown(type_node.value)
         rest = Entries({key: value for key, value in item.entries.items() if key != name}, item.place)
-        keys = Keys(rest, f"{owner}.{name}", _MODIFIERS, self._findings)
+        keys = Keys(rest, f"{owner}.{name}", _MODIFIERS, self.findings)
         return Field(
             name=name,
             type=kind,
@@ -195,7 +188,7 @@ class LayoutReader:
             optional=keys.flag("optional"),
             size=keys.text("size") or None,
             repeat=keys.text("repeat") or None,
-            is_named=keys.name("is", self._types),
+            is_named=keys.name("is", self.types),
             looks_up=keys.text("looks up") or None,
             printed_under=keys.text("printed under") or None,
             nonzero=keys.flag("nonzero"),
@@ -209,11 +202,11 @@ class LayoutReader:
         names: dict[str, str] = {}
         for text, (place, node) in keys.mapping(key).items():
             if not legal.fullmatch(text):
-                self._findings.add(place, f"{key!r} has {text!r}; allowed: {allowed}")
+                self.findings.add(place, f"{key!r} has {text!r}; allowed: {allowed}")
             elif not isinstance(node, Text) or not _ATTRIBUTE.fullmatch(node.value):
-                self._findings.add(place, f"{text!r} of {key!r} must have a name of lower-case words joined by _")
+                self.findings.add(place, f"{text!r} of {key!r} must have a name of lower-case words joined by _")
             else:
                 if node.value in names.values():
-                    self._findings.add(place, f"{text!r} of {key!r} has the name of another, {node.value}")
+                    self.findings.add(place, f"{text!r} of {key!r} has the name of another, {node.value}")
                 names[text] = node.value
         return names

@@ -72,7 +72,7 @@ class _Rows:
         if name in self.facts and not self.is_messages:
             self.add(row, f": only the fields of a message can depend on {name}, not those of a part")
         elif name in self.facts:
-            if all(len(other.constants) == 1 for other in self.fields if other.when == name):
+            if all(other.is_constant for other in self.fields if other.when == name):
                 self.add(row, f": only constants depend on {name}, so no attribute tells whether it is")
             if row.since < (known := self.facts[name].since):
                 self.add(row, f" is since version {row.since}, but {name} is known since {known} only")

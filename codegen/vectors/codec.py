@@ -165,10 +165,8 @@ class Reader:
     def _integer(self, row: Field, path: str) -> Any:
         start = self.offset
         number = int.from_bytes(self._take(row.width, path), "big", signed=self.view.protocol.signed(row))
-        legal = (
-            number in row.codes if row.legal else not ((row.nonzero and number == 0) or (row.boolean and number > 1))
-        )
-        if not legal:
+        is_other = bool(row.codes) and number not in row.codes
+        if is_other or (row.nonzero and number == 0) or (row.boolean and number > 1):
             raise RefusedError(path, start, "the value is not legal here")
         return plain(row, number)
 
