@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from codegen.spec import server_checks, taken
 from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place, Protocol, SessionFact, parts_used
@@ -102,9 +102,8 @@ def _check_protocol(protocol: Protocol, findings: Findings) -> None:
 
 def _check_names(protocol: Protocol, findings: Findings) -> None:
     first: dict[str, Place] = {}
-    named = [(message.name, message.place) for message in protocol.messages]
-    named += [(part.name, part.place) for part in protocol.parts]
-    named += [(alternative.name, alternative.place) for part in protocol.parts for alternative in part.alternatives]
+    named = [(layout.name, layout.place) for layout in protocol.layouts]
+    named += [(alternative.name, alternative.place) for alternative in protocol.alternatives]
     rows = [row for layout in protocol.layouts for row in layout.fields if row.values]
     named += [(row.name.replace("_", " ").title(), row.place) for row in rows]
     for name, place in named:
@@ -134,8 +133,7 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
 
 def _check_versions(protocol: Protocol, findings: Findings) -> None:
     newest = len(protocol.versions)
-    dated: list[SessionFact | Message | Alternative] = [*protocol.session, *protocol.messages]
-    dated += [other for part in protocol.parts for other in part.alternatives]
+    dated: list[SessionFact | Message | Alternative] = [*protocol.session, *protocol.messages, *protocol.alternatives]
     for one in dated:
         if one.since > newest:
             findings.add(one.place, f"{one.name} is since version {one.since}, but the newest is {newest}")
@@ -171,14 +169,12 @@ def _check_message(protocol: Protocol, message: Message, damaged: set[str], find
 
 
 def _is_tag(fields: tuple[Field, ...]) -> bool:
-    return bool(
-        fields
-        and fields[0].name == "tag"
-        and isinstance(fields[0].type, Byte1)
-        and len(fields[0].type.constants) == 1
-        and not fields[0].optional
-        and fields[0].when is None
-    )
+    return bool(fields) and fields[0].name == "tag" and _tells(fields[0])
+
+
+def _tells(row: Field) -> bool:
+    """Whether a byte is always there and always the same, so that it tells a layout from others."""
+    return isinstance(row.type, Byte1) and row.is_constant and not row.optional and row.when is None
 
 
 def _check_parts(protocol: Protocol, findings: Findings) -> None:
@@ -187,20 +183,22 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
     owners = [(message.name, message.fields) for message in protocol.messages]
     owners += [(part.name, _all_fields(part)) for part in protocol.parts]
     for owner, fields in owners:
+        choices = []
         for row in fields:
-            if isinstance(row.type, PartName):
-                if row.type.name not in parts:
-                    text = f"{owner}.{row.name}: there is no part or type {row.type.name!r}"
-                    near = allowed([*parts, *NAMES], row.type.name)
-                    findings.add(row.place, f"{text}; {near}")
-                elif parts[row.type.name].alternatives and row.repeat is None:
-                    findings.add(row.place, f"{owner}.{row.name}: a part with 'one of' must be repeated")
-                elif parts[row.type.name].alternatives and row is not _first_choice(fields, parts):
-                    findings.add(
-                        row.place, f"{owner}.{row.name}: only one field of a layout can be of a part with 'one of'"
-                    )
-                elif owner not in users[row.type.name]:
-                    users[row.type.name].append(owner)
+            if not isinstance(row.type, PartName):
+                continue
+            where, name = f"{owner}.{row.name}", row.type.name
+            if name not in parts:
+                near = allowed([*parts, *NAMES], name)
+                findings.add(row.place, f"{where}: there is no part or type {name!r}; {near}")
+                continue
+            choices += [row] if parts[name].alternatives else []
+            if row in choices and row.repeat is None:
+                findings.add(row.place, f"{where}: a part with 'one of' must be repeated")
+            elif row in choices[1:]:
+                findings.add(row.place, f"{where}: only one field of a layout can be of a part with 'one of'")
+            elif owner not in users[name]:
+                users[name].append(owner)
     for part in protocol.parts:
         if sorted(part.part_of) != sorted(users[part.name]):
             said, found = ", ".join(part.part_of), ", ".join(users[part.name]) or "nothing"
@@ -210,13 +208,6 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
     for part in protocol.parts:
         if (circle := _circle(part, parts)) is not None:
             findings.add(part.place, f"{part.name} contains itself: {' > '.join(circle)}")
-
-
-def _first_choice(fields: tuple[Field, ...], parts: Mapping[str, Part]) -> Field | None:
-    """The first field of a part with 'one of'."""
-    return next(
-        (row for row in fields for name in parts_used((row,)) if name in parts and parts[name].alternatives), None
-    )
 
 
 def _all_fields(part: Part) -> tuple[Field, ...]:
@@ -248,14 +239,13 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
         if not alternative.fields or any(isinstance(row.type, Unknown) for row in alternative.fields):
             continue
         tag, *rest = alternative.fields
-        constant = isinstance(tag.type, Byte1) and len(tag.type.constants) == 1 and not (tag.optional or tag.when)
-        if not constant or tag.since != alternative.since:
+        if not _tells(tag) or tag.since != alternative.since:
             findings.add(tag.place, f"{alternative.name} must begin with a constant: '- {tag.name}: Byte1('X')'")
             continue
-        character = str(tag.constants[0])
-        if character in seen:
-            findings.add(tag.place, f"'{character}' of {alternative.name} is also that of {seen[character]}")
-        seen[character] = alternative.name
+        if alternative.tag in seen:
+            other = seen[alternative.tag]
+            findings.add(tag.place, f"'{alternative.tag}' of {alternative.name} is also that of {other}")
+        seen[alternative.tag] = alternative.name
         values = [row for row in rest if row.name not in {other.size for other in rest}]
         value_names |= {row.name for row in values}
         lengths |= {str(row.type) for row in rest if row not in values}

@@ -256,13 +256,18 @@ class Protocol:
     @property
     def has_texts(self) -> bool:
         """Whether there are texts, which take an encoding."""
-        alternatives = [other for part in self.parts for other in part.alternatives]
-        return any(isinstance(row.type, String) for layout in [*self.layouts, *alternatives] for row in layout.fields)
+        layouts = [*self.layouts, *self.alternatives]
+        return any(isinstance(row.type, String) for layout in layouts for row in layout.fields)
 
     @property
     def layouts(self) -> list[Message | Part]:
         """Messages and parts, in the order of the page."""
         return [*self.messages, *self.parts]
+
+    @property
+    def alternatives(self) -> list[Alternative]:
+        """The alternatives of all parts."""
+        return [other for part in self.parts for other in part.alternatives]
 
     @property
     def parse_arguments(self) -> tuple[str, ...]:
