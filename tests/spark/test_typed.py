@@ -117,7 +117,7 @@ def test_a_changed_type_is_an_error(spark: Any, db18: Database, tmp_path: Path) 
         "ALTER TABLE plain ALTER n TYPE text",
         "INSERT INTO plain VALUES (2, NULL, 'two')",
     )
-    with pytest.raises(Exception, match=r"public\.plain\.n is numeric\(12,3\).*and not string.*text_columns = n"):
+    with pytest.raises(Exception, match=r"public\.plain\.n is numeric\(12,3\).*not string.*text_columns = n"):
         stream.run()
     stream.run(text_columns="n")
     rows = spark.read.schema("id int, n string").parquet(str(tmp_path / "out")).orderBy("id").collect()
@@ -131,7 +131,7 @@ def test_a_dropped_column_is_read_with_a_schema_that_has_it(spark: Any, db18: Da
     db18.execute(
         "INSERT INTO plain (id, v) VALUES (1, 'x')", "ALTER TABLE plain DROP v", "INSERT INTO plain (id) VALUES (2)"
     )
-    with pytest.raises(Exception, match=r"public\.plain has the column v .*if it was dropped since.*\.schema"):
+    with pytest.raises(Exception, match=r"public\.plain has the column v .*if it has been dropped since.*\.schema"):
         stream.run(new_columns="null")
     frame = spark.readStream.format("logicalrep").schema(before.schema).options(**stream.options, new_columns="null")
     query = stream.writer(frame.load()).trigger(availableNow=True).start()
@@ -228,7 +228,9 @@ def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Datab
         rows(new_columns="null")
     assert rows(new_columns="null", text_columns="v") == [(1, "10", "x", None, "insert")]
     db18.execute("ALTER TABLE t DROP gone")
-    with pytest.raises(Exception, match=r"public\.t has the column gone at .*, which the stream's schema has not"):
+    with pytest.raises(
+        Exception, match=r"public\.t has the column gone at .*, which the stream's schema does not have"
+    ):
         rows(new_columns="null")
 
 

@@ -95,8 +95,8 @@ class FeedTable(Shipped):
         if missing.any() and not self.allows_missing:
             row, place = (int(index[0]) for index in np.nonzero(missing))
             raise SchemaMismatchError(
-                f"{self.relation} has no column {self.relation.names[place]} at {_at(batch, row)}, as the stream's "
-                "schema has: set new_columns = null to read NULL there"
+                f"{self.relation} has no column {self.relation.names[place]} at {_at(batch, row)}, unlike the "
+                "stream's schema: set new_columns = null to read NULL there"
             )
         # Old and new rows are merged: an update's old row comes before its new one.
         order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
@@ -156,8 +156,8 @@ class FeedTable(Shipped):
             place = int(np.flatnonzero(places.is_null().to_numpy(zero_copy_only=False))[0])
             raise SchemaMismatchError(
                 f"{self.relation} has the column {names[place]} at {_at(batch, int(of_rows[place]))}, which the "
-                "stream's schema has not: restart the query with new_columns = null to read it, NULL in older rows "
-                f"({OLDER_ROWS}); if it was dropped since, read the row in the change feed"
+                "stream's schema does not have: restart the query with new_columns = null to read it, NULL in older "
+                f"rows ({OLDER_ROWS}); if it has been dropped since, read the row in the change feed"
             )
         return places.to_numpy()
 
