@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from bench.peers import pypgoutput
 from logicalrep import v1
-from logicalrep.arrow.feed.rows import EPOCH
 from logicalrep.spark import feed_schema
 from logicalrep.spark.schemas import arrow_schema
+from logicalrep_runtime.scalars import UNIX_EPOCH
 
 _OPS = {"I": "insert", "U": "update", "D": "delete"}
 
@@ -52,7 +52,7 @@ def by_parse(batches: Iterator[Any]) -> Iterator[Any]:
                         "unchanged": [],
                         "lsn": lsn,
                         "commit_lsn": begin.final_lsn,
-                        "commit_timestamp": begin.commit_timestamp + EPOCH,
+                        "commit_timestamp": begin.commit_timestamp + UNIX_EPOCH,
                         "xid": begin.xid,
                         "ordinal": ordinal,
                     }
