@@ -34,7 +34,7 @@ from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.peek import peek_batches
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication_connection import Walsender
-from logicalrep.postgres.slots import create_slot, newest_protocol
+from logicalrep.postgres.slots import create_slot, newest_protocol, wal_head
 from logicalrep.spark import snapshot
 
 _ROOT = Path(__file__).parents[1]
@@ -116,6 +116,7 @@ class Slot:
             )
         self._options = PluginOptions(publication_names=("p",), proto_version=newest_protocol(connection))
         self._messages = sum(map(len, peek_batches(connection, "backlog", self._options)))
+        self._end = wal_head(connection)
         self._batch_seconds: dict[str, list[float]] = {}
 
     def contenders(self, spark: Any, folder: Path) -> list[Contender]:
@@ -179,10 +180,10 @@ class Slot:
 
     def _receive(self) -> None:
         self._copy_of_the_slot()
-        left = self._messages
         with Walsender(ConnectionSettings(self._dsn), "copy", self._options) as sender:
-            while left:
-                left -= len(sender.receive(10).messages)
+            # Not a number of messages: two readings of one WAL may describe tables more or less often.
+            while sender.received < self._end:
+                sender.receive(10)
         self._wait_until_free()
 
     def _stream(self, name: str, spark: Any, folder: Path, mode: str, sink: str, options: dict[str, str]) -> None:
