@@ -42,7 +42,7 @@ check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark: ten minutes
+test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark: a quarter of an hour
 	$(BIN)/pytest -q -n 2 --dist worksteal -m "not spark and not thorough"
 	$(BIN)/pytest -q -m "spark and not thorough"
 
