@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import logicalrep
+from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.postgres.preflight.findings import PreflightError
 from logicalrep.postgres.slots import LostPositionError, create_slot, the_slot, wal_head
 from logicalrep.transactions import NonTransactionalMessage, ResumeToken, Transaction
@@ -178,6 +179,13 @@ def test_record_batches_of_a_table_in_its_own_types(db: Database, source: dict[s
     assert table["l"].to_pylist()[0] == [1, None]
     with pytest.raises(PreflightError, match=r"public\.none is not published"):
         next(logicalrep.stream(**source).batches("none"))
+
+
+def test_a_table_with_a_column_of_a_typed_table_s_own(db18: Database) -> None:
+    db18.execute('CREATE TABLE t (id int PRIMARY KEY, "_ordinal" int)', "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db18.connection, "s")
+    with pytest.raises(SchemaMismatchError, match=r"public\.t has a column _ordinal"):
+        next(logicalrep.stream(db18.dsn, slot="s", publication="p").batches("t"))
 
 
 def test_batches_that_are_left_come_again(db: Database, source: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from logicalrep.arrow.reading import committed_batches
-    from logicalrep.arrow.row_form import RowForm, feed_form, table_form
+    from logicalrep.arrow.row_form import RowForm, feed_form
+    from logicalrep.arrow.table.rows import table_form
 
 __all__ = ["RowForm", "committed_batches", "feed_form", "table_form"]
 
@@ -20,6 +21,7 @@ def __getattr__(name: str) -> Any:
     # Compiled loops take a moment to load, which is spared to importers of a single module.
     if name in __all__:
         from logicalrep.arrow import reading, row_form
+        from logicalrep.arrow.table import rows
 
-        return getattr(reading if name == "committed_batches" else row_form, name)
+        return getattr({"committed_batches": reading, "table_form": rows}.get(name, row_form), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 import pyarrow as pa
 
-from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
-from logicalrep.values import TypeCatalog, column_type
+from logicalrep.values import TypeCatalog
 
 _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 _MOMENT = pa.timestamp("us", "UTC")
@@ -93,29 +92,3 @@ def feed_form(*, rows_per_record_batch: int = 10_000, memory_limit: int = 64 << 
         memory_limit: the memory limit for the changes of open transactions, in bytes; the excess is kept on disk.
     """
     return RowForm(schema=FEED_SCHEMA, rows_per_record_batch=rows_per_record_batch, memory_limit=memory_limit)
-
-
-def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> RowForm:
-    """Return a form for one table in its own columns and types, which is otherwise like `form`.
-
-    Args:
-        table: the table's description, from its Relation message or from `publications.published_relation`.
-        catalog: the server catalog's facts on the table's types; an empty TypeCatalog if there is no server to ask.
-        form: the form whose batch size and memory limit are kept.
-    """
-    types = {type_.type_id: type_ for type_ in table.types if type_ is not None}
-    columns = {
-        column.name: column_type(column.type_id, column.type_modifier, types, catalog=catalog)
-        for column in table.columns
-    }
-    own = [pa.field(name, type_.arrow_type(for_spark=True)) for name, type_ in columns.items()]
-    return replace(
-        form,
-        schema=pa.schema([*own, *CHANGE_FIELDS]),
-        table=TableForm(
-            table=table.table,
-            column_types={name: type_.spark_type for name, type_ in columns.items()},
-            catalog=catalog,
-            relation_id=table.relation_id,
-        ),
-    )

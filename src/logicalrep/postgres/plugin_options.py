@@ -8,6 +8,13 @@ from typing import Literal
 
 from logicalrep_protocol.decoder import Decoder
 
+Streaming = Literal["off", "on", "parallel"]
+
+
+def most_streaming(version: int) -> Streaming:
+    """Return the value of `streaming` with which a protocol version sends the most."""
+    return "off" if version < 2 else "on" if version < 4 else "parallel"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginOptions:
@@ -25,7 +32,7 @@ class PluginOptions:
     """Whether logical messages are sent."""
     origin: Literal["any", "none"] | None = None
     """`none` leaves out changes that were replayed from another server; needs PostgreSQL 16."""
-    streaming: Literal["off", "on", "parallel"] = "off"
+    streaming: Streaming = "off"
     """Whether large transactions are sent while they are running."""
     two_phase: bool = False
     """Whether prepared transactions are sent when they are prepared."""

@@ -10,16 +10,14 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
+from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import published_relation, type_catalog
 from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import (
     Connection,
-    create_slot,
-    find_slot,
     newest_protocol,
     wal_head,
 )
@@ -104,7 +102,8 @@ class Stream(Generic[_Item]):
             ...     append(polars.from_arrow(batch))
         """
         from logicalrep.arrow.committing import Committing
-        from logicalrep.arrow.row_form import feed_form, table_form
+        from logicalrep.arrow.row_form import feed_form
+        from logicalrep.arrow.table.rows import table_form
 
         needs, form = self._needs, feed_form(rows_per_record_batch=rows, memory_limit=self._memory_limit)
         if table is not None:
@@ -162,8 +161,7 @@ class Stream(Generic[_Item]):
     @contextmanager
     def _started(self, intake: Intake[Any], needs: Needs) -> Iterator[Replication]:
         with self._connected(needs) as connection:
-            if find_slot(connection, needs.slot) is None:
-                create_slot(connection, needs.slot)
+            ensure_slot(connection, needs)
             version = newest_protocol(connection)
             self._end = None if self._follow else wal_head(connection)
         options = PluginOptions(
@@ -171,7 +169,7 @@ class Stream(Generic[_Item]):
             proto_version=version,
             messages=needs.messages,
             origin=needs.origin,  # type: ignore[arg-type]
-            streaming="off" if version < 2 else "on" if version < 4 else "parallel",
+            streaming=most_streaming(version),
         )
         replication = Replication(self._settings, needs.slot, options, intake, retry_timeout=self._retry_timeout)
         self._replication = replication

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from logicalrep.postgres.connection import PARAMETERS, ConnectionSettings, settings_from
-from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.plugin_options import PluginOptions, Streaming, most_streaming
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.snapshots import Snapshot
 from logicalrep.spark import option_kinds as kinds
@@ -138,7 +138,7 @@ class SourceOptions:
         "types that [types.md](types.md) does not list.",
         default="`false`",
     )
-    streaming: Literal["off", "on", "parallel"] | None = option(
+    streaming: Streaming | None = option(
         "streaming",
         kinds.choice(None, "off", "on", "parallel"),
         "walsender only: `off`, `on`, `parallel`.",
@@ -272,9 +272,9 @@ class SourceOptions:
     def plugin_options(self, newest_protocol: int) -> PluginOptions:
         """Return pgoutput's options for a server whose newest protocol version is given."""
         version = self.protocol_version or newest_protocol
-        streaming: Literal["off", "on", "parallel"] = "off"
+        streaming: Streaming = "off"
         if self.mode == "walsender":
-            streaming = self.streaming or ("off" if version < 2 else "on" if version < 4 else "parallel")
+            streaming = self.streaming or most_streaming(version)
         return PluginOptions(
             publication_names=self.publications,
             proto_version=version,

@@ -10,7 +10,7 @@ from typing import TypeVar
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slot_locks import lock_slot
-from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, create_slot, find_slot, the_slot
+from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, the_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.options import SourceOptions
 from logicalrep.transactions.logs import warn
@@ -64,12 +64,6 @@ class Driver:
                 connection.close()
                 raise
         return connection
-
-
-def ensure_slot(connection: Connection, options: SourceOptions) -> None:
-    """Create the slot if it is absent and the options allow it."""
-    if find_slot(connection, options.the_slot) is None and options.create_slot:
-        create_slot(connection, options.the_slot, two_phase=options.two_phase, failover=options.failover)
 
 
 def acknowledge_position(connection: Connection, options: SourceOptions, position: WalPosition) -> None:

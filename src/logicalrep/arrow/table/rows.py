@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from logicalrep.arrow.feed.rows import Texts, signed
-from logicalrep.arrow.row_form import CHANGE_FIELDS, TableForm
+from logicalrep.arrow.row_form import CHANGE_FIELDS, RowForm, TableForm
 from logicalrep.transactions.changes import Change, old_columns, resolved
 from logicalrep.transactions.logs import warn
 from logicalrep.transactions.relations import OLDER_ROWS, SchemaChange, TableDescription, added_columns
 from logicalrep.transactions.table_identity import is_of_table
 from logicalrep.transactions.tags import NULL, UNCHANGED
 from logicalrep.transactions.transaction import NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep.values import Column, ColumnValueError, arrow_array
+from logicalrep.values import Column, ColumnValueError, TypeCatalog, arrow_array
 from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import Delete, Insert, Truncate, Update
 from logicalrep_runtime.errors import LogicalRepError
@@ -28,6 +30,45 @@ class SchemaMismatchError(LogicalRepError, ValueError):
     """A row of a table whose columns differ from those that the stream began with; the text tells the remedy."""
 
     code = "SCHEMA_CHANGED"
+
+
+def own_columns(
+    table: TableDescription, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
+) -> tuple[Column, ...]:
+    """Return a table's columns with their types. Raises SchemaMismatchError if one has the name of a CHANGE_COLUMN."""
+    columns = Texts("utf-8", text_columns, catalog).columns(table)
+    taken = sorted(set(CHANGE_COLUMNS) & {column.name for column in columns})
+    if taken:
+        raise SchemaMismatchError(
+            f"{table} has a column {', '.join(taken)}, a name that the option table uses for a column of its own: read "
+            "the table without that option"
+        )
+    return columns
+
+
+def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> RowForm:
+    """Return a form for one table in its own columns and types, which is otherwise like `form`.
+
+    Args:
+        table: the table's description, from its Relation message or from `publications.published_relation`.
+        catalog: the server catalog's facts on the table's types; an empty TypeCatalog if there is no server to ask.
+        form: the form whose batch size and memory limit are kept.
+
+    Raises:
+        SchemaMismatchError: a column has a name that the form uses itself.
+    """
+    columns = own_columns(table, catalog=catalog)
+    own = [pa.field(column.name, column.type.arrow_type(for_spark=True)) for column in columns]
+    return replace(
+        form,
+        schema=pa.schema([*own, *CHANGE_FIELDS]),
+        table=TableForm(
+            table=table.table,
+            column_types={column.name: column.type.spark_type for column in columns},
+            catalog=catalog,
+            relation_id=table.relation_id,
+        ),
+    )
 
 
 def with_way_out(error: ColumnValueError) -> ColumnValueError:

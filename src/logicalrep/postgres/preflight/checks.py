@@ -6,7 +6,7 @@ import re
 
 from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightError
 from logicalrep.postgres.preflight.tables import check_tables
-from logicalrep.postgres.slots import Connection, find_slot, newest_protocol, server_major
+from logicalrep.postgres.slots import Connection, create_slot, find_slot, newest_protocol, server_major
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (
@@ -25,6 +25,12 @@ def check(connection: Connection, needs: Needs) -> list[str]:
     if findings.errors:
         raise PreflightError(findings.errors)
     return findings.warnings
+
+
+def ensure_slot(connection: Connection, needs: Needs) -> None:
+    """Create the slot if it is absent and `needs` allows it."""
+    if needs.create_slot and find_slot(connection, needs.slot) is None:
+        create_slot(connection, needs.slot, two_phase=needs.two_phase, failover=needs.failover)
 
 
 def _check_server(connection: Connection, needs: Needs, findings: Findings) -> None:

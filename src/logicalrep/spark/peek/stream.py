@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import (
     Connection,
     Slot,
@@ -32,7 +33,7 @@ from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import AvailableNow, Limits, limits_of, read_limit
 from logicalrep.spark.peek.planning import Planner
 from logicalrep.spark.peek.slot_range import SlotRange, check_readable, read_slot
-from logicalrep.spark.server_connection import Driver, acknowledge_position, ensure_slot, log_to_standard_error
+from logicalrep.spark.server_connection import Driver, acknowledge_position, log_to_standard_error
 from logicalrep.spark.typed_tables.table_identity import TableIdentity
 from logicalrep.spark.worker import PromptReader, collected_once
 from logicalrep.transactions.logs import warn
@@ -76,7 +77,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._acknowledge(self._position)
         elif self._position is None:
             # Spark 4.0 and 4.1 call this for a new query before initialOffset.
-            self._run(lambda connection: ensure_slot(connection, self._options))
+            self._run(lambda connection: ensure_slot(connection, self._options.needs))
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
             # The pause is short, so that a query can be stopped.
@@ -139,7 +140,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return offset_of(position, slot=self._slot, relation_id=self._table.relation_id)
 
     def _initial(self, connection: Connection) -> WalPosition:
-        ensure_slot(connection, self._options)
+        ensure_slot(connection, self._options.needs)
         self._position = the_slot(connection, self._slot).confirmed
         return self._position
 

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import DataType, StructField, StructType
 
-from logicalrep.arrow.feed.rows import Texts
-from logicalrep.arrow.table.rows import SchemaMismatchError
+from logicalrep.arrow.table.rows import SchemaMismatchError, own_columns
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import published_relation, type_catalog
 from logicalrep.postgres.slots import Connection
@@ -59,20 +58,8 @@ def relation_schema(
     relation: TableDescription, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
 ) -> StructType:
     """Return the Spark schema of a typed table: its own columns and the source's."""
-    columns = Texts("utf-8", text_columns, catalog).columns(relation)
-    return _with_columns_of_the_feed(
-        str(relation), [StructField(column.name, _spark_type(column.type)) for column in columns]
-    )
-
-
-def _with_columns_of_the_feed(table: str, fields: list[StructField]) -> StructType:
-    taken = sorted({field.name for field in TYPED_COLUMNS} & {field.name for field in fields})
-    if taken:
-        raise SchemaMismatchError(
-            f"{table} has a column {', '.join(taken)}, a name that the option table uses for a column of its own: read "
-            "the table without that option"
-        )
-    return StructType([*fields, *TYPED_COLUMNS])
+    columns = own_columns(relation, text_columns, catalog)
+    return StructType([*(StructField(column.name, _spark_type(column.type)) for column in columns), *TYPED_COLUMNS])
 
 
 def _spark_type(type_: ColumnType) -> DataType:

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
+from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import (
     Connection,
     Slot,
@@ -32,7 +33,7 @@ from logicalrep.spark.metrics import Statistics, progress
 from logicalrep.spark.offsets import Offset, first_xid_of, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, Limits, limits_of, read_limit
-from logicalrep.spark.server_connection import Driver, ensure_slot, log, log_to_standard_error
+from logicalrep.spark.server_connection import Driver, log, log_to_standard_error
 from logicalrep.spark.typed_tables.table_identity import TableIdentity
 from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep.spark.walsender.receiver import Receiver
@@ -92,7 +93,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         if start is None and self._position is None:
             # Spark 4.0 and 4.1 call this for a new query before initialOffset.
-            self._run(lambda connection: ensure_slot(connection, self._options))
+            self._run(lambda connection: ensure_slot(connection, self._options.needs))
         self._go_on_from(start or {})
         receiver = self._started(None if start is None else position_of(start).lsn)
         if start is not None:
@@ -226,7 +227,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return sent_up_to(connection, self._options.the_slot)
 
     def _initial(self, connection: Connection) -> WalPosition:
-        ensure_slot(connection, self._options)
+        ensure_slot(connection, self._options.needs)
         return the_slot(connection, self._options.the_slot).confirmed
 
     def _check(self, receiver: Receiver, *positions: WalPosition) -> None:
