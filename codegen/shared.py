@@ -1,4 +1,4 @@
-"""What several rooms of the generator need."""
+"""Helpers that several rooms of the generator share."""
 
 from __future__ import annotations
 

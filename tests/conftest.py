@@ -1,4 +1,4 @@
-"""Where the tests' project lies, and the marks of those that start a server or Spark."""
+"""The project's folder, and the marks of tests that start a server or Spark."""
 
 from __future__ import annotations
 

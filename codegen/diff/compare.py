@@ -46,7 +46,7 @@ class Comparison:
         ]
 
     def statuses(self, pair: Pair) -> dict[int, str]:
-        """What became of each version: unchanged, changed, changed where a fact holds, added or gone."""
+        """Return each version's status: unchanged, changed, changed where a fact holds, added or gone."""
         wire = (change for change in self.of_protocol(pair) if change.severity is Severity.WIRE)
         touched = {case for change in wire for case in change.cases}
         result = {}

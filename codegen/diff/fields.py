@@ -1,4 +1,4 @@
-"""What a row says: on one line, and attribute by attribute, two notations of the same bytes alike."""
+"""The content of a row: on one line, and attribute by attribute, two notations of the same bytes alike."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """That of the row."""
+        """The row's name."""
         return self.row.name
 
     @property
     def place(self) -> Place:
-        """That of the row."""
+        """The row's place."""
         return self.row.place
 
     @property
     def tag_of(self) -> str:
-        """What the row is the tag of: "message", "alternative" or ""."""
+        """The kind of layout that the row is the tag of: "message", "alternative" or ""."""
         is_tag = self.row is self.owner.fields[0] and not isinstance(self.owner, Part)
         return type(self.owner).__name__.lower() if is_tag else ""
 
@@ -111,7 +111,7 @@ _READ: Mapping[str, Callable[[Row], tuple[object, str]]] = {
 
 
 def read(attribute: str, thing: Any) -> tuple[object, str]:
-    """What is compared of an attribute, and how a finding quotes it; None and "" for what is not there."""
+    """Return the compared value of an attribute, and its text in a finding; None and "" for an absent one."""
     if isinstance(thing, Row):
         if attribute in _READ:
             return _READ[attribute](thing)
@@ -135,7 +135,7 @@ def names_in(attribute: str, thing: Any) -> list[str]:
 
 
 def described(thing: Any) -> str:
-    """What a finding says of a thing that is added or gone, to be read after that."""
+    """Return the end of a finding on a thing that is added or gone."""
     if isinstance(thing, Row):
         return f": {row_text(thing.row, thing.owner)}"
     if isinstance(thing, NamedType):

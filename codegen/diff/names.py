@@ -153,7 +153,7 @@ def _same_doc(was: Any, now: Any) -> bool:
 
 
 def _uses(protocol: Protocol, attributes: Iterable[str], name: str) -> set[tuple[object, ...]]:
-    """Where a fact or block is named: sender and tag of the message, the attribute, the row or none."""
+    """The uses of a fact or block: sender and tag of the message, the attribute, the row or none."""
     return {
         (message.sender, message.tag, attribute, index)
         for message in protocol.messages

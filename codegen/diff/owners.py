@@ -1,4 +1,4 @@
-"""What has rows, looked at alike: messages, parts, and the alternatives of parts; and blocks."""
+"""The owners of rows, handled alike: messages, parts, and the alternatives of parts; and blocks."""
 
 from __future__ import annotations
 

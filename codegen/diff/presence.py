@@ -1,4 +1,4 @@
-"""In which versions each thing of a protocol exists, by what versions.py makes of `since`."""
+"""The versions in which each thing of a protocol exists, as versions.py reads `since`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Presence:
         self.cases: Cases = frozenset(Case(shown.version, fact) for shown in views for fact in facts)
 
     def of(self, kind: str, name: str, owner: str = "") -> Cases:
-        """Where a thing exists; `owner` is the layout of a field. A block exists where something opens it."""
+        """Return the cases of a thing; `owner` is the layout of a field. A block exists if it is opened."""
         return frozenset(self._cases.get(("layout" if kind in _LAYOUTS else kind, name, owner), ()))
 
     def _mark_message(self, message: Message, shown: View, cases: set[Case]) -> None:

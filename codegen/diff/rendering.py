@@ -23,15 +23,15 @@ class Report:
 
     @property
     def title(self) -> str:
-        """What was compared."""
+        """The two sides."""
         return f"From {self.old.label} to {self.new.label}"
 
     def place(self, change: Change) -> str:
-        """Where a change stands: `spec/logicalrep/update.yaml:12:7`."""
+        """Return the place of a change: `spec/logicalrep/update.yaml:12:7`."""
         return self.new.shown(change.spot.place)
 
     def was(self, change: Change) -> str:
-        """Where what is gone stood on the old side, in parentheses; "" for all else."""
+        """Return the old place of what is gone, in parentheses; "" for other changes."""
         return f" (was {self.old.shown(change.spot.was)})" if change.spot.was else ""
 
 
@@ -67,12 +67,12 @@ def _said(report: Report, change: Change) -> str:
 
 
 def counts(comparison: Comparison) -> str:
-    """How many findings there are of each severity."""
+    """Return the number of findings of each severity."""
     return ", ".join(f"{len(comparison.of(severity))} {severity}" for severity in Severity)
 
 
 def summary(report: Report) -> Iterator[str]:
-    """What became of the versions of each protocol, by their bytes alone."""
+    """Yield the status of each protocol's versions, judged by their bytes alone."""
     comparison = report.comparison
     statuses = {pair.new.name: comparison.statuses(pair) for pair in comparison.pairs}
     for what, protocols in (("added", comparison.added), ("gone", comparison.gone)):

@@ -1,4 +1,4 @@
-"""What can change in a spec: one table of rules, which compare.py follows and spec/README.md shows."""
+"""The kinds of change in a spec: one table of rules, which compare.py follows and spec/README.md shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
 
 WORDS, ORDER = "words", "order"
-"""How findings of texts, and of things that stand in another order, are worded."""
+"""The wordings of findings on texts, and on things in another order."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Rule:
     """The kind of thing that it concerns; "doc" for every kind that has the attributes."""
     what: str
     severity: Severity
-    """For what is added: in a version that existed. In a new one it is `added`, whatever it is."""
+    """The severity in a version that existed. A thing that is added in a new version is `added`, whatever this says."""
     attributes: tuple[str, ...]
-    """Those of the model that are compared, or what fields.py makes of them; () where compare.py looks at more."""
+    """The compared attributes of the model, or those that fields.py derives; () if compare.py looks at more."""
     sentence: str
     says: str = "'{key}' is {now}, was {was}"
     unless: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Rule:
         return f"{self.of}-{self.what}"
 
     def text(self, attribute: str, before: str, after: str) -> str:
-        """What a finding says of an attribute, to be read after its subject."""
+        """Return a finding's text on an attribute, to follow its subject."""
         if self.says == WORDS:
             return says(key_of(attribute), before, after)
         return self.says.format(key=key_of(attribute), was=before or "none", now=after or "none")

@@ -16,7 +16,7 @@ FOLDER = "spec"
 """The spec's folder in the repository, in every revision."""
 
 WORKING_TREE = "working tree"
-"""How a side is called that is the repository's own folder."""
+"""The label of the side that is the repository's own folder."""
 
 
 class SideError(Exception):

@@ -22,7 +22,7 @@ _SUBJECTS = {
     "alternative": "{of}.{name}",
     "field": "{of}.{name}",
 }
-"""How findings call a thing that does not go by its name alone."""
+"""The names in findings of things that do not go by their own name alone."""
 
 _OF_TYPES = {"sign": "signed", "python": "python"}
 """The attributes of a field that its named type decides, and those of the type."""

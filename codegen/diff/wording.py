@@ -1,4 +1,4 @@
-"""How findings word what differs: texts by the words that do, names in another order."""
+"""The wording of differences: of texts by the words that differ, of names in another order."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def one_line(text: str) -> str:
 
 
 def place_in(names: Sequence[str], name: str) -> str:
-    """Where a name stands among others."""
+    """Return the place of a name among others."""
     index = names.index(name)
     return f"after {names[index - 1]}" if index else "first"

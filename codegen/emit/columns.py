@@ -68,7 +68,7 @@ class MessageSource:
     version: int
     when: str
     columns: dict[str, ColumnSource]
-    """By the name of the variable."""
+    """The columns, by the names of their variables."""
     steps: tuple[Step, ...]
 
     @property
@@ -93,10 +93,10 @@ class PartSource:
     step: Cells | Single
     function: str
     fields: tuple[Field, ...]
-    """By the names of their variables."""
+    """The fields, named as their variables."""
     steps: tuple[Step, ...]
     columns: dict[str, ColumnSource]
-    """By the name of the variable."""
+    """The columns, by the names of their variables."""
 
 
 class _Kernel:

@@ -64,7 +64,7 @@ class Block:
     enumerations: tuple[Field, ...]
     """The fields whose characters have names, since this version."""
     steps: tuple[Step, ...]
-    """To parse, without a message's tag, which is known then."""
+    """The steps of parsing, without a message's tag, which is known then."""
     build_steps: tuple[Step, ...]
     cells: Cells | None
     alternatives: tuple[Block, ...]
@@ -105,7 +105,7 @@ class Source:
         )
 
     def _origin(self, message: Message) -> str:
-        """Where the documentation has it, and who sends it."""
+        """Return the address in the documentation, and the sender."""
         callbacks = f"\nSent by {', '.join(message.callbacks)}." if message.callbacks else ""
         release = "" if message.release is None else f"\nSince PostgreSQL {message.release}."
         return f"\n\n{self.protocol.official(message)}{release}{callbacks}"
@@ -133,7 +133,7 @@ class Source:
         return tuple(found)
 
     def _notation(self, row: Field) -> str:
-        """What the modifiers of a field say of its attribute."""
+        """Return what the modifiers of a field mean for its attribute."""
         text = "Never zero. " if row.nonzero else ""
         if row.when in self.facts:
             fact = next(fact for fact in self.protocol.session if fact.name == row.when)

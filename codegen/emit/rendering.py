@@ -27,7 +27,7 @@ def docstring(*paragraphs: str) -> str:
 
 
 def whether(fact: SessionFact) -> str:
-    """What a session fact says, to go on with in a sentence."""
+    """Return the meaning of a session fact as a clause of a sentence."""
     return f"whether {lowered(fact.doc).rstrip('.')}"
 
 

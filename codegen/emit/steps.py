@@ -51,7 +51,7 @@ class Tagged:
     row: Field
     rows: tuple[Field, ...]
     attributes: tuple[Field, ...]
-    """Those of the fields that are attributes."""
+    """The fields that are attributes."""
     steps: tuple[Step, ...]
     kind: str = "tagged"
 

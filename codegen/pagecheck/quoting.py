@@ -60,13 +60,13 @@ def since(version: int | None) -> str:
 
 
 def printed_remarks(found: Row | Block) -> tuple[str, str, str]:
-    """What the page says of a row or table: since when it is there, when, and how often."""
+    """Return the page's remarks on a row or table: its version, its condition, and its number."""
     condition = quoted(found.condition.text) if found.condition else "no condition"
     return since(found.since), condition, quoted(f"for each {found.each}") if found.each else "no repetition"
 
 
 def specified_remarks(wanted: ExpectedRow | ExpectedBoundary) -> tuple[str, str, str]:
-    """What the spec says of the same."""
+    """Return the spec's remarks on the same."""
     field, condition = wanted.field, "no condition"
     if wanted.condition or field.when is not None or field.optional:
         optional = "optional: true" if field.optional else str(field.type)

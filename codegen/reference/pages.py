@@ -132,7 +132,7 @@ def part_entries(protocol: Protocol) -> tuple[Entry, ...]:
 
 
 def states(protocol: Protocol, message: Message) -> tuple[str, ...]:
-    """For each version: new, changed, same, absent; if it comes all the same, `with` or the session fact."""
+    """The status in each version: new, changed, same, absent; if it comes all the same, `with` or the session fact."""
     result = []
     for now in views(protocol):
         layout = now.layout(message.name)

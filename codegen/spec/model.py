@@ -18,7 +18,7 @@ REST = "rest"
 
 @dataclass(frozen=True, order=True)
 class Place:
-    """Where something stands; lines and columns count from 1, a column of 0 is not known."""
+    """A place in a file; lines and columns count from 1, a column of 0 is not known."""
 
     path: Path
     line: int
@@ -156,7 +156,7 @@ class Part:
     alternatives: tuple[Alternative, ...]
     place: Place = field(compare=False)
     since: int = 1
-    """In a view the version that brought the first message with the part in it."""
+    """The version, in a view, that brought the first message with the part in it."""
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class Protocol:
 
     @property
     def parse_arguments(self) -> tuple[str, ...]:
-        """What `parse` is told besides the bytes, by name."""
+        """The names of the arguments of `parse` besides the bytes."""
         return (*(fact.name for fact in self.layout_facts), *(["encoding"] if self.has_texts else []))
 
     def part(self, name: str) -> Part:
@@ -282,7 +282,7 @@ class Protocol:
         raise KeyError(name)
 
     def official(self, layout: Message | Part) -> str:
-        """Where PostgreSQL's documentation has it: on the page of the release that brought it, if not on the spec's."""
+        """The address in PostgreSQL's documentation: on the page of its release, if not on the spec's."""
         release = layout.release if isinstance(layout, Message) else None
         page = self.page if release is None else re.sub(r"/docs/\d+/", f"/docs/{release}/", self.page)
         return page if layout.ref is None else f"{page}#{self.anchor}{layout.ref}"

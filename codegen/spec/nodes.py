@@ -33,7 +33,7 @@ class Text:
     place: Place
     quoted: bool = False
     comment: tuple[str, Place] | None = None
-    """What follows on its last line, and was meant to be part of it perhaps."""
+    """The comment on its last line, which may have been meant as part of it."""
 
 
 @dataclass(frozen=True)

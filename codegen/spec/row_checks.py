@@ -1,4 +1,4 @@
-"""What must fit together in the rows of one layout."""
+"""Checks of the rows of one layout."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class _Rows:
             self.add(row, ": a Byte1 needs a constant, 'boolean', 'bits' or 'values'")
 
     def optional(self, row: Field, rest: tuple[Field, ...]) -> None:
-        """What follows an optional tag must tell, by its own constant, that the tag is absent."""
+        """Check that the row after an optional tag tells, by its own constant, that the tag is absent."""
         if any(isinstance(other.type, Unknown) for other in (row, *rest)):
             return
         if not isinstance(row.type, Byte1) or len(row.constants) < 2 or row.when is not None:

@@ -1,4 +1,4 @@
-"""What must fit together of the facts about servers and about the page, in a spec of which everything could be read."""
+"""Checks of the facts about servers and about the page, in a spec that could be read whole."""
 
 from __future__ import annotations
 

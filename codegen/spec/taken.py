@@ -35,7 +35,7 @@ _MODULES = {"columnar", "decoder", "layouts", "versions"}
 
 
 def attribute(name: str) -> str | None:
-    """Of a field or a bit, an attribute of a class and a parameter of its constructor."""
+    """Return the owner of a name that a field or a bit cannot have: it is an attribute and a parameter of a class."""
     if name in _IN_CLASSES:
         return "a builtin of Python that generated classes use"
     if name in _IN_CONSTRUCTORS:
@@ -44,7 +44,7 @@ def attribute(name: str) -> str | None:
 
 
 def fact(name: str, protocol: Protocol) -> str | None:
-    """Of a session fact, an argument and an attribute of decoders."""
+    """Return the owner of a name that a session fact cannot have: it is an argument and an attribute of decoders."""
     remembered = {described(message.name) for message in protocol.messages if message.describes is not None}
     if name in _OF_SESSIONS | remembered:
         return "an attribute or argument of decoders and their sessions"
@@ -57,14 +57,14 @@ def local(name: str) -> str:
 
 
 def python_class(name: str, protocol: Protocol) -> str | None:
-    """Of a message, part, alternative or enumeration, by the name of its class."""
+    """Return the owner of a name that the class of a message, part, alternative or enumeration cannot have."""
     if name in protocol.types or any(name == named.python for named in protocol.types.values()):
         return "a named type"
     return "what every generated module imports or defines" if name in _CLASSES else _keyword(name)
 
 
 def module(name: str) -> str | None:
-    """Of the module of a version."""
+    """Return the owner of a name that the module of a version cannot have."""
     return "a module that is always generated" if name in _MODULES else _keyword(name)
 
 

@@ -1,4 +1,4 @@
-"""What a version contains: the one place that looks at `since`, and what code after the loader takes."""
+"""The content of a version: the one place that looks at `since`, and the input of all code after the loader."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class RefusedError(ValueError):
 
 @dataclass(frozen=True)
 class Written:
-    """Where a row lies in a message's bytes."""
+    """The place of a row in a message's bytes."""
 
     path: str
     row: Field

@@ -78,7 +78,7 @@ def _parts(protocol: Protocol, layout: Message | Part) -> list[Part]:
 
 
 Edit = Callable[[Rows, int], Rows]
-"""What is done to one row of a layout."""
+"""An edit of one row of a layout."""
 
 
 def changed(change: Callable[[Field], Field | None]) -> Edit:

@@ -21,7 +21,7 @@ def blocks(step: str, language: str = "") -> list[str]:
 
 
 def run(folder: Path, *command: str) -> str:
-    """What a command prints that is run in a folder."""
+    """Run a command in a folder; return what it prints."""
     paths = os.pathsep.join(str(folder / name) for name in (".", "generated", "src"))
     done = subprocess.run(
         command, cwd=folder, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False
@@ -31,7 +31,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def run_step(folder: Path, step: str) -> str:
-    """What the command of a step prints."""
+    """Run the command of a step; return what it prints."""
     (command,) = blocks(step)
     program, *arguments = command.split()
     assert program == "python"

@@ -37,7 +37,7 @@ def vectors(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parsed(protocol: str, vector: dict[str, Any]) -> Any:
-    """What the package makes of a vector's bytes."""
+    """Parse a vector's bytes with the package."""
     data = bytes.fromhex(vector["bytes"])
     if protocol == "walsender":
         return walsender.parse(data, sender=vector.get("from", "server"))

@@ -12,7 +12,7 @@ from codegen.diff import add_arguments, run
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of the command came to."""
+    """The result of a run of the command."""
 
     code: int
     out: str

@@ -47,7 +47,7 @@ def test_an_edit_has_its_findings_there_and_back(name: str, tmp_path: Path) -> N
 
 
 def assert_place_is_of_the_subject(change: Change) -> None:
-    """What is gone is said where that stands which it was part of; where it was itself stands with it."""
+    """A finding on what is gone has the place of what it was part of, and its own old place beside it."""
     names = change.spot.subject.split(".")
     places = {change.spot.place: names[-1]}
     if change.spot.was is not None:

@@ -22,7 +22,7 @@ ROWS = [(protocol, row) for protocol in PROTOCOLS.values() for row in rows_of(pr
 
 
 def _decoded(protocol: Protocol, version: int) -> dict[str, object]:
-    """What a decoder of a version makes of each message, told from the model alone: nothing of it is the diff's."""
+    """The messages that a decoder of a version takes, read from the model alone and not by the diff."""
     shown = view(protocol, version)
     sent = [
         *shown.messages,

@@ -1,4 +1,4 @@
-"""What changes from one version to another in small specs: all that is generated agrees with each other in every version."""
+"""Small specs that change from version to version: everything generated agrees in every version."""
 
 from __future__ import annotations
 
