@@ -26,10 +26,12 @@ def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
             if header.get("format") != "pgoutput-capture/1" or header.get("client_encoding") != "UTF8":
                 continue
             for number, data, now, facts in _messages(protocol, shown, header, lines):
+                if len(data) > _LONGEST:
+                    continue
                 message, fields = Reader(now, data, facts).message()
                 known = facts_of(message, facts)
                 shape = json.dumps([now.defined_in(message), message.name, known, _shape(fields)])
-                if shape not in shapes and len(data) <= _LONGEST:
+                if shape not in shapes:
                     shapes.add(shape)
                     name = f"{path.relative_to(folder)}, message {number}"
                     yield vector(name, now, message, known, data) | {"fields": fields}

@@ -15,7 +15,7 @@ from codegen.spec.reader import load
 from codegen.spec.versions import View, view
 from codegen.vectors.captured import captured, vector
 from codegen.vectors.codec import Reader, RefusedError, facts_of, write
-from codegen.vectors.samples import Samples, refused
+from codegen.vectors.samples import Samples, damaged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +44,7 @@ def vectors(now: View) -> Iterator[dict[str, Any]]:
     for message in now.messages:
         yield from _of_message(now, message)
     for what, data in (("empty", b""), ("an unknown tag", b"\0")):
-        yield _refused(f"Nothing: {what}", now, None, {}, data)
+        yield from _refused(f"Nothing: {what}", now, None, {}, data)
 
 
 def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
@@ -60,8 +60,8 @@ def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
         yield _accepted(f"{message.name}, {what}", now, message, facts, fields)
         # The optional rows too, so that each row is refused once.
         fullest = max(fullest, fields, key=len)
-    for what, data in refused(now, message, fullest, facts):
-        yield _refused(f"{message.name}, {what}", now, message, facts, data)
+    for data, what in damaged(now, message, fullest).items():
+        yield from _refused(f"{message.name}, {what}", now, message, facts, data)
 
 
 def _accepted(name: str, now: View, message: Message, facts: dict[str, bool], values: Any) -> dict[str, Any]:
@@ -70,13 +70,15 @@ def _accepted(name: str, now: View, message: Message, facts: dict[str, bool], va
     return vector(name, now, message, facts, data) | {"fields": values}
 
 
-def _refused(name: str, now: View, message: Message | None, facts: dict[str, bool], data: bytes) -> dict[str, Any]:
+def _refused(
+    name: str, now: View, message: Message | None, facts: dict[str, bool], data: bytes
+) -> Iterator[dict[str, Any]]:
+    """Yield a vector of bytes that are no message; none of bytes that are one."""
     try:
         Reader(now, data, facts).message("server" if message is None else message.sender)
     except RefusedError as error:
         place = {"field": error.field, "offset": error.offset, "reason": error.reason}
-        return vector(name, now, message, facts, data) | {"refused": place}
-    raise AssertionError(f"{name} is a message after all")
+        yield vector(name, now, message, facts, data) | {"refused": place}
 
 
 def _write(path: Path, protocol: Protocol, found: list[dict[str, Any]]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from codegen.spec.model import Field, Message, counted
 from codegen.spec.notation import Byten, String
 from codegen.spec.versions import View
-from codegen.vectors.codec import Fields, Reader, RefusedError, Written, plain, write
+from codegen.vectors.codec import Fields, Written, plain, write
 
 _TEXT, _OTHER_TEXTS = "public", {"empty": "", "of several bytes a character": "Größe 表 🐘"}
 _BYTES, _OTHER_BYTES = "00ff41", {"empty": ""}
@@ -112,28 +112,19 @@ class Samples:
         return values
 
 
-def refused(view: View, message: Message, usual: Fields, facts: Mapping[str, bool]) -> Iterator[tuple[str, bytes]]:
-    """Yield bytes that are no message, each one change away from a message, with what is wrong."""
+def damaged(view: View, message: Message, usual: Fields) -> dict[bytes, str]:
+    """Return bytes that are one change away from a message, each with the change; some of them are messages too."""
     data, written = write(view, message, usual)
-    seen = {data}
-    for what, other in _damaged(data, written, message):
-        if other in seen:
-            continue
-        seen.add(other)
-        try:
-            Reader(view, other, facts).message(message.sender)
-        except RefusedError:
-            yield what, other
-
-
-def _damaged(data: bytes, written: list[Written], message: Message) -> Iterator[tuple[str, bytes]]:
+    found: dict[bytes, str] = {}
     for place in written:
         for what, patch in _patches(place):
-            yield f"{place.path}: {what}", data[: place.start] + patch + data[place.end :]
+            found.setdefault(data[: place.start] + patch + data[place.end :], f"{place.path}: {what}")
     for place in written:
         if place.end > place.start:
-            yield f"ends within {place.path}", data[: place.end - 1]
-    yield "a byte too many", data + b"\0"
+            found.setdefault(data[: place.end - 1], f"ends within {place.path}")
+    found.setdefault(data + b"\0", "a byte too many")
+    found.pop(data, None)
+    return found
 
 
 def _patches(place: Written) -> Iterator[tuple[str, bytes]]:
