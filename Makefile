@@ -21,7 +21,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 # What runs servers and Spark, or checks code that does: 600 MB more, with a Java for machines that have none.
-SPARK_EXTRAS := dev,server,spark,java
+SPARK_EXTRAS := dev,server,replicate
 
 $(SPARK_READY): $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[$(SPARK_EXTRAS),pipelines]'
