@@ -2,7 +2,8 @@
 
 `v1` to `v4` have the messages of each protocol version and `parse`; `Decoder` keeps the state of a session. They are
 generated, in the package `logicalrep_protocol`. This package is written by hand; its README.md is the guide to its
-modules. All names here need only `construct`, except `stream`, which needs `logicalrep[postgres]`.
+modules. All names here need only `construct`, except `stream`, which needs `logicalrep[postgres]`, and `replicate`,
+which needs `logicalrep[replicate]`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 if TYPE_CHECKING:
     from logicalrep.postgres import stream
+    from logicalrep.tables.replicate.replicate import replicate
 
 __all__ = [
     "DecodeError",
@@ -26,6 +28,7 @@ __all__ = [
     "TimestampTz",
     "TransactionId",
     "__version__",
+    "replicate",
     "stream",
     "v1",
     "v2",
@@ -41,6 +44,10 @@ def __getattr__(name: str) -> Any:
         from logicalrep.postgres import stream
 
         return stream
+    if name == "replicate":
+        from logicalrep.tables.replicate.replicate import replicate
+
+        return replicate
     if name == "__version__":
         # Reading the version takes longer than all other imports together.
         from importlib.metadata import version

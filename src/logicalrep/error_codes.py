@@ -85,6 +85,10 @@ CODES: dict[str, tuple[str, str]] = {
         "An option is unknown, is missing, has an invalid value, or has no effect together with the others.",
         "Correct the option in the text.",
     ),
+    "OTHER_SERVER": (
+        "A place has the tables of another server, or of one that was upgraded or made anew.",
+        "Replicate to another place, or remove the tables of this one.",
+    ),
     "PACKAGE_MISSING": (
         "The Python worker of an executor cannot import logicalrep, or a package that it needs.",
         "Install logicalrep with its extra `spark` for the Python of all executors, or name such a Python in "
@@ -95,6 +99,30 @@ CODES: dict[str, tuple[str, str]] = {
         "Set the option `password`, or put it in `~/.pgpass` or the file in `PGPASSFILE`, for Spark's executors as "
         "well as for its driver.",
     ),
+    "PLACE_DAMAGED": (
+        "A file of `_logicalrep/` at a place cannot be read.",
+        "Restore it, or replicate to another place.",
+    ),
+    "PLACE_DIFFERS": (
+        "A place belongs to another program, database, slot or publication.",
+        "The text names it. Use the same arguments as before, or another place.",
+    ),
+    "PLACE_HAS_WRITER": (
+        "Another process writes to the same place.",
+        "Stop one of the two.",
+    ),
+    "PLACE_INVALID": (
+        "A place for tables that cannot be used at all.",
+        "Name a folder, or the URI of an object store that can refuse to replace a file.",
+    ),
+    "PLACE_NOT_SHARED": (
+        "The place is a folder, but Spark's executors run on other machines.",
+        "Name the URI of an object store.",
+    ),
+    "PLACE_NOT_WRITABLE": (
+        "A place cannot be read or written, as its disk is full, or its store is away.",
+        "The text quotes the reason. The work goes on by itself once it is gone.",
+    ),
     "POSITION_PASSED": (
         "The slot is past the reader's position: another reader has acknowledged the changes in between.",
         "Give each reader a slot of its own, copy the tables again, and start with a new checkpoint.",
@@ -103,9 +131,17 @@ CODES: dict[str, tuple[str, str]] = {
         "The publication did not exist when one of the changes to read was made.",
         "Create a new slot after the publication, copy the tables again, and start with a new checkpoint.",
     ),
+    "PUBLICATION_INCOMPLETE": (
+        "The publication leaves out inserts, updates, deletes or truncates.",
+        "Run the statement in the text.",
+    ),
     "PUBLICATION_MISSING": (
         "The publication does not exist in this database.",
         "Create it with `CREATE PUBLICATION`, before the slot.",
+    ),
+    "PUBLICATION_NEEDED": (
+        "The role may not make or change the publication, or a wanted table cannot be in it.",
+        "Let the owner of the tables run the statements in the text.",
     ),
     "QUERY_NOT_FINISHED": (
         "`acknowledge` was called for a query that is running or has failed.",
@@ -200,6 +236,14 @@ CODES: dict[str, tuple[str, str]] = {
     "SPOOL_UNSAFE": (
         "The folder for the spool belongs to another user, can be written by others, or is a link.",
         "Remove it, close it to others, or name another in the option `spool`; run executors as the driver's user.",
+    ),
+    "TABLES_STOPPED": (
+        "Some tables stand still; the others are up to date.",
+        "The text has the reason for each.",
+    ),
+    "TABLE_DIFFERS": (
+        "Changes do not fit a replicated table.",
+        "None: the table is loaded again by itself.",
     ),
     "TABLE_MISSING": (
         "A table does not exist in this database, or none of its columns is published.",

@@ -14,6 +14,8 @@ from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
 from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.inspection import inspect
 from logicalrep.cli.message_json import message_json
+from logicalrep.cli.replicate import add_replicate
+from logicalrep.cli.server_options import ArgumentsError
 from logicalrep.cli.summary import Summary
 from logicalrep.cli.terminal import Progress, Style
 from logicalrep.transactions.change_feed import change_rows
@@ -51,8 +53,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
     except UsageError as error:
         return _fail(str(error), 2)
-    except (CaptureError, DecodeError, OSError) as error:
+    except (TableNameError, ArgumentsError) as error:
+        return _fail(error.description, 2)
+    except (LogicalRepError, OSError) as error:
         return _fail(str(error), 1)
+    except ModuleNotFoundError as error:
+        return _fail(f"{error.name} is not installed: pip install 'logicalrep[replicate]'", 1)
 
 
 def _fail(text: str, code: int) -> int:
@@ -63,12 +69,14 @@ def _fail(text: str, code: int) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="logicalrep", description="Read the messages of PostgreSQL's logical replication (the pgoutput plugin)."
+        prog="logicalrep",
+        description="Read PostgreSQL's logical replication (the pgoutput plugin), and keep tables from it.",
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_decode(commands)
     _add_inspect(commands)
     _add_changes(commands)
+    add_replicate(commands)
     return parser
 
 

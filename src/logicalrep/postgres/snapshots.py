@@ -5,7 +5,9 @@ The server exports the snapshot to other sessions while the session that created
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
@@ -20,6 +22,8 @@ from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+_SAY_AGAIN = 5.0
+"""The seconds between two sentences about what a snapshot waits for."""
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
 
 
@@ -86,7 +90,7 @@ def slot_with_snapshot(
             hold(holder, snapshot)
             hold_tables(holder, tables)
             with settings.connect() as now:
-                _check_columns(holder, now)
+                check_columns(holder, now)
             yield snapshot
             _end(holder)
         except BaseException as error:
@@ -95,6 +99,44 @@ def slot_with_snapshot(
             except (psycopg.Error, SlotError) as failed:
                 error.add_note(f"and replication slot {slot!r}, which retains WAL, was not dropped: {failed}")
             raise
+
+
+@contextmanager
+def temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], None]) -> Iterator[Snapshot]:
+    """Hold a snapshot while the context lasts, with a temporary slot that tells its position. It locks nothing.
+
+    Making it waits for every transaction that has written: `waiting` is called every few seconds with the one that it
+    waits for, and may raise an error to end the waiting.
+
+    Args:
+        settings: the server.
+        waiting: the receiver of a sentence.
+    """
+    slot = f"logicalrep_load_{secrets.token_hex(8)}"
+    with settings.connect() as now, settings.connect(replication=True) as maker, ThreadPoolExecutor(1) as pool:
+        taken = _now(now)
+        made = pool.submit(_make_slot, maker, slot, two_phase=False, failover=False, temporary=True)
+        try:
+            while not wait([made], _SAY_AGAIN).done:
+                waiting(_writer(now))
+        except BaseException:
+            maker.cancel()
+            raise
+        name, lsn = made.result()
+        yield Snapshot(name, slot, lsn, taken)
+
+
+def _writer(connection: Connection) -> str:
+    """Say which transaction keeps a new slot waiting."""
+    row = connection.execute(
+        "SELECT what, began FROM (SELECT format('process %s (%s)', pid, application_name) AS what, xact_start AS began "
+        "FROM pg_stat_activity WHERE backend_xid IS NOT NULL UNION ALL "
+        "SELECT format('the prepared transaction %L', gid), prepared FROM pg_prepared_xacts) AS writers "
+        "ORDER BY began LIMIT 1"
+    ).fetchone()
+    if row is None:
+        return "a snapshot waits for the server"
+    return f"a snapshot waits for the transaction of {row[0]}, which has run since {row[1]:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def hold(connection: Connection, snapshot: Snapshot) -> None:
@@ -119,13 +161,16 @@ def _now(connection: Connection) -> TimestampTz:
     return TimestampTz.from_datetime(row[0])
 
 
-def _make_slot(connection: Connection, slot: str, *, two_phase: bool, failover: bool) -> tuple[str, Lsn]:
+def _make_slot(
+    connection: Connection, slot: str, *, two_phase: bool, failover: bool, temporary: bool = False
+) -> tuple[str, Lsn]:
     options = "EXPORT_SNAPSHOT"
     # The checks before have made sure that the server has these options.
     wanted = [name for name, is_wanted in (("TWO_PHASE", two_phase), ("FAILOVER", failover)) if is_wanted]
     if wanted:
         options = f"({', '.join(['SNAPSHOT export', *wanted])})"
-    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput ").format(sql.Identifier(slot)) + sql.SQL(options)
+    kind = sql.SQL("TEMPORARY LOGICAL" if temporary else "LOGICAL")
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} {} pgoutput ").format(sql.Identifier(slot), kind) + sql.SQL(options)
     with connection.cursor(row_factory=dict_row) as cursor:
         row = cursor.execute(command).fetchone()
     assert row is not None
@@ -184,7 +229,7 @@ def blocked(tables: str) -> SnapshotError:
     )
 
 
-def _check_columns(holder: Connection, now: Connection) -> None:
+def check_columns(holder: Connection, now: Connection) -> None:
     """Raise SnapshotError if the locked tables had other columns, or did not exist, when the snapshot was made."""
     locked = [row[0] for row in holder.execute(_LOCKED).fetchall()]
     query = (

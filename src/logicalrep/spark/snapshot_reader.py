@@ -17,9 +17,10 @@ from logicalrep.arrow.reading import committed_batches
 from logicalrep.arrow.synthetic_messages import inserted
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.preflight.checks import check
-from logicalrep.postgres.publications import definitions, published_relation, row_filter
-from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.postgres.publications import definitions, published_relation
+from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
+from logicalrep.postgres.table_parts import part_queries
 from logicalrep.spark.options import OptionError, SourceOptions
 from logicalrep.spark.row_form import row_form
 from logicalrep.spark.server_connection import log_to_standard_error
@@ -29,8 +30,6 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_runtime.scalars import Lsn
 
-_PART = 64 << 20
-"""The size of the part of a table that one task reads, in bytes."""
 _PATIENCE = "10s"
 """The longest wait for a lock on a table."""
 
@@ -74,7 +73,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
                 # Making the snapshot has logged the warnings.
                 check(now, options.needs)
                 relation = self._relation(connection)
-                queries = self._queries(connection, relation)
+                queries = part_queries(connection, relation, options.publications)
             except psycopg.errors.LockNotAvailable as error:
                 raise blocked(f"a table of {names}") from error
             if definitions(connection, options.publications) != definitions(now, options.publications):
@@ -112,48 +111,3 @@ class SnapshotReader(PromptReader, DataSourceReader):
         if relation is None:
             raise OptionError(f"option 'table' is {self._table}, which did not exist when the snapshot was made")
         return relation
-
-    def _queries(self, connection: Connection, relation: TableDescription) -> list[str]:
-        """Return the query for the published rows of each part."""
-        published = row_filter(connection, relation.table, self._options.publications)
-        columns = sql.SQL(", ").join(map(sql.Identifier, relation.names)).as_string(connection)
-        queries = []
-        for name, pages, size, has_ranges in _files(connection, relation):
-            for part in _parts(pages, size, has_ranges):
-                conditions = [] if published is None else [f"({published})"]
-                conditions += part
-                where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-                queries.append(f"SELECT {columns} FROM ONLY {name}{where}")
-        return queries
-
-
-def _files(connection: Connection, relation: TableDescription) -> list[tuple[str, int, int, bool]]:
-    """Return the table, or its partitions: name, pages, size in bytes, and whether parts of it can be read.
-
-    The partitions are those of the snapshot; pg_partition_tree would return the current ones.
-    """
-    has_ranges = "method.amname = 'heap'" if server_major(connection) >= 14 else "false"
-    return connection.execute(
-        f"WITH RECURSIVE files AS (SELECT {int(relation.relation_id)}::oid AS oid UNION ALL "
-        "SELECT inhrelid FROM files JOIN pg_inherits ON inhparent = files.oid "
-        "JOIN pg_class AS parent ON parent.oid = files.oid AND parent.relkind = 'p') "
-        "SELECT format('%I.%I', namespace.nspname, class.relname), "
-        "pg_relation_size(class.oid) / current_setting('block_size')::int, pg_table_size(class.oid), "
-        f"{has_ranges} FROM files JOIN pg_class AS class ON class.oid = files.oid AND class.relkind <> 'p' "
-        "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
-        "LEFT JOIN pg_am AS method ON method.oid = class.relam ORDER BY class.oid"
-    ).fetchall()
-
-
-def _parts(pages: int, size: int, has_ranges: bool) -> list[list[str]]:
-    """Return the conditions for parts of a file with equal numbers of pages; the size includes out-of-line values.
-
-    The last part has no end, so that it includes rows written since the size was read.
-    """
-    count = min(pages, -(-size // _PART))
-    if not has_ranges or count < 2:
-        return [[]]
-    firsts = [pages * number // count for number in range(count)]
-    after = [[f"ctid >= '({first},0)'::tid"] for first in firsts]
-    before = [[f"ctid < '({stop},0)'::tid"] for stop in firsts[1:]]
-    return [a + b for a, b in zip(after, [*before, []], strict=True)]

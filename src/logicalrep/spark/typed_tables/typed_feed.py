@@ -43,6 +43,21 @@ COLUMNS = (
 """The columns of the feed from which the rows are made."""
 
 
+@dataclass(frozen=True, slots=True)
+class Images:
+    """The old and new rows of a record batch of the feed; arrays have an item for each of its rows."""
+
+    ops: Any
+    """INSERT, POSTIMAGE, DELETE or TRUNCATE."""
+    has_old: Any
+    has_new: Any
+    old: Rows
+    """The old rows; those of a key have its columns only."""
+    new: Rows
+    unsent: Any
+    """Whether the new row's value was not sent, for each row and column."""
+
+
 @dataclass(frozen=True)
 class FeedTable(Shipped):
     """A converter of a table's rows in the change feed into typed rows."""
@@ -82,14 +97,11 @@ class FeedTable(Shipped):
         for row in np.flatnonzero(pc.and_not(is_later, is_named).to_numpy(zero_copy_only=False))[:1].tolist():
             raise renamed(table, TableName(batch["schema"][row].as_py(), batch["table"][row].as_py()))
 
-    def _typed(self, batch: Any, reader: RowReader, schema: Any) -> Any:
-        count = batch.num_rows
-        ops = np.array([_CHANGE_TYPES[op] for op in batch["op"].to_pylist()], np.int8)
+    def images(self, batch: Any, reader: RowReader) -> Images:
+        """Return the old and new rows of a feed's record batch, typed, but with values that may have been refused."""
         has_new = batch["after"].is_valid().to_numpy(zero_copy_only=False)
-        old = np.flatnonzero(batch["before"].is_valid().to_numpy(zero_copy_only=False))
-        new = np.flatnonzero(has_new | (ops == TRUNCATE))
-        old_rows, _ = self._rows(batch, "before", reader)
-        new_rows, is_given = self._rows(batch, "after", reader)
+        old, _ = self._rows(batch, "before", reader)
+        new, is_given = self._rows(batch, "after", reader)
         unsent = self._unsent(batch)
         missing = ~(is_given | unsent) & has_new[:, None]
         if missing.any() and not self.allows_missing:
@@ -98,6 +110,16 @@ class FeedTable(Shipped):
                 f"{self.relation} has no column {self.relation.names[place]} at {_at(batch, row)}, unlike the "
                 "stream's schema: set new_columns = null to read NULL there"
             )
+        ops = np.array([_CHANGE_TYPES[op] for op in batch["op"].to_pylist()], np.int8)
+        has_old = batch["before"].is_valid().to_numpy(zero_copy_only=False)
+        return Images(ops, has_old, has_new, old, new, unsent)
+
+    def _typed(self, batch: Any, reader: RowReader, schema: Any) -> Any:
+        count = batch.num_rows
+        images = self.images(batch, reader)
+        ops, old_rows, new_rows, unsent = images.ops, images.old, images.new, images.unsent
+        old = np.flatnonzero(images.has_old)
+        new = np.flatnonzero(images.has_new | (ops == TRUNCATE))
         # Old and new rows are merged: an update's old row comes before its new one.
         order = np.argsort(np.concatenate((old * 2, new * 2 + 1)), kind="stable")
         change_types = np.concatenate((np.where(ops[old] == DELETE, DELETE, PREIMAGE), ops[new]))[order]

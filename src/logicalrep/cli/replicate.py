@@ -1,0 +1,116 @@
+"""The command `logicalrep replicate`."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+
+from logicalrep.cli.server_options import add_server_and_place, dsn_of, hide_secrets, storage_options_of
+
+_EXIT_CODES = """exit codes:
+  0    all that had committed at the start is in the tables (--once)
+  1    an error, which the last line tells
+  2    invalid arguments
+  3    somebody has to do something first: the last line has the statement
+  4    some tables stand still; the others are up to date (--once)
+  130  ended by Ctrl-C or SIGTERM, after the batch that was being applied
+"""
+
+
+def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "replicate",
+        help="keep the tables of a database as Delta tables",
+        description="Keep the tables of a database as Delta tables: make the publication and the slot, load the rows "
+        "that are there, and apply what commits. The same line goes on where it ended, however it ended. The table "
+        "schema.table is the Delta table PLACE/schema/table.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_server_and_place(parser)
+    parser.add_argument("--publication", metavar="NAME", help="the publication (default: one made for the place)")
+    parser.add_argument("--slot", metavar="NAME", help="the replication slot (default: one made for the place)")
+    parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
+    parser.add_argument(
+        "--once", action="store_true", help="end when all that had committed at the start is in the tables"
+    )
+    parser.add_argument(
+        "--every", metavar="SECONDS", type=_not_negative, default=10.0,
+        help="the time between two commits of a table; 0 is as fast as it goes (default: 10)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--keep", metavar="HOURS", type=_not_negative, default=24.0,
+        help="how long old versions of a table can be read (default: 24)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--load-sessions", metavar="COUNT", type=_positive, default=4,
+        help="the most sessions that copy rows at the same time (default: 4)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--load-rate", metavar="MB", type=_not_negative, help="the most megabytes a second that each of them copies"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show only warnings")
+    parser.set_defaults(run=_replicate)
+
+
+def _replicate(options: argparse.Namespace) -> int:
+    # Loaded late: the other commands need none of it.
+    from logicalrep.postgres.connection import ConnectionSettings
+    from logicalrep.tables.load.publishing import PublicationNeededError
+    from logicalrep.tables.replicate.loop import TablesStoppedError
+    from logicalrep.tables.replicate.progress import shown
+    from logicalrep.tables.replicate.replicate import replicate_with
+    from logicalrep.tables.settings import ReplicateSettings
+    from logicalrep.transactions.table_names import table_names
+
+    connection = ConnectionSettings(dsn_of(options))
+    hide_secrets(options, has_password=connection.has_password)
+    settings = ReplicateSettings(
+        connection=connection,
+        to=options.to,
+        storage_options=storage_options_of(options),
+        publication=options.publication,
+        slot=options.slot,
+        tables=tuple(table_names(options.tables)) if options.tables else (),
+        once=options.once,
+        every=options.every,
+        keep=options.keep,
+        load_sessions=options.load_sessions,
+        load_rate=options.load_rate * 1e6 if options.load_rate else None,
+    )
+    stop = threading.Event()
+
+    def end(number: int, frame: object) -> None:
+        # A second signal ends the program at once.
+        signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    try:
+        with shown(quiet=options.quiet) as report:
+            replicate_with(settings, report, stop=stop)
+    except (PublicationNeededError, TablesStoppedError) as error:
+        print(error, file=sys.stderr)
+        return 3 if isinstance(error, PublicationNeededError) else 4
+    return 130 if stop.is_set() else 0
+
+
+def _not_negative(text: str) -> float:
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError
+    return number
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError
+    return number
+
+
+__all__ = ["add_replicate"]

@@ -1,0 +1,96 @@
+"""The arguments that name a server and a place, and what keeps their secrets out of sight."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from logicalrep_runtime.errors import LogicalRepError
+
+_DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
+"""The environment variables in which secrets go on once they have been taken off the command line."""
+
+
+class ArgumentsError(LogicalRepError, ValueError):
+    """Arguments that do not fit together."""
+
+    code = "USAGE"
+
+
+def add_server_and_place(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
+    server = parser.add_mutually_exclusive_group()
+    server.add_argument(
+        "--dsn",
+        metavar="DSN",
+        help="the server: a URI or connection string of libpq; put a password into PGPASSWORD, ~/.pgpass or --dsn-file",
+    )
+    server.add_argument("--dsn-file", metavar="FILE", type=Path, help="the file that has the DSN, for a password in it")
+    parser.add_argument(
+        "--to", metavar="PLACE", required=True, help="the place of the tables: a folder, or an object store's URI"
+    )
+    parser.add_argument(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="an option of the object store, which adds to its usual environment variables; may be repeated",
+    )
+
+
+def dsn_of(options: argparse.Namespace) -> str:
+    """Return the DSN of the arguments. Raises ArgumentsError if there is none."""
+    if options.dsn is not None:
+        return str(options.dsn)
+    if options.dsn_file is not None:
+        try:
+            return options.dsn_file.read_text("utf-8").strip()  # type: ignore[no-any-return]
+        except OSError as error:
+            raise ArgumentsError(f"--dsn-file {options.dsn_file}: {error.strerror}") from None
+    dsn = os.environ.get(_DSN)
+    if dsn is None:
+        raise ArgumentsError("name the server by --dsn or --dsn-file")
+    return dsn
+
+
+def storage_options_of(options: argparse.Namespace) -> Mapping[str, str]:
+    """Return the object store's options. Raises ArgumentsError for one without a value."""
+    found: dict[str, str] = json.loads(os.environ.get(_STORAGE, "{}"))
+    for text in options.storage_option:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise ArgumentsError(f"--storage-option {name}: write NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def hide_secrets(options: argparse.Namespace, *, has_password: bool) -> None:
+    """Start the program again without its secrets on the command line, which every user of the machine can read.
+
+    They go on in the environment, which only this user can read. Nothing happens if there are none.
+    """
+    dsn = dsn_of(options)
+    storage = storage_options_of(options)
+    if not options.storage_option and not (options.dsn is not None and has_password):
+        return
+    arguments, is_value = [], False
+    for argument in sys.argv[1:]:
+        if not is_value and not argument.startswith(("--dsn=", "--storage-option=")):
+            is_value = argument in ("--dsn", "--storage-option")
+            if not is_value:
+                arguments.append(argument)
+        else:
+            is_value = False
+    environment = os.environ | {_DSN: dsn, _STORAGE: json.dumps(storage)}
+    if options.dsn_file is not None:
+        del environment[_DSN]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)
+
+
+__all__ = ["ArgumentsError", "add_server_and_place", "dsn_of", "hide_secrets", "storage_options_of"]

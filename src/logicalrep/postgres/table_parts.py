@@ -1,0 +1,71 @@
+"""The parts of a table's files, which as many sessions can copy at once under one snapshot. Needs psycopg 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from psycopg import sql
+
+from logicalrep.postgres.publications import row_filter
+from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.transactions.relations import TableDescription
+
+_PART = 64 << 20
+"""The size of the part of a table that one task reads, in bytes."""
+
+
+def part_queries(connection: Connection, relation: TableDescription, publications: tuple[str, ...]) -> list[str]:
+    """Return the queries for the published rows of a table's parts, or of those of its partitions.
+
+    Args:
+        connection: a session that holds the snapshot.
+        relation: the table with its published columns.
+        publications: the publications, which may leave out rows.
+    """
+    published = row_filter(connection, relation.table, publications)
+    columns = sql.SQL(", ").join(map(sql.Identifier, relation.names)).as_string(connection)
+    return [
+        f"SELECT {columns} FROM ONLY {name}{where}"
+        for name, pages, size, has_ranges in _files(connection, relation)
+        for part in _parts(pages, size, has_ranges)
+        for where in [_where(([] if published is None else [f"({published})"]) + part)]
+    ]
+
+
+def _where(conditions: list[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _files(connection: Connection, relation: TableDescription) -> Iterator[tuple[str, int, int, bool]]:
+    """Yield the table, or its partitions: name, pages, size in bytes, and whether parts of it can be read.
+
+    The partitions are those of the snapshot; pg_partition_tree would return the current ones.
+    """
+    has_ranges = "method.amname = 'heap'" if server_major(connection) >= 14 else "false"
+    yield from connection.execute(
+        f"WITH RECURSIVE files AS (SELECT {int(relation.relation_id)}::oid AS oid UNION ALL "
+        "SELECT inhrelid FROM files JOIN pg_inherits ON inhparent = files.oid "
+        "JOIN pg_class AS parent ON parent.oid = files.oid AND parent.relkind = 'p') "
+        "SELECT format('%I.%I', namespace.nspname, class.relname), "
+        "pg_relation_size(class.oid) / current_setting('block_size')::int, pg_table_size(class.oid), "
+        f"{has_ranges} FROM files JOIN pg_class AS class ON class.oid = files.oid AND class.relkind <> 'p' "
+        "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
+        "LEFT JOIN pg_am AS method ON method.oid = class.relam ORDER BY class.oid"
+    ).fetchall()
+
+
+def _parts(pages: int, size: int, has_ranges: bool) -> list[list[str]]:
+    """Return the conditions for parts of a file with equal numbers of pages; the size includes out-of-line values.
+
+    The last part has no end, so that it includes rows written since the size was read.
+    """
+    count = min(pages, -(-size // _PART))
+    if not has_ranges or count < 2:
+        return [[]]
+    firsts = [pages * number // count for number in range(count)]
+    after = [[f"ctid >= '({first},0)'::tid"] for first in firsts]
+    before = [[f"ctid < '({stop},0)'::tid"] for stop in firsts[1:]]
+    return [a + b for a, b in zip(after, [*before, []], strict=True)]
+
+
+__all__ = ["part_queries"]

@@ -1,0 +1,122 @@
+"""A table's rows of the change feed as typed changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.arrow.table.columns import RowReader
+from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE, refuse_kept
+from logicalrep.spark.typed_tables.typed_feed import FeedTable
+from logicalrep.tables.apply.keys import row_keys
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+
+_Ints = NDArray[np.int64]
+_Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Events:
+    """Changes in the order in which they were made, those after the last truncate."""
+
+    has_key: bool
+    """Whether rows have a key; without one, equal rows are counted."""
+    is_truncated: bool
+    """Whether a truncate came before them."""
+    old_of: _Ints
+    """The index in `old_keys` of the row that each change takes away; -1 if it takes none."""
+    new_of: _Ints
+    """The index in `new_keys` and `new_rows` of the row that each change puts; -1 if it puts none."""
+    old_keys: pa.Array
+    new_keys: pa.Array
+    new_rows: pa.Table
+    """The new rows in the Delta table's columns; null where a value was not sent."""
+    unsent: Mapping[str, _Bools]
+    """For each column with values that were not sent, which of the new rows lack it."""
+
+    def __len__(self) -> int:
+        return len(self.old_of)
+
+
+def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Events:
+    """Return the changes of a table in rows of the change feed.
+
+    Raises:
+        SchemaMismatchError: a row has other columns than the table.
+        ColumnValueError: the column's type cannot hold a value.
+    """
+    feed = FeedTable(table.relation, (), table.catalog, allows_missing=False)
+    reader = RowReader(table.columns, [True] * len(table.columns), for_spark=True)
+    parts: list[_Part] = []
+    is_truncated = False
+    for batch in batches:
+        part = _part(table, feed, reader, batch)
+        truncates = np.flatnonzero(part.ops == TRUNCATE)
+        if len(truncates):
+            is_truncated, parts = True, []
+            part = _part(table, feed, reader, batch.slice(truncates[-1] + 1))
+        parts.append(part)
+    takes = np.concatenate([part.ops != INSERT for part in parts])
+    puts = np.concatenate([part.ops != DELETE for part in parts])
+    unsent = np.concatenate([part.unsent for part in parts])
+    new_rows = pa.concat_tables([part.new_rows for part in parts])
+    return Events(
+        has_key=table.key is not None,
+        is_truncated=is_truncated,
+        old_of=_indices(takes),
+        new_of=_indices(puts),
+        old_keys=row_keys(table, pa.concat_tables([part.old_rows for part in parts])),
+        new_keys=row_keys(table, new_rows),
+        new_rows=new_rows,
+        unsent={name: unsent[:, place] for place, name in enumerate(table.names) if unsent[:, place].any()},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    ops: NDArray[np.int8]
+    old_rows: pa.Table
+    """The key's columns of the rows that changes take away."""
+    new_rows: pa.Table
+    unsent: _Bools
+    """For each new row and column whether the value was not sent."""
+
+
+def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.RecordBatch) -> _Part:
+    images = feed.images(batch, reader)
+    count = batch.num_rows
+    new, takes = np.flatnonzero(images.has_new), np.flatnonzero(images.ops != INSERT)
+    takes = takes[images.ops[takes] != TRUNCATE]
+    old = np.flatnonzero(images.has_old)
+    # An update without an old row has the key that it had before.
+    old_source = np.where(images.has_old, np.arange(count), count + np.arange(count))[takes]
+    unsent = images.unsent[new]
+    is_key = dict.fromkeys(table.key_names)
+    new_columns, old_columns = {}, {}
+    for place, (name, field) in enumerate(zip(table.names, table.schema, strict=True)):
+        column = reader.columns[place]
+        refuse_kept(images.new, column, place, new)
+        new_values = images.new.values.column(place)
+        if name in is_key:
+            refuse_kept(images.old, column, place, old)
+            both = pa.concat_arrays([images.old.values.column(place), new_values])
+            # A part of the key that is stored out of line is sent as a part of the old row.
+            new_source = np.where(unsent[:, place] & images.has_old[new], new, count + new)
+            unsent[:, place] &= ~images.has_old[new]
+            old_columns[name] = both.take(pa.array(old_source)).cast(field.type)
+            new_columns[name] = both.take(pa.array(new_source)).cast(field.type)
+        else:
+            new_columns[name] = new_values.take(pa.array(new)).cast(field.type)
+    return _Part(images.ops, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent)
+
+
+def _indices(chosen: _Bools) -> _Ints:
+    """Return for each item its number among the chosen ones; -1 for others."""
+    return np.where(chosen, np.cumsum(chosen) - 1, -1)
+
+
+__all__ = ["Events", "events_of"]

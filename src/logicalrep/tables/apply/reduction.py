@@ -1,0 +1,147 @@
+"""A batch of a table's changes, reduced to the rows that end and the rows that are there afterwards.
+
+Each change takes a row away under its old key, puts one under its new key, or both. The rows of one key alternate
+between the two. Each row put is taken by a later change, or is there at the end; each row taken was put by an earlier
+change of the batch, or was in the table before. Values that were not sent are those of the row that the change
+took, which may have them from the row before it, and so on: such chains are followed by doubling steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.tables.apply.events import Events
+from logicalrep_runtime.errors import LogicalRepError
+
+_Ints = NDArray[np.int64]
+
+
+class NeedsResync(LogicalRepError, RuntimeError):  # noqa: N818
+    """Changes that do not fit the table as it is: it has to be loaded anew."""
+
+    code = "TABLE_DIFFERS"
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """The effect of changes on a table."""
+
+    replaces_all: bool
+    """Whether all rows from before are gone."""
+    gone: pa.Array
+    """The keys of the rows from before that are gone, or come back as others; no key twice."""
+    gone_counts: _Ints
+    """The number of rows of each of these keys that are gone: 1 where rows have a key."""
+    rows: pa.Table
+    """The rows that are there afterwards: new ones, and those that replace one that is gone."""
+    origins: _Ints
+    """For each row the index in `gone` of the row that it replaces; -1 for a new one."""
+    holes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
+    """The columns with values to be taken from the row that is replaced, and which rows take them."""
+
+
+def reduced(events: Events) -> Reduced:
+    """Return the effect of changes that are in the order in which they were made.
+
+    Raises NeedsResync for changes that cannot have been made one after another.
+    """
+    return _by_key(events) if events.has_key else _by_count(events)
+
+
+def _by_count(events: Events) -> Reduced:
+    """Reduce the changes of rows without a key: of equal rows it is known only how many more or fewer there are."""
+    ids, keys = _numbered([events.old_keys, events.new_keys])
+    taken, put = ids[: len(events.old_keys)], ids[len(events.old_keys) :]
+    more = np.bincount(put, minlength=len(keys)) - np.bincount(taken, minlength=len(keys))
+    example = np.zeros(len(keys), np.int64)
+    example[put[::-1]] = np.arange(len(put))[::-1]
+    added, gone = np.flatnonzero(more > 0), np.flatnonzero(more < 0)
+    rows = events.new_rows.take(pa.array(np.repeat(example[added], more[added])))
+    return Reduced(
+        replaces_all=events.is_truncated,
+        gone=keys.take(pa.array(gone)),
+        gone_counts=-more[gone],
+        rows=rows,
+        origins=np.full(rows.num_rows, -1, np.int64),
+    )
+
+
+def _by_key(events: Events) -> Reduced:
+    ids, keys = _numbered([events.old_keys, events.new_keys])
+    takes, puts = np.flatnonzero(events.old_of >= 0), np.flatnonzero(events.new_of >= 0)
+    # A change takes before it puts.
+    key = np.concatenate((ids[events.old_of[takes]], ids[len(events.old_keys) + events.new_of[puts]]))
+    moment = np.concatenate((2 * takes, 2 * puts + 1))
+    order = np.lexsort((moment, key))
+    key, moment = key[order], moment[order]
+    is_put = moment % 2 == 1
+    is_first = np.diff(key, prepend=-1) != 0
+    is_last = np.diff(key, append=-1) != 0
+    wrong = ~is_first & (is_put == np.roll(is_put, 1))
+    if wrong.any():
+        raise NeedsResync("its changes do not follow from one another: two rows have the same key at the same time")
+    change = moment // 2
+    # The change that put the row which a change takes; -1 for a row from before.
+    put_by = np.full(len(events), -1, np.int64)
+    took = np.flatnonzero(~is_put)
+    put_by[change[took]] = np.where(is_first[took], -1, change[took - 1])
+    ends = change[is_put & is_last]
+    first_takes = np.flatnonzero(~is_put & is_first)
+    gone_of = np.full(len(events), -1, np.int64)
+    gone_of[change[first_takes]] = np.arange(len(first_takes))
+    gone = keys.take(pa.array(key[first_takes]))
+    takes_one = events.old_of >= 0
+    # The change at which the row of each change was from before, or was new.
+    roots = _followed(np.where(takes_one & (put_by >= 0), put_by, np.arange(len(events))))
+    origins = np.where(takes_one[roots], gone_of[roots], -1)[ends]
+    rows, holes = _filled(events, ends, put_by, origins)
+    return Reduced(events.is_truncated, gone, np.ones(len(gone), np.int64), rows, origins, holes)
+
+
+def _filled(
+    events: Events, ends: _Ints, put_by: _Ints, origins: _Ints
+) -> tuple[pa.Table, dict[str, NDArray[np.bool_]]]:
+    """Return the rows of changes with the values that earlier changes have, and the values that none has."""
+    columns, holes = {}, {}
+    new_of = events.new_of
+    here = np.arange(len(events))
+    for name in events.new_rows.column_names:
+        column = events.new_rows.column(name)
+        unsent = events.unsent.get(name)
+        if unsent is None:
+            columns[name] = column.take(pa.array(new_of[ends]))
+            continue
+        is_hole = np.zeros(len(events), bool)
+        is_hole[new_of >= 0] = unsent[new_of[new_of >= 0]]
+        # The last change of the chain has the value, or took a row from before.
+        source = _followed(np.where(is_hole & (put_by >= 0), put_by, here))[ends]
+        left = is_hole[source]
+        if (left & (origins < 0)).any():
+            raise NeedsResync(f"a value of its column {name} was not sent, and no earlier change has it")
+        columns[name] = column.take(pa.array(new_of[source]))
+        if left.any():
+            holes[name] = left
+    return pa.table(columns, schema=events.new_rows.schema), holes
+
+
+def _followed(following: _Ints) -> _Ints:
+    """Return where each chain ends; an item at the end of its chain follows itself."""
+    while True:
+        further = following[following]
+        if np.array_equal(further, following):
+            return following
+        following = further
+
+
+def _numbered(parts: list[pa.Array]) -> tuple[_Ints, pa.Array]:
+    """Return a number for each key, the same for equal ones, and the key of each number."""
+    encoded = pa.concat_arrays(parts).dictionary_encode()
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
+
+
+__all__ = ["NeedsResync", "Reduced", "reduced"]

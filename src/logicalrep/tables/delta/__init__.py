@@ -1,0 +1,1 @@
+"""Delta tables: their place, names, data files and commits."""

@@ -1,0 +1,243 @@
+"""One Delta table's log: what it has, and commits of files, properties and position in one step.
+
+delta-rs reads the log and writes its checkpoints. Commits are written here, since only so can a replacement of all rows
+carry the table's properties and the position in the same commit; a commit is one JSON file that must not exist yet.
+Source: "Actions" in the Delta Transaction Log Protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Any, Self
+
+import pyarrow as pa
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from logicalrep.tables.delta.data_files import DataFile
+from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+
+_TABLE, _LOAD, _KEEP = "logicalrep.table", "logicalrep.load", "delta.deletedFileRetentionDuration"
+_LOG_KEEP = "delta.logRetentionDuration"
+
+
+class WriterError(LogicalRepError, RuntimeError):
+    """A commit that another writer has made meanwhile."""
+
+    code = "PLACE_HAS_WRITER"
+
+
+def application_id(system_identifier: int, timeline: int, load: str) -> str:
+    """Return the application id of a table's transactions: LSNs of another server or load never count as its own."""
+    return f"logicalrep/{system_identifier}/{timeline}/{load}"
+
+
+class DeltaLog:
+    """A replicated Delta table, which nobody else writes; kept open between commits."""
+
+    def __init__(self, place: Place, folder: str) -> None:
+        """Take the table's folder; `open` and `replace` make one."""
+        self.place = place
+        self.folder = folder
+        self.version = -1
+        """The version of the last commit."""
+        self.files: dict[str, DataFile] = {}
+        """The table's data files by their paths."""
+        self.load = ""
+        """The load that the rows began with."""
+        self.table: ReplicatedTable
+        """The description of the table."""
+        self._applied: dict[str, int] = {}
+        self._reader: DeltaTable | None = None
+
+    @classmethod
+    def open(cls, place: Place, folder: str) -> Self | None:
+        """Return a table; None if there is none.
+
+        Raises PlaceError if the log cannot be read.
+        """
+        try:
+            reader = DeltaTable(place.uri_of(folder), storage_options=dict(place.storage_options))
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError) as error:
+            raise PlaceError(f"{place.uri_of(folder)}: {str(error).partition(chr(10))[0]}") from None
+        log = cls(place, folder)
+        log._reader = reader
+        log.version = reader.version()
+        properties = reader.metadata().configuration
+        if _TABLE not in properties:
+            raise WriterError(
+                f"{place.uri_of(folder)} is a Delta table of another program: replicate to another place, or remove it",
+                code="PLACE_DIFFERS",
+            )
+        log.table, log.load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
+        log.files = {file.path: file for file in _files(reader)}
+        return log
+
+    @classmethod
+    def replace(
+        cls,
+        place: Place,
+        folder: str,
+        table: ReplicatedTable,
+        files: Sequence[DataFile],
+        application: str,
+        lsn: Lsn,
+        *,
+        load: str,
+        keep_hours: float,
+        before: DeltaLog | None,
+    ) -> Self:
+        """Make a table of these files, or replace all rows, columns and properties of the one before, in one commit."""
+        log = cls(place, folder)
+        log.table, log.load = table, load
+        log.version = -1 if before is None else before.version
+        now = _now()
+        properties = {
+            _TABLE: table.to_json(),
+            _LOAD: load,
+            _KEEP: f"interval {int(keep_hours * 3600)} seconds",
+            _LOG_KEEP: f"interval {int(keep_hours * 3600)} seconds",
+        }
+        features = ["timestampNtz"] if any(_has_ntz(field.type) for field in table.schema) else []
+        protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
+        if features:
+            protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+            protocol |= {"readerFeatures": features, "writerFeatures": features}
+        metadata = {
+            "id": str(uuid.uuid4()) if before is None else before._id(),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": Schema.from_arrow(table.schema).to_json(),
+            "partitionColumns": [],
+            "configuration": properties,
+            "createdTime": now,
+        }
+        old = [] if before is None else list(before.files.values())
+        log.files = {file.path: file for file in old}
+        log._write(files, old, application, lsn, [{"protocol": protocol}, {"metaData": metadata}])
+        return log
+
+    def applied(self, application: str) -> Lsn | None:
+        """Return the LSN up to which an application's commits are in the table; None if it has made none."""
+        if application not in self._applied and self._reader is not None:
+            found = self._reader.transaction_version(application)
+            if found is not None:
+                self._applied[application] = found
+        return Lsn(self._applied[application]) if application in self._applied else None
+
+    def commit(self, added: Sequence[DataFile], removed: Sequence[DataFile], application: str, lsn: Lsn) -> int:
+        """Add and remove files, and note the LSN, in one commit. Returns the version.
+
+        Raises:
+            WriterError: somebody else has committed meanwhile.
+            PlaceError: the place cannot be written.
+        """
+        self._write(added, removed, application, lsn, [])
+        return self.version
+
+    def _write(
+        self,
+        added: Sequence[DataFile],
+        removed: Sequence[DataFile],
+        application: str,
+        lsn: Lsn,
+        first: Sequence[Mapping[str, Any]],
+        *,
+        changes_data: bool = True,
+    ) -> None:
+        now = _now()
+        info = {"timestamp": now, "operation": "REPLICATE", "engineInfo": "logicalrep", "lsn": str(lsn)}
+        actions: list[Mapping[str, Any]] = [{"commitInfo": info}, *first]
+        actions.append({"txn": {"appId": application, "version": int(lsn), "lastUpdated": now}})
+        for file in removed:
+            actions.append(
+                {
+                    "remove": {
+                        "path": file.path,
+                        "deletionTimestamp": now,
+                        "dataChange": changes_data,
+                        "extendedFileMetadata": True,
+                        "partitionValues": {},
+                        "size": file.size,
+                    }
+                }
+            )
+        for file in added:
+            actions.append(
+                {
+                    "add": {
+                        "path": file.path,
+                        "partitionValues": {},
+                        "size": file.size,
+                        "modificationTime": now,
+                        "dataChange": changes_data,
+                        "stats": file.stats,
+                    }
+                }
+            )
+        text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
+        version = self.version + 1
+        if not self.place.create(f"{self.folder}/_delta_log/{version:020}.json", text.encode()):
+            raise WriterError(
+                f"{self.place.uri_of(self.folder)} has a version {version} that this process did not write: another "
+                "process replicates to the same place; stop it"
+            )
+        self.version = version
+        for file in removed:
+            del self.files[file.path]
+        self.files |= {file.path: file for file in added}
+        self._applied[application] = int(lsn)
+
+    def _id(self) -> str:
+        return str(self._fresh().metadata().id)
+
+    def _fresh(self) -> DeltaTable:
+        """Return a reader of the last version."""
+        if self._reader is None:
+            self._reader = DeltaTable(self.place.uri_of(self.folder), storage_options=dict(self.place.storage_options))
+        elif self._reader.version() < self.version:
+            self._reader.update_incremental()
+        return self._reader
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _has_ntz(type_: pa.DataType) -> bool:
+    if pa.types.is_timestamp(type_):
+        return type_.tz is None
+    return any(_has_ntz(type_.field(number).type) for number in range(type_.num_fields))
+
+
+def _files(reader: DeltaTable) -> Iterable[DataFile]:
+    actions = pa.table(reader.get_add_actions(flatten=True))
+    for row in actions.to_pylist():
+        least, greatest, nulls = (
+            {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
+            for prefix in ("min.", "max.", "null_count.")
+        )
+        yield DataFile(
+            path=row["path"],
+            size=row["size_bytes"],
+            rows=row["num_records"],
+            least={name: _kept(value) for name, value in least.items() if value is not None},
+            greatest={name: _kept(value) for name, value in greatest.items() if value is not None},
+            nulls={name: value or 0 for name, value in nulls.items()},
+        )
+
+
+def _kept(value: date | datetime | Any) -> Any:
+    # Times without a zone are UTC to some readers of the statistics.
+    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value
+
+
+__all__ = ["DeltaLog", "WriterError", "application_id"]

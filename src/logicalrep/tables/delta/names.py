@@ -1,0 +1,62 @@
+"""The names of folders and columns for the names of PostgreSQL's tables and columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from logicalrep.transactions.table_names import TableName
+
+_ENCODED = re.compile(r"[/\\\x00-\x1f\x7f]|^\.|%(?=[0-9A-Fa-f]{2})|^_(?=logicalrep$)")
+_REFUSED = re.compile(r"[ ,;{}()\n\t=]")
+
+
+def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
+    r"""Return a table's folder at its place: schema and name as they are.
+
+    Only `/`, `\`, control characters, a leading dot, and a `%` that would read as such a code are percent-encoded, and
+    the capitals of a name that differs from one of the `taken` folders only in case.
+
+    Example:
+        >>> table_folder(TableName("Odd Schema", 'Odd.Table "q"'))
+        'Odd Schema/Odd.Table "q"'
+    """
+    folder = f"{_encoded(table.schema)}/{_encoded(table.name)}"
+    if any(folder != other and folder.casefold() == other.casefold() for other in taken):
+        return re.sub(r"[^\W\d_]", lambda match: _code(match[0]) if match[0] != match[0].lower() else match[0], folder)
+    return folder
+
+
+def _encoded(name: str) -> str:
+    return _ENCODED.sub(lambda match: _code(match[0]), name)
+
+
+def _code(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def column_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the Delta table's name of each column.
+
+    A name stays as it is, unless it has one of the characters ` ,;{}()=`, a tab or a line break, which become `_`, or
+    differs from an earlier one only in case. A name that is taken then gets `_2`, `_3` and so on at its end.
+
+    Example:
+        >>> column_names(["id", "ID", "unit price"])
+        {'id': 'id', 'ID': 'ID_2', 'unit price': 'unit_price'}
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    # Names that can stay come first, so that no other takes them.
+    for name in sorted(names, key=lambda name: bool(_REFUSED.search(name))):
+        base = chosen = _REFUSED.sub("_", name)
+        number = 2
+        while chosen.casefold() in taken:
+            chosen = f"{base}_{number}"
+            number += 1
+        taken.add(chosen.casefold())
+        found[name] = chosen
+    return {name: found[name] for name in names}
+
+
+__all__ = ["column_names", "table_folder"]

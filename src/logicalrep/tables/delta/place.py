@@ -1,0 +1,219 @@
+"""The place of Delta tables: a folder, or an object store's URI."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
+from obstore.store import ObjectStore, from_url
+
+from logicalrep_runtime.errors import LogicalRepError
+
+_Result = TypeVar("_Result")
+
+_TRIES = 4
+"""The number of tries of a request that an object store refuses."""
+
+
+class PlaceError(LogicalRepError, RuntimeError):
+    """A place that cannot be read or written; the text quotes the reason."""
+
+    code = "PLACE_NOT_WRITABLE"
+    may_pass = True
+    """Whether it may be gone after a while, as a full disk may, and a store that is away."""
+
+
+class NoSuchPlaceError(PlaceError):
+    """A place that cannot be used at all."""
+
+    code = "PLACE_INVALID"
+    may_pass = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A folder, or an object store's URI with what it takes to reach it. Paths within it are relative, with `/`.
+
+    Example:
+        >>> place = Place("s3://lake/shop", {"aws_region": "eu-central-1"})
+        >>> place.write("notes/today.txt", b"...")
+    """
+
+    uri: str
+    """The folder's path, or a URI such as `s3://bucket/folder`."""
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of the object store, which add to its usual environment variables; never shown."""
+
+    def __post_init__(self) -> None:
+        if self.is_local:
+            path = self.uri.removeprefix("file://")
+            object.__setattr__(self, "uri", os.path.abspath(os.path.expanduser(path)))
+        else:
+            object.__setattr__(self, "uri", self.uri.rstrip("/"))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder."""
+        return "://" not in self.uri or self.uri.startswith("file://")
+
+    def uri_of(self, path: str) -> str:
+        """Return the URI, or the path, of what lies at a path."""
+        return f"{self.uri}/{path}"
+
+    def read(self, path: str) -> bytes | None:
+        """Return a file's content; None if there is no such file."""
+        return self._run(path, lambda: self._files.read(path))
+
+    def open(self, path: str) -> IO[bytes]:
+        """Open a file for reading at any position."""
+        return self._run(path, lambda: self._files.open(path))
+
+    def write(self, path: str, data: bytes) -> None:
+        """Write a file, or replace it as a whole; it is durable afterwards."""
+        self._run(path, lambda: self._files.write(path, data))
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Write a file unless it exists; return whether it was written."""
+        return self._run(path, lambda: self._files.create(path, data))
+
+    def list(self, folder: str) -> list[str]:
+        """Return the paths of all files beneath a folder."""
+        return self._run(folder, lambda: self._files.list(folder))
+
+    def delete(self, path: str) -> None:
+        """Remove a file if it exists."""
+        self._run(path, lambda: self._files.delete(path))
+
+    def _run(self, path: str, action: Callable[[], _Result]) -> _Result:
+        try:
+            return action()
+        except NotSupportedError as error:
+            raise NoSuchPlaceError(
+                f"{self.uri} cannot write a file only if it does not exist, which keeps commits apart: use another "
+                f"({_first_line(error)})"
+            ) from None
+        except (OSError, BaseError, ValueError) as error:
+            raise PlaceError(f"{self.uri_of(path)}: {_first_line(error)}") from None
+
+    @cached_property
+    def _files(self) -> _Folder | _Store:
+        if self.is_local:
+            return _Folder(Path(self.uri))
+        try:
+            return _Store(from_url(self.uri, config=dict(self.storage_options)))  # type: ignore[call-overload]
+        except (OSError, BaseError, ValueError) as error:
+            raise NoSuchPlaceError(f"{self.uri} is not a place for tables: {_first_line(error)}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    # The store's own errors go on with lines for its developers.
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+class _Folder:
+    """Files in a folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            return (self._folder / path).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def open(self, path: str) -> IO[bytes]:
+        return (self._folder / path).open("rb")
+
+    def write(self, path: str, data: bytes) -> None:
+        target = self._folder / path
+        os.replace(self._written(target, data), target)
+        _sync(target.parent)
+
+    def create(self, path: str, data: bytes) -> bool:
+        target = self._folder / path
+        written = self._written(target, data)
+        try:
+            os.link(written, target)
+        except FileExistsError:
+            return False
+        finally:
+            written.unlink()
+        _sync(target.parent)
+        return True
+
+    def list(self, folder: str) -> list[str]:
+        top = self._folder / folder
+        return [str(path.relative_to(self._folder)) for path in top.rglob("*") if path.is_file()]
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            (self._folder / path).unlink()
+
+    @staticmethod
+    def _written(target: Path, data: bytes) -> Path:
+        """Write a file beside the target, and return its path once it is on the disk."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return temporary
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Store:
+    """Files in an object store, which repeats failed requests by itself."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            return obstore.get(self._store, path).bytes().to_bytes()
+        except FileNotFoundError:
+            return None
+
+    def open(self, path: str) -> IO[bytes]:
+        reader: Any = obstore.open_reader(self._store, path)
+        return reader  # type: ignore[no-any-return]
+
+    def write(self, path: str, data: bytes) -> None:
+        obstore.put(self._store, path, data)
+
+    def create(self, path: str, data: bytes) -> bool:
+        try:
+            obstore.put(self._store, path, data, mode="create")
+        except AlreadyExistsError:
+            return False
+        return True
+
+    def list(self, folder: str) -> list[str]:
+        return [entry["path"] for page in obstore.list(self._store, folder) for entry in page]
+
+    def delete(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            obstore.delete(self._store, path)
+
+
+__all__ = ["NoSuchPlaceError", "Place", "PlaceError"]

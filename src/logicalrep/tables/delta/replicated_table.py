@@ -1,0 +1,122 @@
+"""The description of a replicated table, which its Delta table's properties keep."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Self
+
+import pyarrow as pa
+
+from logicalrep.arrow.feed.rows import Texts
+from logicalrep.tables.delta.names import column_names
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import CatalogType, Column, TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
+
+
+@dataclass(frozen=True)
+class ReplicatedTable:
+    """A table of the server as its rows were loaded."""
+
+    relation: TableDescription
+    """The table with its published columns."""
+    catalog: TypeCatalog
+    """The server catalog's facts on the types."""
+    key: tuple[str, ...] | None
+    """The columns that identify a row; None for a table whose rows may be equal, with REPLICA IDENTITY FULL."""
+    attnums: tuple[int, ...]
+    """The columns' numbers on the server, which renaming does not change."""
+    files: tuple[int, ...]
+    """The numbers of the server's files, of each partition if there are any, which rewriting the table changes."""
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns with their types."""
+        return Texts("utf-8", (), self.catalog).columns(self.relation)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names in the Delta table."""
+        return tuple(column_names(self.relation.names).values())
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The Delta table's columns."""
+        types = (column.type.arrow_type(for_spark=True) for column in self.columns)
+        return pa.schema(list(zip(self.names, types, strict=True)))
+
+    @cached_property
+    def key_names(self) -> tuple[str, ...]:
+        """The key's columns by their names in the Delta table; all columns where there is no key."""
+        if self.key is None:
+            return self.names
+        of_columns = dict(zip(self.relation.names, self.names, strict=True))
+        return tuple(of_columns[name] for name in self.key)
+
+    def to_json(self) -> str:
+        """Return the description as text."""
+        relation = self.relation
+        return json.dumps(
+            {
+                "oid": relation.relation_id,
+                "schema": relation.schema,
+                "name": relation.name,
+                "replica_identity": relation.replica_identity.value,
+                "columns": [
+                    [
+                        attnum,
+                        column.name,
+                        column.type_id,
+                        column.type_modifier,
+                        None if type_ is None else [*type_names],
+                    ]
+                    for attnum, column, type_, type_names in (
+                        (attnum, column, type_, () if type_ is None else (type_.namespace, type_.name))
+                        for attnum, column, type_ in zip(self.attnums, relation.columns, relation.types, strict=True)
+                    )
+                ],
+                "types": {oid: asdict(type_) for oid, type_ in self.catalog.by_oid.items()},
+                "key": self.key,
+                "files": self.files,
+            },
+            ensure_ascii=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the description of a text that `to_json` returned."""
+        content = json.loads(text)
+        columns = content["columns"]
+        return cls(
+            relation=TableDescription(
+                relation_id=Oid(content["oid"]),
+                schema=content["schema"],
+                name=content["name"],
+                replica_identity=ReplicaIdentity(content["replica_identity"]),
+                columns=tuple(
+                    v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier)
+                    for _, name, type_id, modifier, _ in columns
+                ),
+                types=tuple(
+                    None if type_ is None else v1.Type(type_id=Oid(type_id), namespace=type_[0], name=type_[1])
+                    for _, _, type_id, _, type_ in columns
+                ),
+            ),
+            catalog=TypeCatalog({int(oid): _type(type_) for oid, type_ in content["types"].items()}),
+            key=None if content["key"] is None else tuple(content["key"]),
+            attnums=tuple(column[0] for column in columns),
+            files=tuple(content["files"]),
+        )
+
+
+def _type(content: dict[str, object]) -> CatalogType:
+    of_elements = content.pop("element", None)
+    element = None if of_elements is None else _type(dict(of_elements))  # type: ignore[call-overload]
+    return CatalogType(**content, element=element)  # type: ignore[arg-type]
+
+
+__all__ = ["ReplicatedTable"]

@@ -1,0 +1,1 @@
+"""Which tables are replicated, and the loading of the rows that they have."""

@@ -1,0 +1,92 @@
+"""The copying of a part of a table into data files, under a snapshot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pyarrow as pa
+from psycopg import sql
+
+from logicalrep.arrow.copy_rows import inserts
+from logicalrep.arrow.message_batch import message_batches_of
+from logicalrep.arrow.synthetic_messages import preamble
+from logicalrep.arrow.table.table_decoder import TableDecoder
+from logicalrep.arrow.table.typed_rows import refuse_kept
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.copy_stream import received, send
+from logicalrep.postgres.snapshots import Snapshot, check_columns, hold, hold_tables
+from logicalrep.tables.delta.data_files import DataFile, write_batches
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep_protocol.columnar import Session
+from logicalrep_runtime.scalars import Lsn
+
+_PATIENCE = "5s"
+"""The longest wait for a lock on the table."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a table to be copied."""
+
+    settings: ConnectionSettings
+    snapshot: Snapshot
+    table: ReplicatedTable
+    query: str
+    place: Place
+    folder: str
+    rate: float | None
+    """The most bytes a second; None for no bound."""
+
+
+def copy(part: Part) -> list[DataFile]:
+    """Copy a part's rows into data files.
+
+    Raises:
+        SnapshotError: the snapshot is gone, or the table was truncated, rewritten or altered since.
+        ColumnValueError: the column's type cannot hold a value.
+        PlaceError: the place cannot be written.
+    """
+    with part.settings.connect() as connection, part.settings.connect() as now:
+        connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
+        hold(connection, part.snapshot)
+        hold_tables(connection, [part.table.relation.table])
+        check_columns(connection, now)
+        # Row security would leave out rows whose changes the slot sends; it is an error so.
+        connection.execute("SET row_security = off")
+        send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(part.query)))
+        with closing(received(connection)) as copied:
+            batches = _typed(_at_rate(copied, part.rate), part.table)
+            return write_batches(part.place, part.folder, part.table.schema, batches)
+
+
+def _typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Iterator[pa.RecordBatch]:
+    """Yield copied rows in the Delta table's columns."""
+    decoder = TableDecoder(Session(version=1), for_spark=True, catalog=table.catalog)
+    for batch in message_batches_of(preamble([table.relation])):
+        decoder.decode(batch.array)
+    for batch in inserts(copied, table.relation, Lsn(1)):
+        for decoded in decoder.decode(batch.array):
+            rows = range(decoded.new.values.num_rows)
+            for place, column in enumerate(table.columns):
+                if column.name in decoded.new.kept:
+                    refuse_kept(decoded.new, column, place, pa.array(rows).to_numpy())
+            arrays = [
+                array.cast(field.type) for array, field in zip(decoded.new.values.columns, table.schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+
+
+def _at_rate(copied: Iterator[memoryview | bytes], rate: float | None) -> Iterator[memoryview | bytes]:
+    began, size = time.monotonic(), 0
+    for data in copied:
+        yield data
+        size += len(data)
+        if rate is not None:
+            time.sleep(max(began + size / rate - time.monotonic(), 0))
+
+
+__all__ = ["Part", "copy"]

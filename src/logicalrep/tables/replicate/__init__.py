@@ -1,0 +1,1 @@
+"""`logicalrep replicate`: a database's tables kept as Delta tables."""

@@ -1,0 +1,238 @@
+"""The thread that receives a slot's committed changes, as rows of the change feed."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from logicalrep.arrow.committing import Committing
+from logicalrep.arrow.row_form import FEED_SCHEMA, feed_form
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
+from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.timelines import Timeline
+from logicalrep.transactions.assembler import Assembler
+from logicalrep.transactions.transaction import Decision
+from logicalrep_runtime.scalars import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Whole transactions, one after another."""
+
+    batches: Sequence[pa.RecordBatch]
+    """Rows of the change feed."""
+    end: Lsn
+    """Every commit before this LSN is among them or among those taken before."""
+
+    @property
+    def commit_timestamp(self) -> datetime | None:
+        """The time of the last commit, in UTC; None if there is none."""
+        times = (time for batch in reversed(self.batches) for time in reversed(batch.column("commit_timestamp")))
+        return next((time.as_py() for time in times if time.is_valid), None)
+
+
+class Receiver:
+    """A receiver that runs ahead of the batches, until it has as much as it may hold.
+
+    A single transaction may be larger than that: the excess is held in a temporary file.
+    """
+
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        slot: str,
+        publications: tuple[str, ...],
+        protocol_version: int,
+        *,
+        most_bytes: int = 64 << 20,
+        retry_timeout: float = 60,
+    ) -> None:
+        """Take the slot; entering the context starts the thread.
+
+        Args:
+            settings: the server.
+            slot: the slot's name.
+            publications: the publications' names.
+            protocol_version: the protocol's version.
+            most_bytes: the bytes to hold.
+            retry_timeout: the longest wait for a server that is away, in seconds.
+        """
+        self._assembler = Assembler(memory_limit=most_bytes)
+        self._committing = Committing(feed_form(memory_limit=most_bytes), self._assembler)
+        options = PluginOptions(
+            publication_names=publications,
+            proto_version=protocol_version,
+            streaming=most_streaming(protocol_version),
+        )
+        self._replication = Replication(settings, slot, options, self._committing.intake, retry_timeout=retry_timeout)
+        self._most_bytes = most_bytes
+        self._changed = threading.Condition()
+        # What was received and not taken: rows of whole transactions, then those of one that is being received.
+        self._whole = _Held()
+        self._open = _Held()
+        self._position = Lsn(0)
+        self._acknowledged = Lsn(0)
+        self._stopping = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stopping = True
+        with self._changed:
+            self._changed.notify_all()
+        self._thread.join(30)
+
+    @property
+    def timeline(self) -> Timeline | None:
+        """The timeline of all received positions; None before the first connection."""
+        return self._replication.timeline
+
+    @property
+    def received(self) -> Lsn:
+        """The last position that the server reported."""
+        return self._replication.received
+
+    def wait_until_started(self) -> None:
+        """Wait until the slot is read. Raises the error that keeps it from being read."""
+        with self._changed:
+            while self._replication.started_at is None:
+                self._check()
+                self._changed.wait(0.05)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until there are changes to take, for `seconds` at most. Raises the error that ended the thread."""
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            while not self._whole.batches:
+                self._check()
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._changed.wait(left)
+            return True
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is received until what there is has been taken."""
+        return self._whole.size + self._open.size >= self._most_bytes
+
+    def take(self) -> Changes:
+        """Return what has been received, and hold it no more."""
+        with self._changed:
+            self._check()
+            taken, self._whole = self._whole, _Held()
+            self._changed.notify_all()
+            return Changes(taken.batches, self._position)
+
+    def acknowledge(self, lsn: Lsn) -> None:
+        """Let the server forget every commit before an LSN: all that was taken up to it is stored safely."""
+        self._acknowledged = max(self._acknowledged, lsn)
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    # In the thread
+
+    def _run(self) -> None:
+        try:
+            for events in self._replication.rounds(lambda: self._stopping):
+                for event in events:
+                    if isinstance(event, Decision):
+                        if event.error is not None:
+                            raise event.error
+                        continue
+                    for batch in self._committing.committed(event).batches:
+                        self._hold(batch)
+                    self._finish()
+                self._finish()
+                self._replication.acknowledge(self._acknowledged)
+                self._wait_for_room()
+            self._replication.acknowledge(self._acknowledged)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._replication.close()
+            self._assembler.close()
+            with self._changed:
+                self._changed.notify_all()
+
+    def _hold(self, batch: pa.RecordBatch) -> None:
+        with self._changed:
+            self._open.add(batch, in_memory=not self.is_full)
+        self._replication.report_in_time()
+
+    def _finish(self) -> None:
+        with self._changed:
+            self._whole.append(self._open)
+            self._open = _Held()
+            position = self._replication.position
+            if position > self._position or self._whole.batches:
+                self._position = position
+                self._changed.notify_all()
+
+    def _wait_for_room(self) -> None:
+        while not self._stopping and self.is_full:
+            with self._changed:
+                self._changed.wait(0.5)
+            self._replication.acknowledge(self._acknowledged)
+            self._replication.report_in_time()
+
+
+class _Held:
+    """Record batches in memory, and behind them those of a file."""
+
+    def __init__(self) -> None:
+        self._in_memory: list[pa.RecordBatch] = []
+        self._path: Path | None = None
+        self._writer: pa.ipc.RecordBatchFileWriter | None = None
+        self.size = 0
+        """The bytes in memory and in the file."""
+
+    def add(self, batch: pa.RecordBatch, *, in_memory: bool) -> None:
+        """Hold one more, in memory if that is allowed and no file is begun."""
+        self.size += batch.nbytes
+        if in_memory and self._writer is None:
+            self._in_memory.append(batch)
+            return
+        if self._writer is None:
+            with tempfile.NamedTemporaryFile(prefix="logicalrep-", suffix=".arrow", delete=False) as file:
+                self._path = Path(file.name)
+            self._writer = pa.ipc.new_file(str(self._path), FEED_SCHEMA)
+        self._writer.write_batch(batch)
+
+    def append(self, other: _Held) -> None:
+        """Take over what another holds; its file is mapped into memory and has no name any more."""
+        self._in_memory += other.batches
+        self.size += other.size
+
+    @property
+    def batches(self) -> list[pa.RecordBatch]:
+        """All record batches."""
+        if self._writer is not None:
+            assert self._path is not None
+            self._writer.close()
+            reader = pa.ipc.open_file(pa.memory_map(str(self._path)))
+            self._path.unlink()
+            self._in_memory += [reader.get_batch(number) for number in range(reader.num_record_batches)]
+            self._writer = self._path = None
+        return self._in_memory
+
+
+__all__ = ["Changes", "Receiver"]

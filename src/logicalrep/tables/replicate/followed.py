@@ -1,0 +1,49 @@
+"""A replicated table as the loop knows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.replicate.kept import Mark
+from logicalrep.tables.replicate.state import TableState
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+
+
+@dataclass(slots=True)
+class Followed:
+    """A table, its Delta table, and whether it follows, loads or stands still."""
+
+    name: TableName
+    folder: str
+    oid: int
+    """The table's OID on the server, by which its changes are known."""
+    log: DeltaLog | None = None
+    """The Delta table; None before the first load."""
+    load: str | None = None
+    """The load that the Delta table's rows began with."""
+    application: str | None = None
+    """The application id of the Delta table's transactions."""
+    mark: Mark | None = None
+    """The mark of a table whose changes are kept; None for one whose changes are applied."""
+    stopped: str | None = None
+    """The reason why the table stands still."""
+
+    def state(self, lsn: Lsn, timeline: int) -> TableState:
+        """Return how far the table is, given that those that follow have all commits up to an LSN."""
+        if self.mark is not None or self.stopped is not None:
+            applied = None if self.log is None or self.application is None else self.log.applied(self.application)
+            lsn = applied or Lsn(0)
+        return TableState(
+            folder=self.folder,
+            version=None if self.log is None else self.log.version,
+            lsn=lsn,
+            load=self.load,
+            timeline=timeline,
+            state="stopped" if self.stopped is not None else "following" if self.mark is None else "loading",
+            error=self.stopped,
+        )
+
+
+__all__ = ["Followed"]

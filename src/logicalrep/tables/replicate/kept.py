@@ -1,0 +1,95 @@
+"""The changes of tables that are being loaded, kept at the place until the copy is whole.
+
+The slot goes on while a table loads: its changes are stored as rows of the change feed before they are acknowledged,
+and applied once the copied rows are there, from the position of the copy on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.state import FOLDER
+from logicalrep_runtime.scalars import Lsn
+
+_MARKS = f"{FOLDER}/loads"
+_KEPT = f"{FOLDER}/kept"
+_MARK = "load.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A table that is to be loaded, or whose kept changes are not all applied."""
+
+    folder: str
+    replaces: str | None
+    """The load whose rows the table had before; None for a new table. Once it has others, the copy is whole."""
+    reason: str
+    """The reason in a few words, such as `new table`."""
+
+
+class Kept:
+    """The marks of loading tables, and their changes."""
+
+    def __init__(self, place: Place) -> None:
+        """Take the place."""
+        self._place = place
+
+    def marks(self) -> dict[str, Mark]:
+        """Return the marked tables by their folders."""
+        found = {}
+        for path in self._place.list(_MARKS):
+            data = self._place.read(path)
+            if data is not None and path.endswith(f"/{_MARK}"):
+                mark = Mark(**json.loads(data))
+                found[mark.folder] = mark
+        return found
+
+    def mark(self, mark: Mark) -> None:
+        """Note that a table loads: from now on its changes have to be kept."""
+        content = {"folder": mark.folder, "replaces": mark.replaces, "reason": mark.reason}
+        self._place.write(f"{_MARKS}/{mark.folder}/{_MARK}", json.dumps(content).encode())
+
+    def keep(self, folder: str, rows: pa.Table, end: Lsn) -> None:
+        """Store a table's changes, all those of the commits before `end` that are not stored yet."""
+        ends = self._ends(folder)
+        if ends:
+            rows = rows.filter(pc.greater_equal(rows["commit_lsn"], pa.scalar(int(ends[-1]), pa.int64())))
+        if rows.num_rows:
+            sink = pa.BufferOutputStream()
+            pq.write_table(rows, sink, compression="zstd")
+            self._place.write(self._path(folder, end), sink.getvalue().to_pybytes())
+
+    def changes(self, folder: str) -> Iterator[tuple[Lsn, pa.Table]]:
+        """Yield a table's stored changes in their order, each part with its end."""
+        for end in self._ends(folder):
+            data = self._place.read(self._path(folder, end))
+            assert data is not None
+            yield end, pq.read_table(pa.BufferReader(data))
+
+    def forget(self, folder: str, end: Lsn) -> None:
+        """Remove the part of a table's changes with this end: it is applied."""
+        self._place.delete(self._path(folder, end))
+
+    def remove(self, folder: str) -> None:
+        """Remove a table's changes and then its mark: all of them are applied."""
+        for end in self._ends(folder):
+            self.forget(folder, end)
+        self._place.delete(f"{_MARKS}/{folder}/{_MARK}")
+
+    def _ends(self, folder: str) -> list[Lsn]:
+        names = (path.rpartition("/")[2] for path in self._place.list(f"{_KEPT}/{folder}"))
+        return sorted(Lsn(int(name.removesuffix(".parquet"), 16)) for name in names if name.endswith(".parquet"))
+
+    @staticmethod
+    def _path(folder: str, end: Lsn) -> str:
+        return f"{_KEPT}/{folder}/{int(end):016X}.parquet"
+
+
+__all__ = ["Kept", "Mark"]

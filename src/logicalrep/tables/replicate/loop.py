@@ -1,0 +1,132 @@
+"""The loop of `logicalrep replicate`: receive, apply, note, acknowledge; tables load beside it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from logicalrep.postgres.slots import sent_up_to
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.changes import Changes, Receiver
+from logicalrep.tables.replicate.patience import Patience
+from logicalrep.tables.replicate.replicated_tables import ReplicatedTables
+from logicalrep.tables.replicate.split import by_table
+from logicalrep.tables.replicate.state import State, TableState
+from logicalrep.tables.replicate.watch import Watch
+from logicalrep.tables.report import Report
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+
+_NOTE_AGAIN = 5.0
+"""The seconds between two notes of the position while nothing changes."""
+
+
+class TablesStoppedError(LogicalRepError, RuntimeError):
+    """Tables that stand still; the others are up to date."""
+
+    code = "TABLES_STOPPED"
+
+
+class Loop:
+    """Batches one after another; loads go on beside them."""
+
+    def __init__(
+        self,
+        settings: ReplicateSettings,
+        place: Place,
+        slot: str,
+        report: Report,
+        receiver: Receiver,
+        watch: Watch,
+        pool: ThreadPoolExecutor,
+        patience: Patience,
+        tables: ReplicatedTables,
+        stop: threading.Event,
+    ) -> None:
+        """Take what is connected and prepared; nothing happens before `run`."""
+        self._settings = settings
+        self._place = place
+        self._slot = slot
+        self._report = report
+        self._receiver = receiver
+        self._watch = watch
+        self._pool = pool
+        self._patience = patience
+        self._tables = tables
+        self._stop = stop
+        before = State.read(place)
+        self._noted = before.lsn
+        self._states: dict[str, TableState] = {}
+        self._commit_timestamp = before.commit_timestamp
+        self._noted_at = self._batch_at = 0.0
+
+    def run(self) -> None:
+        """Run until `stop` is set, or all is up to date."""
+        target = None
+        if self._settings.once:
+            target = self._watch.run(lambda connection: sent_up_to(connection, self._slot))
+        while not self._stop.is_set():
+            if self._watch.is_due:
+                self._look()
+            self._tables.step()
+            pause = self._batch_at + self._settings.every - time.monotonic()
+            if not self._receiver.wait(0.1):
+                if target is not None or time.monotonic() - self._noted_at > _NOTE_AGAIN:
+                    self._batch(self._receiver.take())
+            elif pause <= 0 or target is not None or self._receiver.is_full:
+                self._batch(self._receiver.take())
+            else:
+                self._stop.wait(min(pause, 0.1))
+            if target is not None and self._noted >= target and self._tables.are_up_to_date:
+                self._note(self._noted)
+                self._refuse_stopped()
+                return
+
+    def _look(self) -> None:
+        timeline = self._receiver.timeline
+        self._tables.follow(self._watch.tables(), 0 if timeline is None else timeline.id)
+
+    def _batch(self, changes: Changes) -> None:
+        """Apply changes, note that they are applied, and acknowledge them, in this order."""
+        began = time.monotonic()
+        writes = []
+        for oid, batches in by_table(changes.batches).items():
+            table = self._tables.of(oid)
+            if table is None:
+                # A new table: its load begins after these commits, and so has their rows.
+                self._watch.look_soon()
+            elif table.stopped is None:
+                rows = pa.Table.from_batches(batches)
+                writes.append((table, self._pool.submit(self._tables.write, table, rows, changes.end)))
+        count = sum(self._tables.settle(table, future) for table, future in writes)
+        committed = changes.commit_timestamp
+        if committed is not None:
+            self._commit_timestamp = committed.isoformat()
+        self._note(changes.end)
+        self._receiver.acknowledge(self._noted)
+        if writes:
+            self._batch_at = began
+            lag = max(self._receiver.received - changes.end, 0)
+            self._report.batch(count, len(writes), time.monotonic() - began, lag, committed)
+
+    def _note(self, end: Lsn) -> None:
+        """Write how far the tables are, if anything is new."""
+        lsn = max(self._noted, end)
+        states = self._tables.states(Lsn(lsn - 1))
+        if lsn > self._noted or states != self._states:
+            state = State(lsn, self._commit_timestamp, states)
+            self._patience.run(lambda: state.write(self._place))
+            self._noted, self._states = lsn, states
+        self._noted_at = time.monotonic()
+
+    def _refuse_stopped(self) -> None:
+        stopped = self._tables.stopped
+        if stopped:
+            raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in stopped.items()))
+
+
+__all__ = ["Loop", "TablesStoppedError"]

@@ -1,0 +1,45 @@
+"""Retries while a place cannot be written; the slot waits for nothing else."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from logicalrep.tables.delta.place import PlaceError
+from logicalrep.tables.report import Report
+
+_Result = TypeVar("_Result")
+
+_SAY_AGAIN = 60.0
+"""The seconds between two lines about it."""
+_LONGEST_PAUSE = 30.0
+
+
+class Patience:
+    """Repeats what a place refuses, and says how much WAL that costs the server."""
+
+    def __init__(self, report: Report, stop: threading.Event, retained: Callable[[], str]) -> None:
+        """Take the receiver of the lines, the event that ends the waiting, and the text on the retained WAL."""
+        self._report = report
+        self._stop = stop
+        self._retained = retained
+
+    def run(self, action: Callable[[], _Result]) -> _Result:
+        """Return the action's result. Raises PlaceError if it cannot pass, or once `stop` is set."""
+        pause, said = 0.5, -_SAY_AGAIN
+        while True:
+            try:
+                return action()
+            except PlaceError as error:
+                if self._stop.is_set() or not error.may_pass:
+                    raise
+                if time.monotonic() - said > _SAY_AGAIN:
+                    said = time.monotonic()
+                    self._report.waiting(f"{error}; {self._retained()}")
+                self._stop.wait(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+__all__ = ["Patience"]

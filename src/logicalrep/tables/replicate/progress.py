@@ -1,0 +1,156 @@
+"""What `logicalrep replicate` shows: bars on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import IO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from logicalrep.tables.report import Report
+from logicalrep.transactions.table_names import TableName
+
+_LINE_AGAIN = 5.0
+"""The seconds between two lines about batches."""
+_TENTH = 10
+
+
+@contextmanager
+def shown(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Report]:
+    """Yield a receiver that shows what happens, on standard error by default; only warnings if `quiet`."""
+    stream = sys.stderr if stream is None else stream
+    if stream.isatty() and not quiet:
+        with Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[figures]}", markup=False),
+            TimeRemainingColumn(),
+            console=Console(file=stream),
+        ) as progress:
+            yield Bars(progress)
+    else:
+        yield Lines(stream, quiet=quiet)
+
+
+class Lines:
+    """A line for each event, with the time in UTC; for batches one every few seconds."""
+
+    def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
+        """Take the stream; `quiet` leaves only warnings, and what the work waits for."""
+        self._stream = stream
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._loads: dict[TableName, tuple[int, int]] = {}
+        self._changes = 0
+        self._said_at = 0.0
+
+    def loading(self, table: TableName, rows: int) -> None:
+        """Note that a load has begun, of about this number of rows."""
+        self._loads[table] = 0, rows
+        self._say(f"{table}: loading about {rows:,} rows")
+
+    def copied(self, table: TableName, rows: int) -> None:
+        """Note that some more rows are copied; say so at each tenth of the table."""
+        before, estimate = self._loads[table]
+        self._loads[table] = before + rows, estimate
+        tenth = (before + rows) * _TENTH // max(estimate, 1)
+        if before * _TENTH // max(estimate, 1) < tenth < _TENTH:
+            self._say(f"{table}: {before + rows:,} of about {estimate:,} rows, {tenth * 100 // _TENTH} %")
+
+    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+        """Note that a load has ended."""
+        self._say(f"{table}: loaded {rows:,} rows in {seconds:.1f} s")
+
+    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+        """Note that a batch is applied."""
+        self._changes += changes
+        now = time.monotonic()
+        if now - self._said_at >= _LINE_AGAIN:
+            self._say(f"applied {self._changes:,} changes, the last of {_moment(committed)}; {_behind(lag, committed)}")
+            self._changes, self._said_at = 0, now
+
+    def waiting(self, text: str) -> None:
+        """Note what the work waits for."""
+        self._print(text)
+
+    def warning(self, text: str) -> None:
+        """Note what a person should know."""
+        self._print(f"warning: {text}")
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        with self._lock:
+            print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", file=self._stream, flush=True)
+
+
+class Bars:
+    """A bar for each table that loads, and one line for the changes that are applied."""
+
+    def __init__(self, progress: Progress) -> None:
+        """Take the display, which is running."""
+        self._progress = progress
+        self._loads: dict[TableName, TaskID] = {}
+        self._changes: TaskID | None = None
+        self._total = 0
+        self._began = time.monotonic()
+
+    def loading(self, table: TableName, rows: int) -> None:
+        """Note that a load has begun, of about this number of rows."""
+        if table in self._loads:
+            self._progress.remove_task(self._loads[table])
+        self._loads[table] = self._progress.add_task(str(table), total=max(rows, 1), figures=f"of about {rows:,} rows")
+
+    def copied(self, table: TableName, rows: int) -> None:
+        """Note that some more rows are copied."""
+        task = self._loads[table]
+        self._progress.advance(task, rows)
+        found = next(each for each in self._progress.tasks if each.id == task)
+        rate = found.completed / max(found.elapsed or 0, 0.001)
+        self._progress.update(task, figures=f"{found.completed:,.0f} of about {found.total:,.0f} rows, {rate:,.0f}/s")
+
+    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+        """Note that a load has ended."""
+        self._progress.update(
+            self._loads[table], total=max(rows, 1), completed=max(rows, 1), figures=f"{rows:,} rows in {seconds:.1f} s"
+        )
+
+    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+        """Note that a batch is applied."""
+        if self._changes is None:
+            self._began = time.monotonic() - seconds
+            self._changes = self._progress.add_task("changes", total=None, figures="")
+        self._total += changes
+        rate = changes / max(seconds, 0.001)
+        self._progress.update(
+            self._changes,
+            figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(committed)}; {_behind(lag, committed)}",
+        )
+
+    def waiting(self, text: str) -> None:
+        """Note what the work waits for."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+    def warning(self, text: str) -> None:
+        """Note what a person should know."""
+        self._progress.console.print(f"warning: {text}", markup=False, highlight=False)
+
+
+def _moment(committed: datetime | None) -> str:
+    return "an unknown time" if committed is None else f"{committed:%H:%M:%S} UTC"
+
+
+def _behind(lag: int, committed: datetime | None) -> str:
+    seconds = 0.0 if committed is None else max((datetime.now(UTC) - committed).total_seconds(), 0)
+    return f"{lag / 1e6:.1f} MB and {seconds:.1f} s behind"
+
+
+__all__ = ["Bars", "Lines", "shown"]

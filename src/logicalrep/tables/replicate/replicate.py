@@ -1,0 +1,116 @@
+"""`logicalrep.replicate`: a database's tables kept as Delta tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.load.loading import Loading
+from logicalrep.tables.replicate.changes import Receiver
+from logicalrep.tables.replicate.loader import Loader
+from logicalrep.tables.replicate.loop import Loop
+from logicalrep.tables.replicate.patience import Patience
+from logicalrep.tables.replicate.replicated_tables import ReplicatedTables
+from logicalrep.tables.replicate.sessions import spark_tasks
+from logicalrep.tables.replicate.setup import prepare
+from logicalrep.tables.replicate.watch import Watch
+from logicalrep.tables.report import Quiet, Report
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import Tasks
+from logicalrep.transactions.table_names import table_names
+
+_SIDE_BY_SIDE = 4
+"""The number of tables that are written at the same time."""
+
+
+def replicate(
+    dsn: str,
+    to: str,
+    *,
+    publication: str | None = None,
+    slot: str | None = None,
+    tables: Iterable[str] = (),
+    once: bool = False,
+    every: float = 10.0,
+    keep: float = 24.0,
+    storage_options: Mapping[str, str] | None = None,
+    report: Report | None = None,
+    stop: threading.Event | None = None,
+) -> None:
+    """Keep the tables of a database as Delta tables. Needs `logicalrep[replicate]`.
+
+    What is missing is made, the rows that are there are loaded, and what commits is applied, exactly once, whenever the
+    process is killed. The same call goes on where the last one ended. It runs on the active Spark session, or on a
+    local one of its own.
+
+    Args:
+        dsn: libpq's connection string or URI; environment variables such as PGHOST and PGPASSWORD apply.
+        to: the place: a folder, or an object store's URI. `schema.table` is the Delta table `to/schema/table`.
+        publication: the publication; by default one that is made for the place.
+        slot: the slot; by default one that is made for the place.
+        tables: names as in SQL; none for all tables that can be replicated.
+        once: end when all that had committed at the start is in the tables; otherwise follow until `stop` is set.
+        every: the seconds between two commits of a table; 0 is as fast as it goes.
+        keep: the hours for which old versions of a table can be read.
+        storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
+        report: the receiver of what happens; by default nobody.
+        stop: ends the call after the batch that is being applied.
+
+    Raises:
+        PublicationNeededError: the publication has to be made or changed by somebody else; the text has the statements.
+        PreflightError: the server or the role does not meet a requirement.
+        StateError: the place belongs to another server, database, slot or publication.
+        SlotError: the slot is lost, or another process reads it.
+        PlaceError: the place cannot be written.
+        TablesStoppedError: with `once`, some tables stand still; the others are up to date.
+
+    Example:
+        >>> import logicalrep
+        >>> logicalrep.replicate("postgresql://replicator@db/shop", "./lake", once=True)
+    """
+    settings = ReplicateSettings(
+        connection=ConnectionSettings(dsn),
+        to=to,
+        publication=publication,
+        slot=slot,
+        tables=tuple(name for text in tables for name in table_names(text)),
+        once=once,
+        every=every,
+        keep=keep,
+        storage_options=storage_options or {},
+    )
+    replicate_with(settings, report or Quiet(), stop=stop)
+
+
+def replicate_with(
+    settings: ReplicateSettings, report: Report, *, stop: threading.Event | None = None, tasks: Tasks | None = None
+) -> None:
+    """Do what `replicate` does, with settings; `tasks` runs the work in place of Spark."""
+    stop = stop or threading.Event()
+    place = Place(settings.to, settings.storage_options)
+    prepared = prepare(settings, place, report)
+    identity, publications = prepared.identity, (prepared.identity.publication,)
+    with ExitStack() as stack:
+        # The receiver holds the slot, and so keeps other writers from the place.
+        receiver = stack.enter_context(
+            Receiver(settings.connection, identity.slot, publications, prepared.protocol_version)
+        )
+        receiver.wait_until_started()
+        tasks = tasks or stack.enter_context(spark_tasks(place))
+        watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report))
+        pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
+        ending = threading.Event()
+        loading = Loading(settings, place, publications, tasks, report, ending)
+        loader = stack.enter_context(Loader(loading, ending))
+        patience = Patience(report, stop, watch.retained)
+        tables = ReplicatedTables(
+            place, identity.system_identifier, settings.keep, tasks, report, loader, pool, patience
+        )
+        Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
+
+
+__all__ = ["replicate", "replicate_with"]

@@ -1,0 +1,255 @@
+"""The replicated tables: which follow, which load, and how far each is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import pyarrow as pa
+
+from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.delta.delta_log import DeltaLog, application_id
+from logicalrep.tables.delta.names import table_folder
+from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.replicate.followed import Followed
+from logicalrep.tables.replicate.kept import Kept, Mark
+from logicalrep.tables.replicate.loader import Loader
+from logicalrep.tables.replicate.patience import Patience
+from logicalrep.tables.replicate.state import State, StateError, TableState
+from logicalrep.tables.report import Report
+from logicalrep.tables.tasks import Tasks
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+
+_LOAD_AGAIN = 2.0
+"""The seconds before a load is tried again."""
+
+
+class ReplicatedTables:
+    """All tables of a place. Only `write` may be called from other threads, for one table by one thread at a time."""
+
+    def __init__(
+        self,
+        place: Place,
+        system_identifier: int,
+        keep_hours: float,
+        tasks: Tasks,
+        report: Report,
+        loader: Loader,
+        pool: ThreadPoolExecutor,
+        patience: Patience,
+    ) -> None:
+        """Take the place, the server's system identifier, and what reads and writes the tables."""
+        self._place = place
+        self._system = system_identifier
+        self._keep_hours = keep_hours
+        self._tasks = tasks
+        self._report = report
+        self._loader = loader
+        self._pool = pool
+        self._patience = patience
+        self._kept = Kept(place)
+        self._marks = self._kept.marks()
+        self._before = State.read(place)
+        self._timeline = 0
+        self._tables: dict[TableName, Followed] = {}
+        self._by_oid: dict[int, Followed] = {}
+        # The tables whose copies are being committed, or whose kept changes are being applied.
+        self._catching_up: list[tuple[Followed, Future[None]]] = []
+        self._load_again: dict[TableName, float] = {}
+
+    # What there is
+
+    def of(self, oid: int) -> Followed | None:
+        """Return the table with an OID; None for one that is not replicated, or not yet."""
+        return self._by_oid.get(oid)
+
+    def states(self, lsn: Lsn) -> dict[str, TableState]:
+        """Return how far each table is, given that those that follow have all commits up to an LSN."""
+        return {str(table.name): table.state(lsn, self._timeline) for table in self._tables.values()}
+
+    @property
+    def are_up_to_date(self) -> bool:
+        """Whether no table loads."""
+        return all(table.mark is None or table.stopped is not None for table in self._tables.values())
+
+    @property
+    def stopped(self) -> dict[TableName, str]:
+        """The tables that stand still, with the reasons."""
+        return {table.name: table.stopped for table in self._tables.values() if table.stopped is not None}
+
+    def follow(self, found: Mapping[TableName, int], timeline: int) -> None:
+        """Take the published tables with their OIDs, and the server's timeline: load what is new."""
+        self._timeline = timeline
+        for name in self._tables.keys() - found.keys():
+            table = self._tables.pop(name)
+            self._by_oid.pop(table.oid, None)
+            self._report.warning(f"{name} is not published any more: its rows stay as they are")
+        for name, oid in found.items():
+            known = self._tables.get(name)
+            if known is None:
+                known = self._tables[name] = self._opened(name, oid)
+            elif known.oid != oid:
+                self._by_oid.pop(known.oid, None)
+                known.oid = oid
+                self.load(known, "another table of this name")
+            self._by_oid[oid] = known
+            if known.application is not None:
+                self._adopt(known)
+
+    def _opened(self, name: TableName, oid: int) -> Followed:
+        before = self._before.tables.get(str(name))
+        taken = [table.folder for table in self._tables.values()]
+        table = Followed(name, table_folder(name, taken) if before is None else before.folder, oid)
+        table.log = DeltaLog.open(self._place, table.folder)
+        table.mark = self._marks.get(table.folder)
+        if before is not None and before.state == "stopped" and table.mark is None:
+            table.stopped = before.error
+        if table.log is None:
+            self.load(table, "new table")
+            return table
+        table.load = table.log.load
+        table.application = self._application(table.log)
+        if table.mark is not None:
+            if table.mark.replaces != table.load:
+                self._catch_up(table)
+            else:
+                self._loader.add({name: table.folder})
+        elif table.log.table.relation.relation_id != oid:
+            self.load(table, "another table of this name")
+        return table
+
+    def _application(self, log: DeltaLog) -> str:
+        """Return the application id of the table's last commit, which may be of an earlier timeline."""
+        for timeline in range(self._timeline, -1, -1):
+            application = application_id(self._system, timeline, log.load)
+            if log.applied(application) is not None:
+                return application
+        raise StateError(
+            f"{self._place.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of another "
+            "server; remove it, or replicate to another place",
+            code="OTHER_SERVER",
+        )
+
+    def _adopt(self, table: Followed) -> None:
+        """Go on under the server's present timeline, which has all that the table has: the walsender checked it."""
+        assert table.log is not None
+        assert table.load is not None
+        assert table.application is not None
+        application = application_id(self._system, self._timeline, table.load)
+        if application != table.application:
+            lsn = table.log.applied(table.application)
+            assert lsn is not None
+            table.log.commit([], [], application, lsn)
+            table.application = application
+
+    # Changes
+
+    def write(self, table: Followed, rows: pa.Table, end: Lsn) -> int:
+        """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
+        if table.mark is None:
+            self._apply(table, rows, end)
+        else:
+            self._patience.run(lambda: self._kept.keep(table.folder, rows, end))
+        return int(rows.num_rows)
+
+    def settle(self, table: Followed, future: Future[int]) -> int:
+        """Return the result of `write`; a table that does not fit its changes any more is loaded again."""
+        try:
+            return future.result()
+        except NeedsResync as error:
+            self.load(table, error.description)
+        except PlaceError:
+            raise
+        except LogicalRepError as error:
+            self._stand_still(table, str(error))
+        return 0
+
+    def _apply(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
+        assert table.log is not None
+        assert table.application is not None
+        log, application = table.log, table.application
+        self._patience.run(lambda: apply(log, rows, Lsn(end - 1), application, self._tasks))
+
+    def _stand_still(self, table: Followed, reason: str) -> None:
+        table.stopped = f"{reason}; run logicalrep resync {table.name} with the same --dsn and --to"
+        self._report.warning(f"{table.name} stands still: {table.stopped}")
+
+    # Loads
+
+    def load(self, table: Followed, reason: str) -> None:
+        """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
+        mark = Mark(table.folder, table.load, reason)
+        self._patience.run(lambda: self._kept.mark(mark))
+        table.mark, table.stopped = mark, None
+        self._loader.add({table.name: table.folder})
+
+    def step(self) -> None:
+        """Go on with what has ended in other threads: copies, and kept changes that are applied."""
+        now = time.monotonic()
+        for name in [name for name, moment in self._load_again.items() if moment <= now]:
+            del self._load_again[name]
+            if name in self._tables:
+                self._loader.add({name: self._tables[name].folder})
+        for result in self._loader.results():
+            table = self._tables.get(result.name)
+            if table is None or table.mark is None:
+                continue
+            if isinstance(result, Loaded):
+                self._catching_up.append((table, self._pool.submit(self._replace, table, result)))
+            elif result.again:
+                self._load_again[table.name] = now + _LOAD_AGAIN
+            else:
+                self._stand_still(table, result.reason)
+        for table, future in [item for item in self._catching_up if item[1].done()]:
+            self._catching_up.remove((table, future))
+            self._caught_up(table, future)
+
+    def _replace(self, table: Followed, loaded: Loaded) -> None:
+        application = application_id(self._system, self._timeline, loaded.load)
+        lsn = Lsn(loaded.position - 1)
+        table.log = self._patience.run(
+            lambda: DeltaLog.replace(
+                self._place,
+                table.folder,
+                loaded.table,
+                loaded.files,
+                application,
+                lsn,
+                load=loaded.load,
+                keep_hours=self._keep_hours,
+                before=table.log,
+            )
+        )
+        table.load, table.application = loaded.load, application
+        self._apply_kept(table)
+
+    def _catch_up(self, table: Followed) -> None:
+        self._catching_up.append((table, self._pool.submit(self._apply_kept, table)))
+
+    def _apply_kept(self, table: Followed) -> None:
+        """Apply what is kept of a table whose copy is whole; more may come meanwhile."""
+        for end, rows in self._kept.changes(table.folder):
+            self._apply(table, rows, end)
+            self._kept.forget(table.folder, end)
+
+    def _caught_up(self, table: Followed, future: Future[None]) -> None:
+        try:
+            future.result()
+            # Nothing is kept meanwhile, as this thread takes the batches.
+            self._apply_kept(table)
+        except NeedsResync as error:
+            self.load(table, error.description)
+        except PlaceError:
+            raise
+        except LogicalRepError as error:
+            self._stand_still(table, str(error))
+        else:
+            self._patience.run(lambda: self._kept.remove(table.folder))
+            table.mark = None
+
+
+__all__ = ["ReplicatedTables"]

@@ -1,0 +1,49 @@
+"""The Spark session that `logicalrep replicate` runs on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.state import StateError
+from logicalrep.tables.tasks import SparkTasks, Tasks
+
+_SETTINGS = {
+    # A load's tasks must not keep those of a batch waiting.
+    "spark.scheduler.mode": "FAIR",
+    # Files are read and written by Python; Java only passes tasks on.
+    "spark.driver.memory": "1g",
+}
+
+
+@contextmanager
+def spark_tasks(place: Place) -> Iterator[Tasks]:
+    """Yield a runner on the active session, on that of `spark-submit`, or on a new local one, which ends with it.
+
+    Raises StateError for a local folder and executors elsewhere, which would write into folders of their own.
+    """
+    from pyspark.sql import SparkSession
+
+    from logicalrep.spark.sessions import session
+
+    spark, is_ours = SparkSession.getActiveSession(), False
+    if spark is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+        spark = SparkSession.builder.getOrCreate()
+    if spark is None:
+        spark, is_ours = session("local[*]", **_SETTINGS), True
+    try:
+        master = str(spark.sparkContext.master)
+        if place.is_local and not master.startswith("local"):
+            raise StateError(
+                f"{place.uri} is a folder, which the executors of {master} do not share: name an object store",
+                code="PLACE_NOT_SHARED",
+            )
+        yield SparkTasks(spark)
+    finally:
+        if is_ours:
+            spark.stop()
+
+
+__all__ = ["spark_tasks"]

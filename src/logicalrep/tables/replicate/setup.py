@@ -1,0 +1,87 @@
+"""What has to be there before a place is replicated: its identity, the publication and the slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logicalrep.postgres.preflight.checks import check, ensure_slot
+from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.postgres.retries import retried
+from logicalrep.postgres.slots import Connection, SlotError, find_slot, newest_protocol, the_slot
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.load.publishing import Published, ensure_publication
+from logicalrep.tables.replicate.state import Identity, State, StateError
+from logicalrep.tables.report import Report
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep_runtime.scalars import Lsn
+
+_PATIENCE = 60.0
+"""The longest wait for a server that is starting, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A place and a server that are ready."""
+
+    identity: Identity
+    published: Published
+    protocol_version: int
+    started_at: Lsn
+    """The slot's position."""
+
+
+def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepared:
+    """Make what is not there yet: the place's identity, then the publication, then the slot.
+
+    Raises:
+        StateError: the place, or the slot, belongs to something else.
+        PlaceError: the place cannot be written.
+        PreflightError: the server or the role does not meet a requirement.
+        SlotError: the slot is lost.
+    """
+    with retried(settings.connection.connect, _PATIENCE) as connection:
+        identity = _identity(connection, settings, place)
+        published = ensure_publication(connection, identity.publication, settings.tables)
+        for warning in published.warnings:
+            report.warning(warning)
+        needs = Needs(slot=identity.slot, publications=(identity.publication,), mode="walsender", create_slot=True)
+        state = State.read(place)
+        if find_slot(connection, identity.slot) is None and state.lsn:
+            raise SlotError(
+                f"replication slot {identity.slot!r} is gone, and with it the changes since {state.lsn}: run "
+                "logicalrep resync --all with the same --dsn and --to, which makes a new slot and loads all tables",
+                code="SLOT_LOST",
+            )
+        for warning in check(connection, needs):
+            report.warning(warning)
+        ensure_slot(connection, needs)
+        slot = the_slot(connection, identity.slot)
+        if state.lsn and slot.confirmed.lsn > state.lsn:
+            raise SlotError(
+                f"replication slot {identity.slot!r} is at {slot.confirmed.lsn}, but the tables are at {state.lsn}: "
+                "another reader moved it, and the changes between are gone; run logicalrep resync --all with the same "
+                "--dsn and --to, and give each reader a slot of its own",
+                code="POSITION_PASSED",
+            )
+        return Prepared(identity, published, newest_protocol(connection), slot.confirmed.lsn)
+
+
+def _identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:
+    row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
+    assert row is not None
+    if settings.slot is not None and Identity.read(place) is None and find_slot(connection, settings.slot) is not None:
+        raise StateError(
+            f"replication slot {settings.slot!r} exists, and {place.uri} has not been replicated with it: its changes "
+            "belong to another reader. Name another slot, or leave --slot out",
+            code="SLOT_EXISTS",
+        )
+    return Identity.claim(
+        place,
+        slot=settings.slot,
+        publication=settings.publication,
+        system_identifier=row[0],
+        database=row[1],
+    )
+
+
+__all__ = ["Prepared", "prepare"]

@@ -1,0 +1,153 @@
+"""The files at a place that tell what it replicates and how far it is: the destination is the only state."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from logicalrep.tables.delta.place import Place
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+
+FOLDER = "_logicalrep"
+"""The folder of these files at a place."""
+_FORMAT = 1
+_NONE = Lsn(0)
+
+
+class StateError(LogicalRepError, RuntimeError):
+    """A place that belongs to something else, or whose files cannot be read."""
+
+    code = "PLACE_DIFFERS"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The facts on a place that never change; `_logicalrep/place.json`, written once, before anything is made."""
+
+    slot: str
+    publication: str
+    system_identifier: int
+    """The database cluster's identifier, which another server does not have."""
+    database: str
+    format: int = _FORMAT
+
+    @classmethod
+    def read(cls, place: Place) -> Self | None:
+        """Return a place's identity; None for a new place. Raises StateError for a file of another version."""
+        data = place.read(f"{FOLDER}/place.json")
+        return None if data is None else cls(**_loaded("place.json", data))
+
+    @classmethod
+    def claim(
+        cls, place: Place, *, slot: str | None, publication: str | None, system_identifier: int, database: str
+    ) -> Self:
+        """Return the identity of a place; a new place gets one.
+
+        Args:
+            place: the place.
+            slot: the wanted slot; None for that of the place, which is named after it.
+            publication: the wanted publication, likewise.
+            system_identifier: the server's.
+            database: the database's name.
+
+        Raises:
+            StateError: the place replicates another server or database, or with another slot or publication.
+        """
+        found = cls.read(place)
+        if found is None:
+            name = _name_for(place)
+            made = cls(slot or name, publication or name, system_identifier, database)
+            if place.create(f"{FOLDER}/place.json", _dumped(asdict(made))):
+                return made
+            found = cls.read(place)
+            assert found is not None
+        if found.system_identifier != system_identifier:
+            raise StateError(
+                f"{place.uri} has the tables of the server with system identifier {found.system_identifier}, but this "
+                f"is {system_identifier}: another server, or one that was upgraded or made anew. Replicate it to "
+                "another place",
+                code="OTHER_SERVER",
+            )
+        for what, wanted, is_there in (
+            ("database", database, found.database),
+            ("slot", slot, found.slot),
+            ("publication", publication, found.publication),
+        ):
+            if wanted is not None and wanted != is_there:
+                raise StateError(f"{place.uri} is replicated with the {what} {is_there!r}, not {wanted!r}")
+        return found
+
+
+def _name_for(place: Place) -> str:
+    """Return a name for slot and publication that tells the place, and that no other place has."""
+    last = place.uri.rstrip("/").rpartition("/")[2].lower()
+    return f"logicalrep_{re.sub('[^a-z0-9]+', '_', last).strip('_')[:32]}_{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """How far a table is."""
+
+    folder: str
+    version: int | None
+    """The Delta table's version; None before the first load."""
+    lsn: Lsn
+    """The table has all commits up to this LSN, and none after it."""
+    load: str | None
+    """The load that its rows began with."""
+    timeline: int
+    """The server's timeline at that LSN."""
+    state: str = "following"
+    """`following`, `loading` or `stopped`."""
+    error: str | None = None
+    """The reason why it is stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How far all tables are; `_logicalrep/state.json`, written after each batch."""
+
+    lsn: Lsn = field(default=_NONE)
+    """Every commit before this LSN is in the tables that follow."""
+    commit_timestamp: str | None = None
+    """The time of the last commit among them, ISO 8601 in UTC."""
+    tables: Mapping[str, TableState] = field(default_factory=dict)
+    """The tables by their names, as in SQL."""
+    format: int = _FORMAT
+
+    @classmethod
+    def read(cls, place: Place) -> Self:
+        """Return a place's state; that of a new place is empty."""
+        data = place.read(f"{FOLDER}/state.json")
+        if data is None:
+            return cls()
+        found = _loaded("state.json", data)
+        tables = {name: TableState(**table | {"lsn": Lsn(table["lsn"])}) for name, table in found["tables"].items()}
+        return cls(Lsn(found["lsn"]), found["commit_timestamp"], tables)
+
+    def write(self, place: Place) -> None:
+        """Replace the place's state."""
+        tables = {name: asdict(table) | {"lsn": str(table.lsn)} for name, table in sorted(self.tables.items())}
+        place.write(f"{FOLDER}/state.json", _dumped(asdict(self) | {"lsn": str(self.lsn), "tables": tables}))
+
+
+def _dumped(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, indent=2, ensure_ascii=False).encode()
+
+
+def _loaded(name: str, data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+        if content["format"] != _FORMAT:
+            raise StateError(f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that")
+    except (ValueError, KeyError, TypeError) as error:
+        raise StateError(f"{FOLDER}/{name} is damaged ({error})", code="PLACE_DAMAGED") from None
+    return dict(content)
+
+
+__all__ = ["FOLDER", "Identity", "State", "StateError", "TableState"]

@@ -1,0 +1,105 @@
+"""The connection through which the loop looks at the server: the publication, the tables' definitions, the slot."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self, TypeVar
+
+from logicalrep.postgres.publications import listed_tables
+from logicalrep.postgres.retries import retried
+from logicalrep.postgres.slots import Connection, server_major, the_slot
+from logicalrep.postgres.timelines import Timeline
+from logicalrep.tables.load.publishing import ensure_publication
+from logicalrep.tables.report import Report
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.transactions.table_names import TableName
+
+_Result = TypeVar("_Result")
+
+_PAUSE = 5.0
+"""The seconds between two looks."""
+_PATIENCE = 60.0
+"""The longest wait for a server that is away, in seconds."""
+
+
+class Watch:
+    """A connection that survives the server's restarts."""
+
+    def __init__(self, settings: ReplicateSettings, publication: str, slot: str, report: Report) -> None:
+        """Take the server, the publication and the slot."""
+        self._settings = settings
+        self._publication = publication
+        self._slot = slot
+        self._report = report
+        self._connection: Connection | None = None
+        self._next = 0.0
+        self._said: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time for another look."""
+        return time.monotonic() >= self._next
+
+    def look_soon(self) -> None:
+        """Make the next look due."""
+        self._next = 0.0
+
+    def tables(self) -> dict[TableName, int]:
+        """Return the OIDs of the tables to replicate by their names; new ones are added to a publication of ours."""
+        self._next = time.monotonic() + _PAUSE
+        return self.run(self._tables)
+
+    def retained(self) -> str:
+        """Say how much WAL the slot retains, and how much more it may."""
+        return self.run(self._retained)
+
+    def timeline(self) -> Timeline | None:
+        """Return the server's timeline; None for a standby."""
+        return self.run(lambda connection: the_slot(connection, self._slot).timeline)
+
+    def run(self, action: Callable[[Connection], _Result]) -> _Result:
+        """Return the result of an action on the connection; try again while the server is away."""
+        return retried(lambda: action(self._connected()), _PATIENCE, self._close)
+
+    def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = self._settings.connection.connect()
+        return self._connection
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _tables(self, connection: Connection) -> dict[TableName, int]:
+        published = ensure_publication(connection, self._publication, self._settings.tables)
+        for warning in published.warnings:
+            if warning not in self._said:
+                self._said.add(warning)
+                self._report.warning(warning)
+        names = set(published.tables)
+        listed = listed_tables(connection, (self._publication,))
+        return {table.name: table.oid for table in listed if table.under is None and table.name in names}
+
+    def _retained(self, connection: Connection) -> str:
+        retained = the_slot(connection, self._slot).retained_bytes >> 20
+        if server_major(connection) < 13:
+            return f"the slot retains {retained:,} MiB of WAL"
+        row = connection.execute(
+            "SELECT safe_wal_size / (1 << 20) FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
+        ).fetchone()
+        left = "no bound" if row is None or row[0] is None else f"{row[0]:,} MiB left of max_slot_wal_keep_size"
+        return f"the slot retains {retained:,} MiB of WAL, with {left}"
+
+
+__all__ = ["Watch"]

@@ -1,0 +1,44 @@
+"""The settings of `logicalrep replicate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.transactions.table_names import TableName
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicateSettings:
+    """A server, a place, and how the one is kept like the other.
+
+    Example:
+        >>> ReplicateSettings(connection=ConnectionSettings("dbname=shop"), to="./lake", once=True)
+    """
+
+    connection: ConnectionSettings
+    """The server; a `repr` leaves its password out."""
+    to: str
+    """The place: a folder or an object store's URI."""
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of the object store, never stored and never shown."""
+    publication: str | None = None
+    """The publication; None for that of the place, which is named after it."""
+    slot: str | None = None
+    """The slot; None for that of the place, which is named after it."""
+    tables: tuple[TableName, ...] = ()
+    """The tables; none for all that can be replicated."""
+    once: bool = False
+    """Whether to end once all that had committed at the start is in the tables."""
+    every: float = 10.0
+    """The seconds between two commits of a table; 0 is as fast as it goes."""
+    keep: float = 24.0
+    """The hours for which old versions of a table can be read."""
+    load_sessions: int = 4
+    """The most sessions that copy rows at the same time."""
+    load_rate: float | None = None
+    """The most bytes a second that a session copies; None for no bound."""
+
+
+__all__ = ["ReplicateSettings"]

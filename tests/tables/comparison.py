@@ -1,0 +1,82 @@
+"""The rows of a server's tables and of their Delta tables, compared without any code of the project."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import psycopg
+from deltalake import DeltaTable
+
+
+def differences(dsn: str, place: str, tables: Iterable[str]) -> dict[str, str]:
+    """Return what differs, by table; `tables` are `schema.table`, and the folders have their names as they are."""
+    found = {}
+    with psycopg.connect(
+        dsn, options="-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off"
+    ) as connection:
+        for table in tables:
+            schema, _, name = table.partition(".")
+            source = source_rows(connection, schema, name)
+            there = delta_rows(f"{place}/{schema}/{name}")
+            missing, surplus = source - there, there - source
+            if missing or surplus:
+                found[table] = (
+                    f"{sum(missing.values())} rows of {sum(source.values())} are missing, {sum(surplus.values())} are "
+                    f"too many; such as {list(missing)[:2]} and {list(surplus)[:2]}"
+                )
+    return found
+
+
+def source_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> Counter[tuple[Any, ...]]:
+    """Return the rows of a server's table with their counts; values are texts, those of numbers and times by value."""
+    cursor = connection.execute(psycopg.sql.SQL("SELECT * FROM {}").format(psycopg.sql.Identifier(schema, name)))
+    assert cursor.description is not None
+    texts = psycopg.sql.SQL(", ").join(
+        psycopg.sql.SQL("{}::text").format(psycopg.sql.Identifier(column.name)) for column in cursor.description
+    )
+    as_text = connection.execute(
+        psycopg.sql.SQL("SELECT {} FROM {}").format(texts, psycopg.sql.Identifier(schema, name))
+    )
+    # Both scans read the table in the same order, as nothing writes meanwhile.
+    return Counter(
+        tuple(_plain(value, text) for value, text in zip(row, row_texts, strict=True))
+        for row, row_texts in zip(cursor.fetchall(), as_text.fetchall(), strict=True)
+    )
+
+
+def delta_rows(uri: str) -> Counter[tuple[Any, ...]]:
+    """Return the rows of a Delta table with their counts."""
+    columns = DeltaTable(uri).to_pyarrow_table().to_pydict().values()
+    return Counter(tuple(map(_hashable, row)) for row in zip(*columns, strict=True))
+
+
+_BY_VALUE = ("int", "bool", "float", "bytes", "date", "datetime", "list")
+
+
+def _plain(value: Any, text: str | None) -> Any:
+    """Return the value where Delta has such a type, else the server's text."""
+    if value is None:
+        return None
+    if type(value).__name__ == "Decimal":
+        return _hashable(value)
+    return _hashable(value) if type(value).__name__ in _BY_VALUE else text
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    if isinstance(value, Mapping):
+        return tuple((key, _hashable(item)) for key, item in value.items())
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    if type(value).__name__ == "Decimal":
+        # An unconstrained numeric is text in the Delta table, with the server's digits.
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    return value
+
+
+__all__ = ["delta_rows", "differences", "source_rows"]

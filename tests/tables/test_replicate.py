@@ -1,0 +1,134 @@
+"""`logicalrep replicate` on a real server: what is in the tables afterwards is what the server has."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import LocalTasks
+from tests.postgres.servers import Database
+from tests.spark import workload
+from tests.tables.comparison import differences
+from tests.waiting import eventually
+
+SHOP = """
+CREATE TABLE customer (id int PRIMARY KEY, name text NOT NULL, city text);
+CREATE TABLE orders (id bigint PRIMARY KEY, customer_id int, price numeric(10,2), placed timestamptz, note text);
+CREATE TABLE audit (at timestamp, what text);
+ALTER TABLE audit REPLICA IDENTITY FULL;
+CREATE TABLE bare (v int);
+INSERT INTO customer SELECT i, 'name ' || i, NULL FROM generate_series(1, 1000) AS i;
+INSERT INTO orders SELECT i, i % 1000, i / 7.0, now(), repeat('x', i % 50) FROM generate_series(1, 5000) AS i;
+INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
+"""
+TABLES = ["public.customer", "public.orders", "public.audit"]
+
+
+def settings(db: Database, place: Path, **options: object) -> ReplicateSettings:
+    return ReplicateSettings(connection=ConnectionSettings(db.dsn), to=str(place), **options)  # type: ignore[arg-type]
+
+
+def once(db: Database, place: Path, **options: object) -> None:
+    replicate_with(settings(db, place, once=True, **options), Quiet(), tasks=LocalTasks())
+
+
+@contextmanager
+def following(db: Database, place: Path, **options: object) -> Iterator[Callable[[], None]]:
+    """Replicate in a thread; the function waits until all that had committed before is in the tables."""
+    stop, errors = threading.Event(), []
+
+    def run() -> None:
+        try:
+            replicate_with(settings(db, place, every=0.0, **options), Quiet(), tasks=LocalTasks(), stop=stop)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def caught_up() -> None:
+        from logicalrep.tables.delta.place import Place
+        from logicalrep.tables.replicate.state import State
+        from logicalrep_runtime.scalars import Lsn
+
+        target = Lsn(str(db.value("SELECT pg_current_wal_insert_lsn()")))
+
+        def is_there() -> bool:
+            assert not errors, errors
+            state = State.read(Place(str(place), {}))
+            return state.lsn >= target and all(table.state == "following" for table in state.tables.values())
+
+        eventually(is_there)
+
+    try:
+        yield caught_up
+    finally:
+        stop.set()
+        thread.join(60)
+    assert not errors, errors
+
+
+@pytest.fixture
+def shop(db18: Database) -> Database:
+    for statement in SHOP.strip().split(";\n"):
+        db18.execute(statement.rstrip(";\n"))
+    return db18
+
+
+def test_once_loads_what_is_there_and_a_second_run_has_what_came_after(shop: Database, tmp_path: Path) -> None:
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    assert not (tmp_path / "public" / "bare").exists()
+    shop.execute(
+        "UPDATE customer SET city = 'Erlangen' WHERE id % 3 = 0",
+        "DELETE FROM orders WHERE id % 7 = 0",
+        "UPDATE orders SET id = id + 100000 WHERE id % 11 = 0",
+        "INSERT INTO audit VALUES (NULL, NULL), ('2021-01-01', 'new'), ('2021-01-01', 'new')",
+        "DELETE FROM audit WHERE ctid IN (SELECT ctid FROM audit WHERE what = 'same' LIMIT 4)",
+    )
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    shop.execute("TRUNCATE customer, audit", "INSERT INTO customer VALUES (1, 'again', NULL)")
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+def test_a_workload_of_every_kind_of_change_is_followed(db18: Database, tmp_path: Path) -> None:
+    workload.prepare(db18)
+    tables = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
+    db18.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
+    with closing(db18.writer()) as writer, following(db18, tmp_path) as caught_up:
+        for seed in range(3):
+            workload.run(writer, seed)
+        caught_up()
+        assert differences(db18.dsn, str(tmp_path), tables) == {}
+        time.sleep(0.1)
+        workload.run(writer, 3)
+        caught_up()
+    assert differences(db18.dsn, str(tmp_path), tables) == {}
+    once(db18, tmp_path)
+    assert differences(db18.dsn, str(tmp_path), tables) == {}
+
+
+def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Database, tmp_path: Path) -> None:
+    with following(shop, tmp_path) as caught_up:
+        caught_up()
+        shop.execute(
+            "CREATE TABLE later (id int PRIMARY KEY, v text)",
+            "INSERT INTO later VALUES (1, 'one')",
+            "ALTER TABLE customer ADD COLUMN mark text DEFAULT 'none'",
+            "UPDATE customer SET mark = 'some' WHERE id = 5",
+        )
+        eventually(lambda: (tmp_path / "public" / "later" / "_delta_log").exists())
+        shop.execute("INSERT INTO later VALUES (2, 'two')")
+        caught_up()
+    assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
