@@ -11,6 +11,7 @@ import psycopg
 import pytest
 from pyspark.sql.datasource import InputPartition
 
+from logicalrep.postgres import table_parts
 from logicalrep.postgres.preflight.findings import PreflightError
 from logicalrep.postgres.slots import the_slot
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError
