@@ -269,6 +269,10 @@ CODES: dict[str, tuple[str, str]] = {
         "The name of a typed stream's table now belongs to another table.",
         "Copy the table again, with a new slot and checkpoint, or read the changes of both in the change feed.",
     ),
+    "TASKS_FAILED": (
+        "Spark could not run a task of `replicate`.",
+        "The text quotes Spark. Start the command again; it goes on where it ended.",
+    ),
     "TOO_LARGE": (
         "Messages or values of 2 GiB and more cannot be read as columns.",
         "Read smaller batches.",

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
+import psycopg
+
+from logicalrep_runtime.errors import LogicalRepError
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -46,11 +50,47 @@ class SparkTasks:
         self._context = spark.sparkContext
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-        """Return the function's result for each item. Raises the error of the first task that failed for good."""
+        """Return the function's result for each item. Raises the first error of ours, or of the server.
+
+        Raises TasksError if Spark could not run a task, after it has tried again.
+        """
         if not items:
             return []
-        results: list[_Result] = self._context.parallelize(items, len(items)).map(function).collect()
-        return results
+        try:
+            results = self._context.parallelize(items, len(items)).map(_Caught(function)).collect()
+        except Exception as error:
+            raise TasksError(f"Spark could not run a task: {_reason(error)}") from error
+        for error, _ in results:
+            if error is not None:
+                raise error
+        return [result for _, result in results]
 
 
-__all__ = ["LocalTasks", "SparkTasks", "Tasks"]
+class TasksError(LogicalRepError, RuntimeError):
+    """A task that Spark could not run: its Java has ended, or its workers end again and again."""
+
+    code = "TASKS_FAILED"
+
+
+class _Caught:
+    """A function that returns errors: of a raised one only the text would reach the driver, after some more tries."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+
+    def __call__(self, item: Any) -> tuple[Exception | None, Any]:
+        try:
+            return None, self._function(item)
+        except (LogicalRepError, psycopg.Error) as error:
+            return error, None
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of a task's own traceback, or else the first line of the error."""
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    ends = [number for number, line in enumerate(lines) if line.lstrip().startswith("at org.apache.spark")]
+    line = lines[ends[0] - 1] if ends and ends[0] else lines[0] if lines else type(error).__name__
+    return line.strip()
+
+
+__all__ = ["LocalTasks", "SparkTasks", "Tasks", "TasksError"]

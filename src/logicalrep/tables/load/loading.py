@@ -21,13 +21,13 @@ from logicalrep.postgres.table_parts import part_queries
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Place, PlaceError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.load.copying import Part, copy
 from logicalrep.tables.load.definitions import definition
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
 _GROUP = 8
@@ -131,7 +131,7 @@ class Loading:
                     self._report.copied(name, sum(file.rows for file in copied))
         except (SnapshotError, PlaceError, psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable) as error:
             return NotLoaded(name, str(error), again=True)
-        except LogicalRepError as error:
+        except OF_ONE_TABLE as error:
             return NotLoaded(name, str(error), again=False)
         self._report.loaded(name, sum(file.rows for file in files), time.monotonic() - began)
         return Loaded(name, table, snapshot.lsn, files, secrets.token_hex(8))

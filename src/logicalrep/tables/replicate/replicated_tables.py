@@ -11,7 +11,8 @@ import pyarrow as pa
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, application_id
 from logicalrep.tables.delta.names import table_folder
-from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.load.loading import Loaded
 from logicalrep.tables.replicate.followed import Followed
 from logicalrep.tables.replicate.kept import Kept, Mark
@@ -21,7 +22,6 @@ from logicalrep.tables.replicate.state import State, StateError, TableState
 from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
 _LOAD_AGAIN = 2.0
@@ -162,9 +162,7 @@ class ReplicatedTables:
             return future.result()
         except NeedsResync as error:
             self.load(table, error.description)
-        except PlaceError:
-            raise
-        except LogicalRepError as error:
+        except OF_ONE_TABLE as error:
             self._stand_still(table, str(error))
         return 0
 
@@ -243,9 +241,7 @@ class ReplicatedTables:
             self._apply_kept(table)
         except NeedsResync as error:
             self.load(table, error.description)
-        except PlaceError:
-            raise
-        except LogicalRepError as error:
+        except OF_ONE_TABLE as error:
             self._stand_still(table, str(error))
         else:
             self._patience.run(lambda: self._kept.remove(table.folder))

@@ -10,6 +10,8 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.state import StateError
 from logicalrep.tables.tasks import SparkTasks, Tasks
 
+_LOCAL = "local[*,4]"
+"""All cores; a task whose worker has ended is tried again."""
 _SETTINGS = {
     # A load's tasks must not keep those of a batch waiting.
     "spark.scheduler.mode": "FAIR",
@@ -32,7 +34,7 @@ def spark_tasks(place: Place) -> Iterator[Tasks]:
     if spark is None and "PYSPARK_GATEWAY_PORT" in os.environ:
         spark = SparkSession.builder.getOrCreate()
     if spark is None:
-        spark, is_ours = session("local[*]", **_SETTINGS), True
+        spark, is_ours = session(_LOCAL, **_SETTINGS), True
     try:
         master = str(spark.sparkContext.master)
         if place.is_local and not master.startswith("local"):

@@ -1,0 +1,14 @@
+"""The errors of one table, which the other tables do not wait for."""
+
+from __future__ import annotations
+
+import psycopg
+
+from logicalrep.arrow.feed.rows import TextError
+from logicalrep.transactions.errors import TooLargeError
+from logicalrep.values import ColumnValueError
+
+OF_ONE_TABLE = (ColumnValueError, TextError, TooLargeError, psycopg.errors.InsufficientPrivilege)
+"""A value that its column's type cannot hold, rows that are too large, or rows that the role may not read."""
+
+__all__ = ["OF_ONE_TABLE"]

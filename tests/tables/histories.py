@@ -1,0 +1,166 @@
+"""Random histories of a table's changes, as rows of the change feed, and a naive replay of them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
+
+OID = 4711
+Row = tuple[str | None, ...]
+"""The texts of id, b, v and big."""
+
+
+def table(key: tuple[str, ...] | None) -> ReplicatedTable:
+    """Return a table of two columns that may be its key, a small one and one whose values may not be sent."""
+    types = {"id": 23, "b": 25, "v": 701, "big": 25}
+    return ReplicatedTable(
+        relation=TableDescription(
+            relation_id=Oid(OID),
+            schema="public",
+            name="t",
+            replica_identity=ReplicaIdentity.DEFAULT if key else ReplicaIdentity.FULL,
+            columns=tuple(v1.Column(flags=0, name=n, type_id=Oid(t), type_modifier=-1) for n, t in types.items()),
+            types=(None,) * len(types),
+        ),
+        catalog=TypeCatalog(),
+        key=key,
+        attnums=(1, 2, 3, 4),
+        files=(1,),
+    )
+
+
+NAMES = ("id", "b", "v", "big")
+
+
+@dataclass
+class History:
+    """A table that changes at random, and the rows of the change feed of its changes."""
+
+    key: tuple[str, ...] | None
+    chance: random.Random
+    rows: list[Row] = field(default_factory=list)
+    """The rows that are there, with equal ones as often as they are."""
+    feed: list[dict[str, Any]] = field(default_factory=list)
+    lsn: int = 1000
+    ordinal: int = 0
+
+    def insert(self) -> None:
+        row = self._row()
+        if not self._has(row):
+            self.rows.append(row)
+            self._change("insert", None, row, ())
+
+    def update(self) -> None:
+        if not self.rows:
+            return
+        at = self.chance.randrange(len(self.rows))
+        old = self.rows[at]
+        new = self._row() if self.chance.random() < 0.4 else (*old[:2], *self._row()[2:])
+        keeps_big = self.chance.random() < 0.5
+        if keeps_big:
+            new = (*new[:3], old[3])
+        self.rows.pop(at)
+        if self._has(new):
+            self.rows.insert(at, old)
+            return
+        self.rows.append(new)
+        before = None if self.key is not None and self._key(old) == self._key(new) else old
+        self._change("update", before, new, ("big",) if keeps_big and self.key is not None else ())
+
+    def move(self, times: int) -> None:
+        """Move one row to new keys many times, without sending its large value."""
+        for number in range(times):
+            old = self.rows.pop()
+            new = (str(1_000_000 + number), *old[1:])
+            self.rows.append(new)
+            self._change("update", old, new, ("big",))
+
+    def delete(self) -> None:
+        if self.rows:
+            self._change("delete", self.rows.pop(self.chance.randrange(len(self.rows))), None, ())
+
+    def truncate(self) -> None:
+        self.rows.clear()
+        self._change("truncate", None, None, ())
+
+    def commit(self) -> None:
+        self.lsn += self.chance.randrange(1, 50)
+        self.ordinal = 0
+
+    def step(self) -> None:
+        kinds = [self.insert] * 5 + [self.update] * 6 + [self.delete] * 3
+        self.chance.choice(kinds)()
+        if self.chance.random() < 0.01:
+            self.truncate()
+        if self.chance.random() < 0.3:
+            self.commit()
+
+    def take(self) -> pa.Table:
+        """Return the rows of the feed since the last call, which end with a commit."""
+        self.commit()
+        rows, self.feed = self.feed, []
+        return pa.Table.from_pylist(rows, FEED_SCHEMA)
+
+    def truth(self) -> Counter[Row]:
+        return Counter(self.rows)
+
+    def _row(self) -> Row:
+        chance = self.chance
+        return (
+            str(chance.randrange(30)),
+            chance.choice(["a", "b:1", "", "ä"]),
+            chance.choice([None, "1.5", "NaN", "-0", "Infinity", "1e-300"]),
+            chance.choice([None, "", "x" * 50, f"big {chance.randrange(100)}"]),
+        )
+
+    def _key(self, row: Row) -> Row:
+        assert self.key is not None
+        return tuple(row[NAMES.index(name)] for name in self.key)
+
+    def _has(self, row: Row) -> bool:
+        return self.key is not None and any(self._key(row) == self._key(other) for other in self.rows)
+
+    def _change(self, op: str, old: Row | None, new: Row | None, unchanged: tuple[str, ...]) -> None:
+        before = None
+        if old is not None:
+            names = NAMES if self.key is None else self.key
+            before = [(name, old[NAMES.index(name)]) for name in names]
+        after = None
+        if new is not None:
+            after = [(name, value) for name, value in zip(NAMES, new, strict=True) if name not in unchanged]
+        self.feed.append(
+            {
+                "op": op,
+                "schema": "public",
+                "table": "t",
+                "relation_id": OID,
+                "before": before,
+                "after": after,
+                "key": list(self.key or NAMES),
+                "unchanged": list(unchanged),
+                "lsn": self.lsn,
+                "commit_lsn": self.lsn,
+                "commit_timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+                "xid": 1,
+                "ordinal": self.ordinal,
+                "origin": None,
+                "gid": None,
+            }
+        )
+        self.ordinal += 1
+
+
+__all__ = ["NAMES", "OID", "History", "Row", "table"]

@@ -1,0 +1,180 @@
+"""Changes of a table applied to its files: the rows afterwards are those of a naive replay."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.tables.apply import applying
+from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.delta import data_files
+from logicalrep.tables.delta.data_files import write_rows
+from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep_runtime.scalars import Lsn
+from tests.tables.histories import History, Row, table
+
+APP = "logicalrep/1/1/x"
+KEYS = [("id",), ("b", "id"), None]
+
+
+def new_log(place: Place, key: tuple[str, ...] | None) -> DeltaLog:
+    return DeltaLog.replace(
+        place,
+        "public/t",
+        table(key),
+        [],
+        APP,
+        Lsn(999),
+        load="x",
+        keep_hours=24,
+        before=DeltaLog.open(place, "public/t"),
+    )
+
+
+def rows_at(place: Place) -> Counter[Row]:
+    """Read the table with another program, and return its rows as PostgreSQL's texts."""
+
+    def text(value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, float):
+            return {"nan": "NaN", "inf": "Infinity", "-0.0": "-0"}.get(repr(value), repr(value))
+        return str(value)
+
+    columns = DeltaTable(place.uri_of("public/t")).to_pyarrow_table().to_pydict().values()
+    return Counter(tuple(map(text, row)) for row in zip(*columns, strict=True))
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories(tmp_path: Path, key: tuple[str, ...] | None, seed: int) -> None:
+    chance = random.Random(seed)
+    place = Place(str(tmp_path))
+    log = new_log(place, key)
+    history = History(key, chance)
+    kept: list[pa.Table] = []
+    for _ in range(25):
+        for _ in range(chance.randrange(1, 60)):
+            history.step()
+        kept.append(history.take())
+        # A batch may begin with what the table has already, cut somewhere else.
+        again = pa.concat_tables(kept[-chance.randrange(1, 4) :])
+        apply(log, again, Lsn(history.lsn - 1), APP, LocalTasks())
+        if chance.random() < 0.3:
+            reopened = DeltaLog.open(place, "public/t")
+            assert reopened is not None
+            assert (reopened.version, reopened.table) == (log.version, log.table)
+            assert reopened.files.keys() == log.files.keys()
+            log = reopened
+    assert rows_at(place) == history.truth()
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_many_files_are_rewritten_in_many_tasks(
+    tmp_path: Path, key: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
+    monkeypatch.setattr(data_files, "MOST_ROWS", 7)
+    monkeypatch.setattr(applying, "_SMALL", 1)
+    place = Place(str(tmp_path))
+    log = new_log(place, key)
+    history = History(key, random.Random(7))
+    most = 0
+    for _ in range(20):
+        for _ in range(40):
+            history.step()
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        most = max(most, len(log.files))
+        assert rows_at(place) == history.truth()
+    assert most > 3
+
+
+def test_a_row_moves_many_times_and_keeps_its_large_value(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    history.rows.append(("1", "a", None, "the large value"))
+    history._change("insert", None, history.rows[0], ())
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    history.move(2000)
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    assert rows_at(place) == Counter([("1001999", "a", None, "the large value")])
+
+
+def test_changes_that_the_table_has_make_no_commit(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    for _ in range(20):
+        history.step()
+    changes = history.take()
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks()) is not None
+    version = log.version
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks()) is None
+    assert log.version == version
+    # LSNs of another load, server or timeline are not this table's.
+    assert log.applied("logicalrep/2/1/x") is None
+
+
+def test_a_row_that_must_be_there_and_is_not_needs_a_resync(tmp_path: Path) -> None:
+    log = new_log(Place(str(tmp_path)), ("id",))
+    history = History(("id",), random.Random(1))
+    history._change("delete", ("5", "a", None, None), None, ())
+    version = log.version
+    with pytest.raises(NeedsResync, match="1 of 1 rows"):
+        apply(log, history.take(), Lsn(history.lsn), APP, LocalTasks())
+    assert log.version == version
+
+
+def test_files_of_a_kill_before_the_commit_are_in_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    for _ in range(30):
+        history.step()
+    changes = history.take()
+    with monkeypatch.context() as killed:
+        killed.setattr(DeltaLog, "commit", lambda *arguments: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    assert len(list((tmp_path / "public" / "t").glob("*.parquet"))) == 1
+    again = DeltaLog.open(place, "public/t")
+    assert again is not None
+    apply(again, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    assert rows_at(place) == history.truth()
+
+
+def test_a_second_writer_is_found(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    other = DeltaLog.open(place, "public/t")
+    assert other is not None
+    log.commit([], [], APP, Lsn(2000))
+    with pytest.raises(WriterError, match="another process"):
+        other.commit([], [], APP, Lsn(2000))
+
+
+def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(3))
+    for _ in range(30):
+        history.insert()
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    version = log.version
+    rows = pa.table({"id": [1], "b": ["new"], "v": [None], "big": [None]}, schema=log.table.schema)
+    files = write_rows(place, "public/t", rows)
+    replaced = DeltaLog.replace(
+        place, "public/t", log.table, files, "logicalrep/1/1/y", Lsn(5000), load="y", keep_hours=24, before=log
+    )
+    assert rows_at(place) == Counter([("1", "new", None, None)])
+    assert replaced.applied("logicalrep/1/1/y") == 5000
+    assert DeltaTable(place.uri_of("public/t"), version=version).to_pyarrow_table().num_rows == len(history.rows)

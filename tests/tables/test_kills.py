@@ -1,0 +1,112 @@
+"""`logicalrep replicate` killed without warning, wherever it is: afterwards the tables are the server's.
+
+Five kills here, of each kind one, and KILLS with SEED for `make soak`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.postgres.servers import Database
+from tests.spark import workload
+from tests.spark.test_kills import ROOT, Writer
+from tests.tables.comparison import differences
+
+pytestmark = [pytest.mark.postgres, pytest.mark.spark]
+
+KILLS, SEED = int(os.environ.get("KILLS", "5")), int(os.environ.get("SEED", "1"))
+TABLES = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme', "public.large"]
+
+
+class Command:
+    """The command in processes of its own."""
+
+    def __init__(self, db: Database, place: Path, log: Path) -> None:
+        self._arguments = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
+        self._arguments += ["--dsn", db.dsn, "--to", str(place)]
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *more: str) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*self._arguments, *more], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def once(self) -> None:
+        self.start("--once")
+        assert self._process is not None
+        try:
+            code = self._process.wait(240)
+        finally:
+            self.kill("")
+        assert code == 0, self.log()
+
+    def kill(self, program: str) -> None:
+        """Kill the processes whose command line has a text; all of them for an empty text."""
+        assert self._process is not None
+        listing = subprocess.run(["ps", "-eo", "pid,sid,args"], capture_output=True, text=True, check=True).stdout
+        for line in listing.splitlines()[1:]:
+            pid, group, arguments = line.split(None, 2)
+            if int(group) == self._process.pid and program in arguments:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+        if not program:
+            self._process.wait()
+
+    def log(self) -> str:
+        return self._log.read_text(errors="replace")[-4000:]
+
+
+def test_kills_lose_nothing_and_double_nothing(db18: Database, tmp_path: Path) -> None:
+    workload.prepare(db18)
+    db18.execute(
+        "DROP PUBLICATION p",
+        "ALTER TABLE bare REPLICA IDENTITY NOTHING",
+        "CREATE TABLE large (id int PRIMARY KEY, v text)",
+        "INSERT INTO large SELECT i, repeat('x', 500) FROM generate_series(1, 200000) AS i",
+    )
+    chance = random.Random(SEED)
+    command = Command(db18, tmp_path / "lake", tmp_path / "log")
+    writer = Writer(db18)
+    kinds = ["", "java", "pyspark.daemon", "server"]
+    ended_by_itself = 0
+    try:
+        for number in range(KILLS):
+            if not command.is_alive():
+                command.start("--every", "0")
+            time.sleep(3 + chance.random() * 9)
+            if not command.is_alive():
+                ended_by_itself += 1
+                continue
+            kind = kinds[number % len(kinds)]
+            if kind == "server":
+                db18.server.stop("immediate")
+                time.sleep(chance.random())
+                db18.server.start()
+                db18.reconnect()
+            else:
+                command.kill(kind)
+    finally:
+        writer.stop()
+        command.kill("")
+    db18.reconnect()
+    for (gid,) in db18.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
+        db18.execute(f"ROLLBACK PREPARED '{gid}'")
+    workload.run(db18.connection, 10_000, 6)
+    command.once()
+    assert differences(db18.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
+    assert ended_by_itself <= KILLS // 4 + 1, command.log()
+    assert writer.seeds >= KILLS
