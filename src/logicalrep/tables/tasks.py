@@ -60,9 +60,9 @@ class SparkTasks:
             results = self._context.parallelize(items, len(items)).map(_Caught(function)).collect()
         except Exception as error:
             raise TasksError(f"Spark could not run a task: {_reason(error)}") from error
-        for error, _ in results:
-            if error is not None:
-                raise error
+        for raised, _ in results:
+            if raised is not None:
+                raise raised
         return [result for _, result in results]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Self
@@ -26,6 +27,10 @@ from logicalrep_runtime.scalars import Lsn
 
 _TABLE, _LOAD, _KEEP = "logicalrep.table", "logicalrep.load", "delta.deletedFileRetentionDuration"
 _LOG_KEEP = "delta.logRetentionDuration"
+_NOTED = 3600
+"""The seconds for which checkpoints have removed files: files are removed here, which needs no notes of them."""
+_VACUUM_AGAIN = 3600.0
+"""The seconds between two searches of the folder for files that no version has."""
 
 
 class WriterError(LogicalRepError, RuntimeError):
@@ -54,8 +59,13 @@ class DeltaLog:
         """The load that the rows began with."""
         self.table: ReplicatedTable
         """The description of the table."""
+        self.removed: deque[tuple[float, DataFile]] = deque()
+        """The files that are in the last version no more and still there, each with the time in seconds since 1970."""
+        self.checkpoint = -1
+        """The version of the last checkpoint."""
         self._applied: dict[str, int] = {}
         self._reader: DeltaTable | None = None
+        self._vacuumed = 0.0
 
     @classmethod
     def open(cls, place: Place, folder: str) -> Self | None:
@@ -80,6 +90,7 @@ class DeltaLog:
             )
         log.table, log.load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
         log.files = {file.path: file for file in _files(reader)}
+        log.checkpoint = log.version - log.version % 10
         return log
 
     @classmethod
@@ -104,7 +115,7 @@ class DeltaLog:
         properties = {
             _TABLE: table.to_json(),
             _LOAD: load,
-            _KEEP: f"interval {int(keep_hours * 3600)} seconds",
+            _KEEP: f"interval {min(int(keep_hours * 3600), _NOTED)} seconds",
             _LOG_KEEP: f"interval {int(keep_hours * 3600)} seconds",
         }
         features = ["timestampNtz"] if any(_has_ntz(field.type) for field in table.schema) else []
@@ -143,20 +154,44 @@ class DeltaLog:
         self._write(added, removed, application, lsn, [])
         return self.version
 
+    def commit_merged(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
+        """Put files in the place of others with the same rows."""
+        self._write(added, removed, None, None, [], changes_data=False)
+
+    def write_checkpoint(self, keep_hours: float) -> None:
+        """Write a checkpoint of the log, and remove the log's entries before it that are older than `keep_hours`.
+
+        Files that no version has had for as long are removed too, also those of commits that were never made.
+        """
+        try:
+            reader = self._fresh()
+            reader.create_checkpoint()
+            reader.cleanup_metadata()
+            if time.monotonic() - self._vacuumed > _VACUUM_AGAIN:
+                reader.vacuum(int(keep_hours), dry_run=False, enforce_retention_duration=False)
+                self._vacuumed = time.monotonic()
+                reader.update_incremental()
+        except (DeltaError, OSError) as error:
+            raise PlaceError(f"{self.place.uri_of(self.folder)}: {str(error).partition(chr(10))[0]}") from None
+        self.version = reader.version()
+        self.checkpoint = self.version
+
     def _write(
         self,
         added: Sequence[DataFile],
         removed: Sequence[DataFile],
-        application: str,
-        lsn: Lsn,
+        application: str | None,
+        lsn: Lsn | None,
         first: Sequence[Mapping[str, Any]],
         *,
         changes_data: bool = True,
     ) -> None:
         now = _now()
-        info = {"timestamp": now, "operation": "REPLICATE", "engineInfo": "logicalrep", "lsn": str(lsn)}
+        info = {"timestamp": now, "operation": "REPLICATE" if changes_data else "OPTIMIZE", "engineInfo": "logicalrep"}
         actions: list[Mapping[str, Any]] = [{"commitInfo": info}, *first]
-        actions.append({"txn": {"appId": application, "version": int(lsn), "lastUpdated": now}})
+        if application is not None and lsn is not None:
+            info["lsn"] = str(lsn)
+            actions.append({"txn": {"appId": application, "version": int(lsn), "lastUpdated": now}})
         for file in removed:
             actions.append(
                 {
@@ -193,8 +228,10 @@ class DeltaLog:
         self.version = version
         for file in removed:
             del self.files[file.path]
+            self.removed.append((now / 1000, file))
         self.files |= {file.path: file for file in added}
-        self._applied[application] = int(lsn)
+        if application is not None and lsn is not None:
+            self._applied[application] = int(lsn)
 
     def _id(self) -> str:
         return str(self._fresh().metadata().id)

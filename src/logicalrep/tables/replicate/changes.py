@@ -128,6 +128,11 @@ class Receiver:
             return True
 
     @property
+    def has_changes(self) -> bool:
+        """Whether there are changes to take."""
+        return bool(self._whole.batches)
+
+    @property
     def is_full(self) -> bool:
         """Whether nothing more is received until what there is has been taken."""
         return self._whole.size + self._open.size >= self._most_bytes

@@ -73,6 +73,7 @@ class Loop:
             if self._watch.is_due:
                 self._look()
             self._tables.step()
+            self._tables.tidy(is_busy=self._receiver.has_changes)
             pause = self._batch_at + self._settings.every - time.monotonic()
             if not self._receiver.wait(0.1):
                 if target is not None or time.monotonic() - self._noted_at > _NOTE_AGAIN:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, application_id
+from logicalrep.tables.delta.maintenance import CHECKPOINT_EVERY, is_due, maintain
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.errors import OF_ONE_TABLE
@@ -24,6 +25,8 @@ from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
+_CANNOT_WAIT = 2
+"""The multiple of `CHECKPOINT_EVERY` commits after which upkeep comes before batches."""
 _LOAD_AGAIN = 2.0
 """The seconds before a load is tried again."""
 
@@ -175,6 +178,19 @@ class ReplicatedTables:
     def _stand_still(self, table: Followed, reason: str) -> None:
         table.stopped = f"{reason}; run logicalrep resync {table.name} with the same --dsn and --to"
         self._report.warning(f"{table.name} stands still: {table.stopped}")
+
+    def tidy(self, *, is_busy: bool) -> None:
+        """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
+        for table in self._tables.values():
+            if table.log is None or table.mark is not None or not is_due(table.log):
+                continue
+            waited = table.log.version - table.log.checkpoint
+            if not is_busy or waited >= _CANNOT_WAIT * CHECKPOINT_EVERY:
+                self._maintain(table.log)
+                return
+
+    def _maintain(self, log: DeltaLog) -> None:
+        self._patience.run(lambda: maintain(log, self._keep_hours, self._tasks))
 
     # Loads
 
