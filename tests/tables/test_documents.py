@@ -1,0 +1,29 @@
+"""docs/replicate.md's examples, run one after another as they stand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.documents import examples
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import SHOP, once
+
+pytestmark = pytest.mark.spark
+
+
+def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path) -> None:
+    for statement in SHOP.strip().split(";\n"):
+        db18.execute(statement.rstrip(";\n"))
+    once(db18, tmp_path / "lake")
+    replicate, *reading = examples("docs/replicate.md", "python")
+    assert "logicalrep.replicate(" in replicate
+    program = "\n".join(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=120,
+    )  # fmt: skip
+    assert "public.orders following 5000 rows" in done.stdout
+    assert done.stdout.count("customer_id") == 4
