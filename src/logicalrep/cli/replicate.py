@@ -57,6 +57,7 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _replicate(options: argparse.Namespace) -> int:
+    hide_secrets(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.postgres.connection import ConnectionSettings
     from logicalrep.tables.load.publishing import PublicationNeededError
@@ -66,10 +67,8 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.tables.settings import ReplicateSettings
     from logicalrep.transactions.table_names import table_names
 
-    connection = ConnectionSettings(dsn_of(options))
-    hide_secrets(options, has_password=connection.has_password)
     settings = ReplicateSettings(
-        connection=connection,
+        connection=ConnectionSettings(dsn_of(options)),
         to=options.to,
         storage_options=storage_options_of(options),
         publication=options.publication,

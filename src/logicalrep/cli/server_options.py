@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +14,9 @@ from logicalrep_runtime.errors import LogicalRepError
 
 _DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
 """The environment variables in which secrets go on once they have been taken off the command line."""
+
+
+_PASSWORD = re.compile(r"password|://[^/@]*:", re.IGNORECASE)
 
 
 class ArgumentsError(LogicalRepError, ValueError):
@@ -68,14 +72,15 @@ def storage_options_of(options: argparse.Namespace) -> Mapping[str, str]:
     return found
 
 
-def hide_secrets(options: argparse.Namespace, *, has_password: bool) -> None:
+def hide_secrets(options: argparse.Namespace) -> None:
     """Start the program again without its secrets on the command line, which every user of the machine can read.
 
-    They go on in the environment, which only this user can read. Nothing happens if there are none.
+    They go on in the environment, which only this user can read. Nothing happens if there are none. Call it first.
     """
+    has_password = options.dsn is not None and _PASSWORD.search(options.dsn) is not None
     dsn = dsn_of(options)
     storage = storage_options_of(options)
-    if not options.storage_option and not (options.dsn is not None and has_password):
+    if not options.storage_option and not has_password:
         return
     arguments, is_value = [], False
     for argument in sys.argv[1:]:

@@ -59,6 +59,9 @@ class Place:
         else:
             object.__setattr__(self, "uri", self.uri.rstrip("/"))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.uri, self.storage_options)
+
     @property
     def is_local(self) -> bool:
         """Whether it is a folder."""

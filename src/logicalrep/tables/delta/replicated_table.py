@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -32,6 +32,10 @@ class ReplicatedTable:
     """The columns' numbers on the server, which renaming does not change."""
     files: tuple[int, ...]
     """The numbers of the server's files, of each partition if there are any, which rewriting the table changes."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is cached cannot all be pickled, and is soon made.
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

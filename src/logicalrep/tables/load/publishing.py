@@ -76,6 +76,12 @@ def ensure_publication(connection: Connection, name: str, wanted: Sequence[Table
     truncate = "pubtruncate" if server_major(connection) >= 11 else "true"
     found = connection.execute(_FOUND.format(truncate=truncate).encode(), (_MARK, name)).fetchone()
     candidates, warnings = _candidates(connection, wanted)
+    missing = [table for table in wanted if table not in candidates]
+    if missing and (found is None or found[-1]):
+        names = ", ".join(written(table) for table in missing)
+        raise PublicationNeededError(
+            "; ".join([f"{names} cannot be replicated", *(warnings or ["there is no such table in this database"])])
+        )
     if found is None:
         _run(connection, _making(connection, name, candidates))
     elif found[-1]:

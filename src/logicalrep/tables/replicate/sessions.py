@@ -28,13 +28,15 @@ def spark_tasks(place: Place) -> Iterator[Tasks]:
     """
     from pyspark.sql import SparkSession
 
+    from logicalrep.spark.quiet import quiet_java
     from logicalrep.spark.sessions import session
 
     spark, is_ours = SparkSession.getActiveSession(), False
     if spark is None and "PYSPARK_GATEWAY_PORT" in os.environ:
         spark = SparkSession.builder.getOrCreate()
     if spark is None:
-        spark, is_ours = session(_LOCAL, **_SETTINGS), True
+        with quiet_java():
+            spark, is_ours = session(_LOCAL, **_SETTINGS), True
     try:
         master = str(spark.sparkContext.master)
         if place.is_local and not master.startswith("local"):

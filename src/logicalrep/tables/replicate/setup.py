@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 
 from logicalrep.postgres.preflight.checks import check, ensure_slot
@@ -15,7 +16,7 @@ from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.scalars import Lsn
 
-_PATIENCE = 60.0
+_PATIENCE = 20.0
 """The longest wait for a server that is starting, in seconds."""
 
 
@@ -39,13 +40,19 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
         PreflightError: the server or the role does not meet a requirement.
         SlotError: the slot is lost.
     """
+    # A place that cannot be read is found before anything is made.
+    state = State.read(place)
     with retried(settings.connection.connect, _PATIENCE) as connection:
+        if not (connection.pgconn.ssl_in_use or _is_local(connection)):
+            report.warning(
+                f"the server {connection.info.host} is reached without TLS, so that rows and passwords can be read on "
+                "the way: add sslmode=verify-full to the DSN"
+            )
         identity = _identity(connection, settings, place)
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:
             report.warning(warning)
         needs = Needs(slot=identity.slot, publications=(identity.publication,), mode="walsender", create_slot=True)
-        state = State.read(place)
         if find_slot(connection, identity.slot) is None and state.lsn:
             raise SlotError(
                 f"replication slot {identity.slot!r} is gone, and with it the changes since {state.lsn}: run "
@@ -64,6 +71,11 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
                 code="POSITION_PASSED",
             )
         return Prepared(identity, published, newest_protocol(connection), slot.confirmed.lsn)
+
+
+def _is_local(connection: Connection) -> bool:
+    host = connection.info.hostaddr if not connection.info.host.startswith("/") else ""
+    return not host or ipaddress.ip_address(host).is_loopback
 
 
 def _identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:

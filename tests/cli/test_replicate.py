@@ -1,0 +1,112 @@
+"""The command `replicate` as a person sees it: what it prints, its exit codes, and where its secrets are not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.tables.comparison import differences
+from tests.waiting import eventually
+
+pytest.importorskip("psycopg")
+pytest.importorskip("pyspark")
+from tests.postgres.conftest import _servers, db18
+from tests.postgres.servers import Database
+
+__all__ = ["_servers", "db18"]
+
+COMMAND = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | environment,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--to", "x"], 2, "name the server by --dsn or --dsn-file"),
+        (["--dsn", "dbname=x"], 2, "--to"),
+        (["--dsn", "dbname=x", "--to", "x", "--tables", "a.b.c"], 2, "schema.table is expected"),
+        (["--dsn", "dbname=x", "--to", "x", "--every", "-1"], 2, "--every"),
+        (["--dsn", "dbname=x", "--to", "x", "--storage-option", "a"], 2, "write NAME=VALUE"),
+        (["--dsn", "no such=parameter", "--to", "x"], 1, "[CONNECTION_SETTINGS]"),
+        (["--dsn", "dbname=x", "--to", "nope://x"], 1, "[PLACE_INVALID] nope://x is not a place for tables"),
+    ],
+)
+def test_invalid_arguments(arguments: list[str], code: int, text: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
+    assert text in done.stderr
+
+
+@pytest.mark.spark
+def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'one')")
+    db18.execute("CREATE TABLE bare (v text)", 'CREATE TABLE "; DROP TABLE t; --" (id int PRIMARY KEY)')
+    lake = tmp_path / "lake"
+    log = tmp_path / "log"
+    with log.open("w") as written:
+        arguments = ["--dsn", db18.dsn, "--to", str(lake), "--every", "0"]
+        first = subprocess.Popen([*COMMAND, *arguments], stderr=written, cwd=ROOT)
+    try:
+        eventually(lambda: (lake / "public" / "t" / "_delta_log").exists())
+        db18.execute("INSERT INTO t VALUES (2, 'two')", 'INSERT INTO "; DROP TABLE t; --" VALUES (1)')
+        slot = str(db18.value("SELECT slot_name FROM pg_replication_slots WHERE slot_name LIKE 'logicalrep_lake%'"))
+        other = run("--dsn", db18.dsn, "--to", str(tmp_path / "other"), "--slot", slot, "--once")
+        assert (other.returncode, other.stderr.splitlines()[-1][:20]) == (1, "error: [SLOT_EXISTS]")
+        eventually(lambda: differences(db18.dsn, str(lake), ["public.t", "public.; DROP TABLE t; --"]) == {})
+    finally:
+        first.send_signal(signal.SIGINT)
+        code = first.wait(60)
+    text = log.read_text()
+    assert code == 130, text
+    assert "warning: public.bare is not replicated" in text
+    assert "ALTER TABLE public.bare REPLICA IDENTITY FULL" in text
+    assert "public.t: loaded 1 rows" in text
+    assert "WARN" not in text
+    assert "incubator" not in text
+
+
+def test_a_role_that_may_not_publish_gets_the_statements(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    db18.execute("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN REPLICATION", "GRANT SELECT ON t TO reader")
+    done = run("--dsn", f"{db18.dsn} user=reader", "--to", str(tmp_path / "lake"), "--once")
+    assert done.returncode == 3, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("[PUBLICATION_NEEDED] this role may not publish the tables")
+    assert 'FOR TABLE "public"."t" WITH (publish_via_partition_root = true)' in last
+
+
+def test_secrets_are_neither_on_the_command_line_nor_in_what_is_written(db18: Database, tmp_path: Path) -> None:
+    dsn = f"{db18.dsn} password=s3cretword host=192.0.2.1 connect_timeout=4"
+    log = tmp_path / "log"
+    arguments = ["--dsn", dsn, "--to", str(tmp_path / "lake"), "--storage-option", "aws_secret_access_key=k3yword"]
+    with log.open("w") as output:
+        process = subprocess.Popen([*COMMAND, *arguments], stderr=output, cwd=ROOT)
+    try:
+        command_line = Path(f"/proc/{process.pid}/cmdline")
+        eventually(lambda: b"s3cretword" not in command_line.read_bytes(), seconds=5)
+        assert b"k3yword" not in command_line.read_bytes()
+        time.sleep(1)
+    finally:
+        process.kill()
+        process.wait()
+    written = log.read_text() + "".join(path.read_text() for path in tmp_path.rglob("*.json"))
+    assert "s3cretword" not in written
+    assert "k3yword" not in written
