@@ -38,7 +38,7 @@ def table(key: tuple[str, ...] | None) -> ReplicatedTable:
         catalog=TypeCatalog(),
         key=key,
         attnums=(1, 2, 3, 4),
-        files=(1,),
+        files=((OID, 1),),
     )
 
 

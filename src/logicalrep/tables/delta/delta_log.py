@@ -111,9 +111,7 @@ class DeltaLog:
         log = cls(place, folder)
         log.table, log.load = table, load
         log.version = -1 if before is None else before.version
-        now = _now()
         properties = {
-            _TABLE: table.to_json(),
             _LOAD: load,
             _KEEP: f"interval {min(int(keep_hours * 3600), _NOTED)} seconds",
             _LOG_KEEP: f"interval {int(keep_hours * 3600)} seconds",
@@ -123,14 +121,7 @@ class DeltaLog:
         if features:
             protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
             protocol |= {"readerFeatures": features, "writerFeatures": features}
-        metadata = {
-            "id": str(uuid.uuid4()) if before is None else before._id(),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": Schema.from_arrow(table.schema).to_json(),
-            "partitionColumns": [],
-            "configuration": properties,
-            "createdTime": now,
-        }
+        metadata = cls._metadata(table, str(uuid.uuid4()) if before is None else before._id(), properties)
         old = [] if before is None else list(before.files.values())
         log.files = {file.path: file for file in old}
         log._write(files, old, application, lsn, [{"protocol": protocol}, {"metaData": metadata}])
@@ -153,6 +144,12 @@ class DeltaLog:
         """
         self._write(added, removed, application, lsn, [])
         return self.version
+
+    def describe(self, table: ReplicatedTable) -> None:
+        """Note another description of the same columns."""
+        metadata = self._metadata(table, str(self._fresh().metadata().id), dict(self._fresh().metadata().configuration))
+        self._write([], [], None, None, [{"metaData": metadata}])
+        self.table = table
 
     def commit_merged(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
         """Put files in the place of others with the same rows."""
@@ -232,6 +229,17 @@ class DeltaLog:
         self.files |= {file.path: file for file in added}
         if application is not None and lsn is not None:
             self._applied[application] = int(lsn)
+
+    @staticmethod
+    def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, Any]:
+        return {
+            "id": id_,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": Schema.from_arrow(table.schema).to_json(),
+            "partitionColumns": [],
+            "configuration": {**properties, _TABLE: table.to_json()},
+            "createdTime": _now(),
+        }
 
     def _id(self) -> str:
         return str(self._fresh().metadata().id)

@@ -30,8 +30,8 @@ class ReplicatedTable:
     """The columns that identify a row; None for a table whose rows may be equal, with REPLICA IDENTITY FULL."""
     attnums: tuple[int, ...]
     """The columns' numbers on the server, which renaming does not change."""
-    files: tuple[int, ...]
-    """The numbers of the server's files, of each partition if there are any, which rewriting the table changes."""
+    files: tuple[tuple[int, int], ...]
+    """The OIDs and the numbers of the server's files, of each partition if there are any: rewriting changes them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is cached cannot all be pickled, and is soon made.
@@ -113,7 +113,7 @@ class ReplicatedTable:
             catalog=TypeCatalog({int(oid): _type(type_) for oid, type_ in content["types"].items()}),
             key=None if content["key"] is None else tuple(content["key"]),
             attnums=tuple(column[0] for column in columns),
-            files=tuple(content["files"]),
+            files=tuple((oid, file) for oid, file in content["files"]),
         )
 
 

@@ -1,26 +1,31 @@
-"""A table's definition on the server, as far as its copy depends on it."""
+"""Tables' definitions on the server, as far as their copies depend on them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from logicalrep.postgres.publications import published_relation, type_catalog
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.slots import Connection, server_major
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.transactions.table_names import TableName
 
+_COLUMNS = """
+SELECT attrelid, attnum, attname, atttypid, atttypmod FROM pg_attribute
+WHERE attrelid = ANY(%s) AND attnum > 0 AND NOT attisdropped {} ORDER BY attrelid, attnum
+"""
 # The key is that of the replica identity. With REPLICA IDENTITY FULL it is the primary key, unless that is deferrable.
-_KEY = """
-SELECT attribute.attname
+_KEYS = """
+SELECT class.oid, attribute.attname
 FROM pg_class AS class
 JOIN pg_index AS index ON index.indrelid = class.oid AND index.indisvalid AND index.indimmediate
     AND CASE class.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
 CROSS JOIN LATERAL unnest(index.indkey::int[]) WITH ORDINALITY AS part(attnum, place)
 JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum = part.attnum
-WHERE class.oid = %s AND part.place <= index.indnkeyatts
-ORDER BY part.place
+WHERE class.oid = ANY(%s) AND part.place <= index.indnkeyatts
+ORDER BY class.oid, part.place
 """
-_ATTNUMS = "SELECT attname, attnum FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped"
+_IDENTITIES = "SELECT oid, relreplident FROM pg_class WHERE oid = ANY(%s)"
 # The files of a partitioned table are those of its partitions.
 _FILES = """
 WITH RECURSIVE files AS (
@@ -30,30 +35,103 @@ WITH RECURSIVE files AS (
     FROM files JOIN pg_inherits ON files.relkind = 'p' AND inhparent = files.oid
     JOIN pg_class AS class ON class.oid = inhrelid
 )
-SELECT top, array_agg(relfilenode::bigint ORDER BY oid) FROM files WHERE relkind <> 'p' GROUP BY top
+SELECT top, oid, relfilenode FROM files WHERE relkind NOT IN ('p', 'f') ORDER BY top, oid
 """
 
 
-def definition(connection: Connection, table: TableName, publications: tuple[str, ...]) -> ReplicatedTable | None:
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A table's definition."""
+
+    columns: tuple[tuple[int, str, int, int], ...]
+    """The published columns: number, name, type's OID and modifier."""
+    replica_identity: str
+    key: tuple[str, ...] | None
+    """The columns that identify a row; None if there are none."""
+    files: tuple[tuple[int, int], ...]
+    """The OIDs and file numbers of the table, or of its partitions. A rewritten or truncated one has another file."""
+
+    @classmethod
+    def of(cls, table: ReplicatedTable) -> Definition:
+        """Return the definition with which a table was loaded."""
+        columns = zip(table.attnums, table.relation.columns, strict=True)
+        return cls(
+            columns=tuple((number, each.name, each.type_id, each.type_modifier) for number, each in columns),
+            replica_identity=table.relation.replica_identity.value,
+            key=table.key,
+            files=table.files,
+        )
+
+
+def definitions(connection: Connection, published: Mapping[int, Collection[str] | None]) -> dict[int, Definition]:
+    """Return the definitions of tables as they are, or as they were in the snapshot that the session holds.
+
+    Args:
+        connection: a connection to the server.
+        published: the tables' OIDs, each with the names of the published columns; None for all.
+    """
+    oids = list(published)
+    columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
+    # Generated columns exist since PostgreSQL 12, and can be published since 18.
+    is_sent = "AND attgenerated = ''" if 12 <= server_major(connection) < 18 else ""
+    for oid, number, name, type_id, modifier in connection.execute(
+        _COLUMNS.format(is_sent).encode(), (oids,)
+    ).fetchall():
+        names = published[oid]
+        if names is None or name in names:
+            columns[oid].append((number, name, type_id, modifier))
+    keys: dict[int, list[str]] = {}
+    for oid, name in connection.execute(_KEYS, (oids,)).fetchall():
+        keys.setdefault(oid, []).append(name)
+    files: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
+    for top, oid, file in connection.execute(_FILES, (oids,)).fetchall():
+        files[top].append((oid, file))
+    found = {}
+    for oid, identity in connection.execute(_IDENTITIES, (oids,)).fetchall():
+        key = tuple(keys.get(oid, ()))
+        is_published = bool(key) and set(key) <= {name for _, name, _, _ in columns[oid]}
+        found[oid] = Definition(tuple(columns[oid]), identity, key if is_published else None, tuple(files[oid]))
+    return found
+
+
+def described(connection: Connection, table: TableName, publications: tuple[str, ...]) -> ReplicatedTable | None:
     """Return a table as it is, or as it was in the snapshot that the session holds; None if there is none."""
     relation = published_relation(connection, table, publications)
     if relation is None:
         return None
-    oid = relation.relation_id
-    attnums: dict[str, int] = dict(connection.execute(_ATTNUMS, (oid,)).fetchall())
-    key = tuple(row[0] for row in connection.execute(_KEY, (oid,)).fetchall())
+    found = definitions(connection, {relation.relation_id: relation.names})[relation.relation_id]
     return ReplicatedTable(
         relation=relation,
         catalog=type_catalog(connection, table),
-        key=key if key and set(key) <= set(relation.names) else None,
-        attnums=tuple(attnums[name] for name in relation.names),
-        files=tuple(files_of(connection, [oid]).get(oid, ())),
+        key=found.key,
+        attnums=tuple(number for number, *_ in found.columns),
+        files=found.files,
     )
 
 
-def files_of(connection: Connection, oids: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Return the numbers of the files of tables by their OIDs."""
-    return {oid: tuple(files) for oid, files in connection.execute(_FILES, (list(oids),)).fetchall()}
+# Whether a partition was attached after it was made, whether it has rows, and whether the first was inserted by the
+# transaction that made it a partition: the stream has nothing of rows from before.
+_NEW_PARTITION = """
+SELECT format('%%I.%%I', namespace.nspname, class.relname), inherits.xmin::text = type.xmin::text, inherits.xmin::text
+FROM pg_inherits AS inherits
+JOIN pg_class AS class ON class.oid = inherits.inhrelid
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+JOIN pg_type AS type ON type.oid = class.reltype
+WHERE inherits.inhrelid = %s
+"""
 
 
-__all__ = ["definition", "files_of"]
+def has_unsent_rows(connection: Connection, partitions: Sequence[int]) -> bool:
+    """Return whether one of some new partitions may have rows from before it was a partition."""
+    for oid in partitions:
+        row = connection.execute(_NEW_PARTITION, (oid,)).fetchone()
+        if row is None:
+            return True
+        name, is_made_so, made_by = row
+        first = connection.execute(f"SELECT xmin::text FROM ONLY {name} LIMIT 1".encode()).fetchone()
+        if first is not None and not (is_made_so and first[0] != made_by):
+            return True
+    return False
+
+
+__all__ = ["Definition", "definitions", "described", "has_unsent_rows"]

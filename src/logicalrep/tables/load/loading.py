@@ -23,7 +23,7 @@ from logicalrep.tables.delta.place import Place, PlaceError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.load.copying import Part, copy
-from logicalrep.tables.load.definitions import definition
+from logicalrep.tables.load.definitions import described
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import Tasks
@@ -112,7 +112,7 @@ class Loading:
         try:
             with self._settings.connection.connect() as connection:
                 hold(connection, snapshot)
-                table = definition(connection, name, self._publications)
+                table = described(connection, name, self._publications)
                 if table is None:
                     return NotLoaded(name, f"{name} did not exist when the snapshot was made", again=True)
                 queries = part_queries(connection, table.relation, self._publications)

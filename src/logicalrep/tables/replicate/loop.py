@@ -83,13 +83,17 @@ class Loop:
             else:
                 self._stop.wait(min(pause, 0.1))
             if target is not None and self._noted >= target and self._tables.are_up_to_date:
+                # What the stream does not tell may have changed since the last look.
+                self._look()
+                if not self._tables.are_up_to_date:
+                    continue
                 self._note(self._noted)
                 self._refuse_stopped()
                 return
 
     def _look(self) -> None:
         timeline = self._receiver.timeline
-        self._tables.follow(self._watch.tables(), 0 if timeline is None else timeline.id)
+        self._tables.follow(self._watch.tables(), 0 if timeline is None else timeline.id, self._noted)
 
     def _batch(self, changes: Changes) -> None:
         """Apply changes, note that they are applied, and acknowledge them, in this order."""

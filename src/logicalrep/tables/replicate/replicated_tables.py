@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, application_id
@@ -14,12 +16,14 @@ from logicalrep.tables.delta.maintenance import CHECKPOINT_EVERY, is_due, mainta
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.errors import OF_ONE_TABLE
+from logicalrep.tables.load.definitions import Definition
 from logicalrep.tables.load.loading import Loaded
 from logicalrep.tables.replicate.followed import Followed
 from logicalrep.tables.replicate.kept import Kept, Mark
 from logicalrep.tables.replicate.loader import Loader
 from logicalrep.tables.replicate.patience import Patience
 from logicalrep.tables.replicate.state import State, StateError, TableState
+from logicalrep.tables.replicate.watch import Found, Watch
 from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
@@ -41,11 +45,13 @@ class ReplicatedTables:
         keep_hours: float,
         tasks: Tasks,
         report: Report,
+        watch: Watch,
         loader: Loader,
         pool: ThreadPoolExecutor,
         patience: Patience,
     ) -> None:
         """Take the place, the server's system identifier, and what reads and writes the tables."""
+        self._watch = watch
         self._place = place
         self._system = system_identifier
         self._keep_hours = keep_hours
@@ -76,32 +82,74 @@ class ReplicatedTables:
 
     @property
     def are_up_to_date(self) -> bool:
-        """Whether no table loads."""
-        return all(table.mark is None or table.stopped is not None for table in self._tables.values())
+        """Whether no table loads, or may have to."""
+        return all(
+            (table.mark is None and table.suspect is None) or table.stopped is not None
+            for table in self._tables.values()
+        )
 
     @property
     def stopped(self) -> dict[TableName, str]:
         """The tables that stand still, with the reasons."""
         return {table.name: table.stopped for table in self._tables.values() if table.stopped is not None}
 
-    def follow(self, found: Mapping[TableName, int], timeline: int) -> None:
-        """Take the published tables with their OIDs, and the server's timeline: load what is new."""
+    def follow(self, found: Mapping[TableName, Found], timeline: int, position: Lsn) -> None:
+        """Take the published tables, and the server's timeline: load what is new, or differs from its copy.
+
+        Args:
+            found: the tables by their names.
+            timeline: the server's timeline.
+            position: every commit before it has been applied.
+        """
         self._timeline = timeline
         for name in self._tables.keys() - found.keys():
             table = self._tables.pop(name)
             self._by_oid.pop(table.oid, None)
             self._report.warning(f"{name} is not published any more: its rows stay as they are")
-        for name, oid in found.items():
+        for name, now in found.items():
             known = self._tables.get(name)
             if known is None:
-                known = self._tables[name] = self._opened(name, oid)
-            elif known.oid != oid:
+                known = self._tables[name] = self._opened(name, now.oid)
+            elif known.oid != now.oid:
                 self._by_oid.pop(known.oid, None)
-                known.oid = oid
+                known.oid = now.oid
                 self.load(known, "another table of this name")
-            self._by_oid[oid] = known
+            self._by_oid[now.oid] = known
             if known.application is not None:
                 self._adopt(known)
+            if known.mark is None and known.stopped is None:
+                self._compare(known, now, position)
+
+    def _compare(self, table: Followed, now: Found, position: Lsn) -> None:
+        """Load a table again if it differs from its copy in a way that the stream does not explain."""
+        assert table.log is not None
+        if table.suspect is not None:
+            suspected, until = table.suspect
+            if position < until:
+                return
+            table.suspect = None
+            if not table.truncates:
+                self.load(table, "the server rewrote it")
+                return
+            self._describe(table, suspected)
+        copied = Definition.of(table.log.table)
+        if copied == now.definition:
+            table.truncates = 0
+            return
+        different = self._watch.difference(copied, now)
+        if different is None:
+            self._describe(table, now.definition)
+        elif different.is_rewritten:
+            # The stream tells whether it was truncated.
+            table.suspect = now.definition, now.head
+        else:
+            self.load(table, different.reason)
+
+    def _describe(self, table: Followed, now: Definition) -> None:
+        """Note the files that a table has now."""
+        log = table.log
+        assert log is not None
+        self._patience.run(lambda: log.describe(replace(log.table, files=now.files)))
 
     def _opened(self, name: TableName, oid: int) -> Followed:
         before = self._before.tables.get(str(name))
@@ -157,6 +205,7 @@ class ReplicatedTables:
             self._apply(table, rows, end)
         else:
             self._patience.run(lambda: self._kept.keep(table.folder, rows, end))
+        table.truncates += pc.sum(pc.equal(rows["op"], "truncate")).as_py() or 0
         return int(rows.num_rows)
 
     def settle(self, table: Followed, future: Future[int]) -> int:
@@ -198,7 +247,7 @@ class ReplicatedTables:
         """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
         mark = Mark(table.folder, table.load, reason)
         self._patience.run(lambda: self._kept.mark(mark))
-        table.mark, table.stopped = mark, None
+        table.mark, table.stopped, table.suspect, table.truncates = mark, None, None, 0
         self._loader.add({table.name: table.folder})
 
     def step(self) -> None:

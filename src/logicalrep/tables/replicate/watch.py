@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 
 from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slots import Connection, server_major, the_slot
+from logicalrep.postgres.slots import Connection, server_major, the_slot, wal_head
 from logicalrep.postgres.timelines import Timeline
+from logicalrep.tables.load.definitions import Definition, definitions
 from logicalrep.tables.load.publishing import ensure_publication
+from logicalrep.tables.replicate.definition_changes import Difference, difference
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
@@ -22,6 +26,16 @@ _PAUSE = 5.0
 """The seconds between two looks."""
 _PATIENCE = 60.0
 """The longest wait for a server that is away, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A table on the server."""
+
+    oid: int
+    definition: Definition
+    head: Lsn
+    """The end of the WAL after the definition was read."""
 
 
 class Watch:
@@ -54,8 +68,8 @@ class Watch:
         """Make the next look due."""
         self._next = 0.0
 
-    def tables(self) -> dict[TableName, int]:
-        """Return the OIDs of the tables to replicate by their names; new ones are added to a publication of ours."""
+    def tables(self) -> dict[TableName, Found]:
+        """Return the tables to replicate by their names; new ones are added to a publication of ours."""
         self._next = time.monotonic() + _PAUSE
         return self.run(self._tables)
 
@@ -81,7 +95,11 @@ class Watch:
             self._connection.close()
         self._connection = None
 
-    def _tables(self, connection: Connection) -> dict[TableName, int]:
+    def difference(self, copied: Definition, found: Found) -> Difference | None:
+        """Return how a table differs from its copy; None if the copy can be kept."""
+        return self.run(lambda connection: difference(connection, copied, found.definition))
+
+    def _tables(self, connection: Connection) -> dict[TableName, Found]:
         published = ensure_publication(connection, self._publication, self._settings.tables)
         for warning in published.warnings:
             if warning not in self._said:
@@ -89,7 +107,10 @@ class Watch:
                 self._report.warning(warning)
         names = set(published.tables)
         listed = listed_tables(connection, (self._publication,))
-        return {table.name: table.oid for table in listed if table.under is None and table.name in names}
+        wanted = {table.oid: table for table in listed if table.under is None and table.name in names}
+        now = definitions(connection, {oid: table.columns for oid, table in wanted.items()})
+        head = wal_head(connection)
+        return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
 
     def _retained(self, connection: Connection) -> str:
         retained = the_slot(connection, self._slot).retained_bytes >> 20

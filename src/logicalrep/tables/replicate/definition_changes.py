@@ -1,0 +1,51 @@
+"""The comparison of the server's tables with their copies: what the stream does not say.
+
+The server sends nothing for ALTER TABLE as such, and nothing at all for a table that it rewrites, or for partitions
+that are truncated, dropped, detached or attached. A table that differs is loaded again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logicalrep.postgres.slots import Connection
+from logicalrep.tables.load.definitions import Definition, has_unsent_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A table that differs from its copy."""
+
+    reason: str
+    """The reason in a few words."""
+    is_rewritten: bool = False
+    """Whether only its files are others, as after a truncate, which the stream tells."""
+
+
+def difference(connection: Connection, copied: Definition, now: Definition) -> Difference | None:
+    """Return how a table differs from its copy; None if the copy can be kept.
+
+    Args:
+        connection: a connection to the server.
+        copied: the definition with which the copy was loaded, or that was found to do since.
+        now: the present one.
+    """
+    for what, before, after in (
+        ("columns", copied.columns, now.columns),
+        ("replica identity", copied.replica_identity, now.replica_identity),
+        ("key", copied.key, now.key),
+    ):
+        if before != after:
+            return Difference(f"its {what} changed")
+    before_files, after_files = dict(copied.files), dict(now.files)
+    if before_files.keys() - after_files.keys():
+        return Difference("a partition was dropped or detached")
+    if any(after_files[oid] != file for oid, file in before_files.items()):
+        return Difference("the server rewrote it", is_rewritten=True)
+    new = sorted(after_files.keys() - before_files.keys())
+    if new and has_unsent_rows(connection, new):
+        return Difference("a partition with rows was attached")
+    return None
+
+
+__all__ = ["Difference", "difference"]
