@@ -102,21 +102,21 @@ def test_once_loads_what_is_there_and_a_second_run_has_what_came_after(shop: Dat
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
-def test_a_workload_of_every_kind_of_change_is_followed(db18: Database, tmp_path: Path) -> None:
-    workload.prepare(db18)
+def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: Path) -> None:
+    workload.prepare(db)
     tables = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
-    db18.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
-    with closing(db18.writer()) as writer, following(db18, tmp_path) as caught_up:
+    db.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
+    with closing(db.writer()) as writer, following(db, tmp_path) as caught_up:
         for seed in range(3):
             workload.run(writer, seed)
         caught_up()
-        assert differences(db18.dsn, str(tmp_path), tables) == {}
+        assert differences(db.dsn, str(tmp_path), tables) == {}
         time.sleep(0.1)
         workload.run(writer, 3)
         caught_up()
-    assert differences(db18.dsn, str(tmp_path), tables) == {}
-    once(db18, tmp_path)
-    assert differences(db18.dsn, str(tmp_path), tables) == {}
+    assert differences(db.dsn, str(tmp_path), tables) == {}
+    once(db, tmp_path)
+    assert differences(db.dsn, str(tmp_path), tables) == {}
 
 
 def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Database, tmp_path: Path) -> None:

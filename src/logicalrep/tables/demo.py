@@ -1,0 +1,84 @@
+"""A demonstration on one machine: `python -m logicalrep.tables.demo`.
+
+It starts a PostgreSQL 18 under pgbench's load, replicates it into Delta tables meanwhile, and verifies that they are
+equal. It runs the commands that it prints.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import Installation, LocalServer, find_installation
+from logicalrep.postgres.slots import wal_head
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.state import State
+
+_SCALE = 3
+"""pgbench's scale: 100,000 accounts each."""
+_SECONDS = 30
+"""The seconds of pgbench's load."""
+_LONGEST_WAIT = 240.0
+
+
+def main() -> int:
+    """Run the demonstration; return 0 if the tables are equal."""
+    installation = find_installation(18)
+    with tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder, LocalServer(installation) as server:
+        lake = Path(folder) / "lake"
+        server_and_place = ["--dsn", server.dsn, "--to", str(lake)]
+        _say(f"A PostgreSQL 18 runs; pgbench makes {_SCALE * 100_000:,} accounts ...")
+        _pgbench(installation, server, "--initialize", f"--scale={_SCALE}", "--quiet").wait()
+        with ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection:
+            # Its rows have no key.
+            connection.execute("ALTER TABLE pgbench_history REPLICA IDENTITY FULL")
+            _say(f"pgbench changes them for {_SECONDS} seconds, up to 400 transactions a second; meanwhile")
+            load = _pgbench(installation, server, f"--time={_SECONDS}", "--client=2", "--rate=400", "--no-vacuum")
+            replicate = _started("replicate", *server_and_place, "--every", "1")
+            try:
+                load.wait()
+                _say(f"pgbench has ended, the server's WAL ends at {wal_head(connection)}; waiting for the tables ...")
+                _wait_for(lake, wal_head(connection), replicate)
+            finally:
+                replicate.send_signal(signal.SIGTERM)
+                replicate.wait(60)
+        code = _started("verify", *server_and_place).wait()
+        _say("The Delta tables equal the server's." if code == 0 else "DIFFERENT: see above.")
+        return code
+
+
+def _pgbench(installation: Installation, server: LocalServer, *arguments: str) -> subprocess.Popen[bytes]:
+    program = installation.bin / "pgbench"
+    environment = os.environ | {"LD_LIBRARY_PATH": str(installation.folder / "lib"), "PGUSER": "postgres"}
+    command = [str(program), *arguments, "--host", str(server.folder), "postgres"]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+
+
+def _started(command: str, *arguments: str) -> subprocess.Popen[bytes]:
+    _say(f"$ logicalrep {command} {' '.join(arguments)}")
+    return subprocess.Popen([sys.executable, "-m", "logicalrep.cli.main", command, *arguments], start_new_session=True)
+
+
+def _wait_for(lake: Path, end: int, replicate: subprocess.Popen[bytes]) -> None:
+    place = Place(str(lake))
+    deadline = time.monotonic() + _LONGEST_WAIT
+    while time.monotonic() < deadline and replicate.poll() is None:
+        state = State.read(place)
+        if state.lsn >= end and all(table.state == "following" for table in state.tables.values()):
+            return
+        time.sleep(0.2)
+    raise SystemExit("the tables did not reach the end of the server's WAL in time")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
