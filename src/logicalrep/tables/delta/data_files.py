@@ -38,7 +38,7 @@ class DataFile:
     greatest: dict[str, Any]
     """The greatest value of these columns."""
     nulls: dict[str, int]
-    """The number of nulls of each column."""
+    """The number of nulls of each column that is not nested."""
 
     @property
     def stats(self) -> str:
@@ -93,9 +93,15 @@ def _written(place: Place, folder: str, rows: pa.Table) -> DataFile:
     place.write(f"{folder}/{path}", data.to_pybytes())
     least, greatest, nulls = {}, {}, {}
     for field, column in zip(rows.schema, rows.columns, strict=True):
-        nulls[field.name] = column.null_count
+        if not pa.types.is_nested(field.type):
+            # The log has those of a struct's fields, not of the struct.
+            nulls[field.name] = column.null_count
         if _has_statistics(field.type) and column.null_count < len(column):
-            bounds = pc.min_max(column).as_py()
+            try:
+                bounds = pc.min_max(column).as_py()
+            except (OverflowError, ValueError):
+                # A day before the year 1 or after 9999, which the log has no form for.
+                continue
             if all(not isinstance(bound, str) or len(bound) <= _LONGEST_TEXT for bound in bounds.values()):
                 least[field.name], greatest[field.name] = bounds["min"], bounds["max"]
     return DataFile(path, data.size, rows.num_rows, least, greatest, nulls)

@@ -1,0 +1,45 @@
+"""Data files whose values have no place in a log's statistics: the table can be opened again all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.tables.delta.data_files import write_rows
+from logicalrep.tables.delta.place import Place
+
+_DAYS = pa.array([-2_451_545, 5_000_000, None], pa.int32())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        _DAYS.cast(pa.date32()),
+        pc.multiply(_DAYS.cast(pa.int64()), 86_400_000_000).cast(pa.timestamp("us")),
+        pc.multiply(_DAYS.cast(pa.int64()), 86_400_000_000).cast(pa.timestamp("us", "UTC")),
+        pa.array([{"x": 1.5}, None, {"x": None}], pa.struct([("x", pa.float64())])),
+        pa.array([[{"x": 1}], None, []], pa.list_(pa.struct([("x", pa.int32())]))),
+        pa.array([[("a", "b")], None, []], pa.map_(pa.string(), pa.string())),
+        pa.array(["x" * 100, None, ""]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_any_value_can_be_written(tmp_path: Path, values: pa.Array) -> None:
+    rows = pa.table({"id": pa.array([1, 2, 3]), "v": values})
+    (file,) = write_rows(Place(str(tmp_path)), "t", rows)
+    assert (file.least["id"], file.greatest["id"], file.nulls["id"]) == (1, 3, 0)
+    DeltaTable.create(str(tmp_path / "t"), rows.schema)
+    _commit(tmp_path / "t", file.path, file.size, file.stats)
+    table = DeltaTable(str(tmp_path / "t"))
+    assert pa.table(table.get_add_actions(flatten=True))["num_records"].to_pylist() == [3]
+    assert table.to_pyarrow_table().column("id").to_pylist() == [1, 2, 3]
+
+
+def _commit(table: Path, path: str, size: int, stats: str) -> None:
+    add = {"path": path, "partitionValues": {}, "size": size, "modificationTime": 1, "dataChange": True, "stats": stats}
+    (table / "_delta_log" / f"{1:020}.json").write_text(json.dumps({"add": add}) + "\n")
