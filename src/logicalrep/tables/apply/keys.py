@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-
-_TEXT = pa.large_binary()
+from logicalrep.tables.row_texts import row_texts
 
 
 def row_keys(table: ReplicatedTable, rows: pa.Table) -> pa.Array:
@@ -25,8 +23,7 @@ def row_keys(table: ReplicatedTable, rows: pa.Table) -> pa.Array:
         return _whole(columns[0])
     if not columns:
         return pa.array(np.zeros(rows.num_rows, np.int8))
-    parts = [_encoded(column) for column in columns]
-    return _whole(pc.binary_join_element_wise(*parts, pa.scalar(b"", _TEXT)))
+    return _whole(row_texts(columns))
 
 
 def _is_plain(type_: pa.DataType) -> bool:
@@ -35,26 +32,6 @@ def _is_plain(type_: pa.DataType) -> bool:
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-def _encoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return each value as its length and its text, so that no two rows of values have the same joined text."""
-    texts = _texts(column).cast(_TEXT)
-    lengths = pc.binary_length(texts).cast(pa.large_string()).cast(_TEXT)
-    whole = pc.binary_join_element_wise(lengths, texts, pa.scalar(b":", _TEXT))
-    return pc.if_else(texts.is_null(), pa.scalar(b"-", _TEXT), whole)
-
-
-def _texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    type_ = column.type
-    if pa.types.is_nested(type_):
-        texts = [None if value is None else repr(value) for value in column.to_pylist()]
-        return pa.chunked_array([pa.array(texts, pa.large_string())])
-    if pa.types.is_timestamp(type_):
-        column = column.cast(pa.int64())
-    if pa.types.is_binary(type_):
-        return column
-    return column.cast(pa.large_string())
 
 
 __all__ = ["row_keys"]
