@@ -25,7 +25,8 @@ _FOUND = """
 SELECT pubinsert, pubupdate, pubdelete, {truncate}, obj_description(oid, 'pg_publication') = %s
 FROM pg_publication WHERE pubname = %s
 """
-# Partitions are published with the table that they are parts of, and tables of an extension belong to it.
+# Partitions are published with the table that they are parts of, and tables of an extension belong to it. The columns
+# of a partition key depend on their table too.
 _CANDIDATES = """
 SELECT namespace.nspname, class.relname, class.relkind, class.relpersistence,
     class.relreplident = 'f' OR EXISTS (
@@ -39,7 +40,7 @@ WHERE class.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND NOT class.relispartiti
     AND namespace.nspname NOT IN ('pg_catalog', 'information_schema') AND namespace.nspname !~ '^pg_(toast|temp)'
     AND NOT EXISTS (
         SELECT FROM pg_depend
-        WHERE classid = 'pg_class'::regclass AND objid = class.oid AND deptype IN ('e', 'i', 'a')
+        WHERE classid = 'pg_class'::regclass AND objid = class.oid AND objsubid = 0 AND deptype IN ('e', 'i', 'a')
     )
 ORDER BY 1, 2
 """
