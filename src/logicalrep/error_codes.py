@@ -269,6 +269,10 @@ CODES: dict[str, tuple[str, str]] = {
         "The name of a typed stream's table now belongs to another table.",
         "Copy the table again, with a new slot and checkpoint, or read the changes of both in the change feed.",
     ),
+    "TABLE_UNDECIDED": (
+        "`logicalrep verify` cannot tell whether a table is equal; the text has the reason.",
+        "Let `logicalrep replicate` catch up, and compare again.",
+    ),
     "TASKS_FAILED": (
         "Spark could not run a task of `replicate`.",
         "The text quotes Spark. Start the command again; it goes on where it ended.",
@@ -292,6 +296,10 @@ CODES: dict[str, tuple[str, str]] = {
     "VALUE_NOT_TEXT": (
         "A value is not valid in the session's encoding.",
         "Correct the row in the database, which has bytes that are not text.",
+    ),
+    "VERIFY_IMPOSSIBLE": (
+        "The place has no such tables.",
+        "Give `logicalrep verify` the same `--to` as `logicalrep replicate`, and tables that it replicates.",
     ),
     "WAL_DIVERGED": (
         "The server's WAL does not contain the reader's position: it is another server, was restored from a backup, or "

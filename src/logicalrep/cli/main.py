@@ -18,6 +18,7 @@ from logicalrep.cli.replicate import add_replicate
 from logicalrep.cli.server_options import ArgumentsError
 from logicalrep.cli.summary import Summary
 from logicalrep.cli.terminal import Progress, Style
+from logicalrep.cli.verify import add_verify
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.table_names import TableNameError, name_parts
@@ -77,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_inspect(commands)
     _add_changes(commands)
     add_replicate(commands)
+    add_verify(commands)
     return parser
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from psycopg import sql
 
@@ -14,16 +14,19 @@ _PART = 64 << 20
 """The size of the part of a table that one task reads, in bytes."""
 
 
-def part_queries(connection: Connection, relation: TableDescription, publications: tuple[str, ...]) -> list[str]:
+def part_queries(
+    connection: Connection, relation: TableDescription, publications: tuple[str, ...], *, more: Sequence[str] = ()
+) -> list[str]:
     """Return the queries for the published rows of a table's parts, or of those of its partitions.
 
     Args:
         connection: a session that holds the snapshot.
         relation: the table with its published columns.
         publications: the publications, which may leave out rows.
+        more: expressions whose values follow those of the columns.
     """
     published = row_filter(connection, relation.table, publications)
-    columns = sql.SQL(", ").join(map(sql.Identifier, relation.names)).as_string(connection)
+    columns = ", ".join([*(sql.Identifier(name).as_string(connection) for name in relation.names), *more])
     return [
         f"SELECT {columns} FROM ONLY {name}{where}"
         for name, pages, size, has_ranges in _files(connection, relation)

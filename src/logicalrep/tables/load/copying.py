@@ -59,12 +59,15 @@ def copy(part: Part) -> list[DataFile]:
         connection.execute("SET row_security = off")
         send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(part.query)))
         with closing(received(connection)) as copied:
-            batches = _typed(_at_rate(copied, part.rate), part.table)
+            batches = typed(_at_rate(copied, part.rate), part.table)
             return write_batches(part.place, part.folder, part.table.schema, batches)
 
 
-def _typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Iterator[pa.RecordBatch]:
-    """Yield copied rows in the Delta table's columns."""
+def typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Iterator[pa.RecordBatch]:
+    """Yield copied rows in the Delta table's columns.
+
+    Raises ColumnValueError if the column's type cannot hold a value.
+    """
     decoder = TableDecoder(Session(version=1), for_spark=True, catalog=table.catalog)
     for batch in message_batches_of(preamble([table.relation])):
         decoder.decode(batch.array)
@@ -89,4 +92,4 @@ def _at_rate(copied: Iterator[memoryview | bytes], rate: float | None) -> Iterat
             time.sleep(max(began + size / rate - time.monotonic(), 0))
 
 
-__all__ = ["Part", "copy"]
+__all__ = ["Part", "copy", "typed"]

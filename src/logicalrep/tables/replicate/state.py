@@ -66,21 +66,27 @@ class Identity:
                 return made
             found = cls.read(place)
             assert found is not None
-        if found.system_identifier != system_identifier:
+        found.check(system_identifier=system_identifier, database=database, slot=slot, publication=publication)
+        return found
+
+    def check(
+        self, *, system_identifier: int, database: str, slot: str | None = None, publication: str | None = None
+    ) -> None:
+        """Raise StateError if the place has the tables of another server, database, slot or publication."""
+        if self.system_identifier != system_identifier:
             raise StateError(
-                f"{place.uri} has the tables of the server with system identifier {found.system_identifier}, but this "
-                f"is {system_identifier}: another server, or one that was upgraded or made anew. Replicate it to "
-                "another place",
+                f"this place has the tables of the server with system identifier {self.system_identifier}, but this is "
+                f"{system_identifier}: another server, or one that was upgraded or made anew. Replicate it to another "
+                "place",
                 code="OTHER_SERVER",
             )
         for what, wanted, is_there in (
-            ("database", database, found.database),
-            ("slot", slot, found.slot),
-            ("publication", publication, found.publication),
+            ("database", database, self.database),
+            ("slot", slot, self.slot),
+            ("publication", publication, self.publication),
         ):
             if wanted is not None and wanted != is_there:
-                raise StateError(f"{place.uri} is replicated with the {what} {is_there!r}, not {wanted!r}")
-        return found
+                raise StateError(f"this place is replicated with the {what} {is_there!r}, not {wanted!r}")
 
 
 def _name_for(place: Place) -> str:

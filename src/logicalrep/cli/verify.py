@@ -1,0 +1,103 @@
+"""The command `logicalrep verify`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from logicalrep.cli.server_options import add_server_and_place, dsn_of, hide_secrets, storage_options_of
+from logicalrep.cli.terminal import Style
+
+if TYPE_CHECKING:
+    from logicalrep.tables.verify.verdicts import Difference, Verdict
+
+_EXIT_CODES = """exit codes:
+  0    all tables are equal
+  1    an error, which the last line tells
+  2    invalid arguments
+  4    some rows differ
+  5    no row is known to differ, but some tables are undecided
+  130  ended by Ctrl-C
+"""
+_CODES = {"equal": 0, "different": 4, "undecided": 5}
+
+
+def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "verify",
+        help="compare the tables of a place with the server's, row by row",
+        description="Compare every table of a place with the server's, row by row, as far as it is published. Both may "
+        "go on changing: rows that differ are looked at again, until they are equal, or proven to differ.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_server_and_place(parser)
+    parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
+    parser.add_argument(
+        "--patience", metavar="SECONDS", type=float, default=60.0,
+        help="the time within which rows that differ at first have to come to rest (default: 60)",
+    )  # fmt: skip
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each table, and one for all")
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="show all values of some rows that differ, not only their keys"
+    )
+    parser.set_defaults(run=_verify)
+
+
+def _verify(options: argparse.Namespace) -> int:
+    hide_secrets(options)
+    # Loaded late: the other commands need none of it.
+    from logicalrep.postgres.connection import ConnectionSettings
+    from logicalrep.tables.delta.place import Place
+    from logicalrep.tables.verify.verifying import verify
+    from logicalrep.transactions.table_names import table_names
+
+    settings = ConnectionSettings(dsn_of(options))
+    place = Place(options.to, storage_options_of(options))
+    tables = table_names(options.tables) if options.tables else []
+    style = Style(sys.stdout)
+    results: Counter[str] = Counter()
+    rows = 0
+    for verdict in verify(settings, place, tables, patience=options.patience, with_values=options.verbose):
+        results[verdict.result] += 1
+        rows += verdict.rows
+        lines = [_json(verdict)] if options.json else _lines(verdict, style)
+        print("\n".join(lines), flush=True)
+    if options.json:
+        print(json.dumps({"tables": sum(results.values()), "rows": rows, **{key: results[key] for key in _CODES}}))
+    else:
+        counted = ", ".join(f"{results[key]} {key}" for key in _CODES if results[key])
+        print(style.bold(f"{sum(results.values())} tables, {rows:,} rows: {counted or 'nothing to compare'}"))
+    return next((_CODES[key] for key in ("different", "undecided") if results[key]), 0)
+
+
+def _json(verdict: Verdict) -> str:
+    content = {"table": str(verdict.table)}
+    return json.dumps(content | {key: value for key, value in asdict(verdict).items() if key != "table"})
+
+
+def _lines(verdict: Verdict, style: Style) -> list[str]:
+    if verdict.result == "equal":
+        return [f"{verdict.table}: equal, {verdict.rows:,} rows"]
+    if verdict.result == "undecided":
+        return [style.red(f"{verdict.table}: undecided: {verdict.reason}")]
+    least = "at least " if verdict.is_least else ""
+    head = f"{verdict.table}: different, {least}{verdict.differing:,} of {verdict.rows:,} rows"
+    return [style.red(head), *(f"  {line}" for each in verdict.examples for line in _example(each))]
+
+
+def _example(example: Difference) -> list[str]:
+    key = ", ".join(f"{name}={'NULL' if value is None else value}" for name, value in example.key.items())
+    lines = [f"{example.kind} {key}".rstrip()]
+    for side, row in (("server", example.server), ("place", example.place)):
+        if row is not None:
+            lines.append(f"  {side}: {json.dumps(row, ensure_ascii=False)}")
+    return lines
+
+
+__all__ = ["add_verify"]

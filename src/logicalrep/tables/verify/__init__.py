@@ -1,0 +1,1 @@
+"""The comparison of a place's tables with those of the server, row by row."""

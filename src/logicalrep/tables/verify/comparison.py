@@ -1,0 +1,265 @@
+"""The comparison of one table: sums of whole buckets of rows first, then the rows of those that differ.
+
+Both sides go on changing meanwhile. A bucket or a key that was equal once is settled. What differs is looked at again:
+the server's rows, then the place's once it has all that the server had, then the server's again. A key differs for sure
+if the place's row is another one between two looks at the same version of the server's row. Where the server has no
+row, or a table has no key, the same version does not tell that nothing happened in between: there it is sure if nothing
+at all has committed between the looks, and taken for sure after several pairs of looks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.tables.verify.digests import BUCKETS, Digests, Fingerprints, Hashes, Sums, digests_of
+from logicalrep.tables.verify.key_texts import key_texts
+from logicalrep.tables.verify.passing import Passing, UnsettledError
+from logicalrep.tables.verify.place_rows import PlaceRows
+from logicalrep.tables.verify.server_rows import Look, ServerRows
+from logicalrep.tables.verify.verdicts import Difference, Verdict
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+
+_MOST_HELD = 1_000_000
+"""The most rows of both sides that are held at once, unless a bucket has more."""
+_MOST_LOOKED_UP = 20_000
+"""The most keys that are looked at again at once."""
+_ENOUGH_LOOKS = 5
+"""The number of pairs of looks after which a difference counts as proven."""
+_MOST_EXAMPLES = 10
+
+
+class Comparison:
+    """The comparison of one table with the server's."""
+
+    def __init__(
+        self,
+        name: TableName,
+        server: ServerRows,
+        place: PlaceRows,
+        passing: Passing,
+        *,
+        patience: float,
+        with_values: bool,
+    ) -> None:
+        """Take both sides; `patience` is the time in seconds for rows to come to rest."""
+        self._name = name
+        self._server = server
+        self._place = place
+        self._table = place.table
+        self._passing = passing
+        self._patience = patience
+        self._with_values = with_values
+        self._deadline = 0.0
+        self._rows = 0
+        self._examples: list[Difference] = []
+
+    def verdict(self) -> Verdict:
+        """Compare the table.
+
+        Raises UnsettledError if it cannot be decided for a reason that concerns the whole table.
+        """
+        servers, places = self._sums()
+        self._rows = servers.rows
+        differing = servers.differing(places)
+        self._deadline = time.monotonic() + self._patience
+        proven = unsettled = 0
+        groups = list(_groups(differing, servers.counts + places.counts))
+        for number, buckets in enumerate(groups):
+            of_group = self._settle(buckets)
+            proven += of_group[0]
+            unsettled += of_group[1]
+            if proven:
+                is_least = unsettled > 0 or number + 1 < len(groups) or of_group[2]
+                return Verdict(self._name, "different", self._rows, proven, is_least, tuple(self._examples))
+        if unsettled:
+            reason = f"{unsettled:,} rows have not come to rest in {self._patience:g} s"
+            return Verdict(self._name, "undecided", self._rows, reason=reason)
+        return Verdict(self._name, "equal", self._rows)
+
+    def _sums(self) -> tuple[Sums, Sums]:
+        """Return the sums of all rows of the server and of the place, which are read side by side."""
+
+        def of_place() -> Sums:
+            sums = Sums()
+            for rows in self._place.all():
+                sums.add(digests_of(self._table, rows))
+            return sums
+
+        with ThreadPoolExecutor(1, thread_name_prefix="logicalrep-verify") as pool:
+            places = pool.submit(of_place)
+            servers = Sums()
+            for batch in self._server.all():
+                servers.add(digests_of(self._table, batch))
+            return servers, places.result()
+
+    def _settle(self, buckets: NDArray[np.int64]) -> tuple[int, int, bool]:
+        """Return the numbers of proven and of unsettled rows in some buckets, and whether more may differ."""
+        hashes, keys = self._differing(buckets)
+        proven = unsettled = 0
+        for start in range(0, len(hashes), _MOST_LOOKED_UP):
+            end = start + _MOST_LOOKED_UP
+            of_slice = self._look_again(hashes[start:end], None if keys is None else keys.slice(start, _MOST_LOOKED_UP))
+            proven += of_slice[0]
+            unsettled += of_slice[1]
+            if proven:
+                return proven, unsettled, end < len(hashes)
+        return proven, unsettled, False
+
+    def _differing(self, buckets: NDArray[np.int64]) -> tuple[Hashes, pa.Table | None]:
+        """Return the sorted hashes of the keys that differ in some buckets, and the keys if the table has one."""
+        is_wanted = np.zeros(BUCKETS, bool)
+        is_wanted[buckets] = True
+        sides = [_Held(self._table, is_wanted), _Held(self._table, is_wanted)]
+        for batch in self._server.all():
+            sides[0].add(pa.Table.from_batches([batch]))
+        for rows in self._place.all():
+            sides[1].add(rows)
+        hashes = np.unique(np.concatenate([side.digests.keys for side in sides]))
+        if not len(hashes):
+            return hashes, None
+        found = [Fingerprints.none(len(hashes)) for _ in sides]
+        for fingerprints, side in zip(found, sides, strict=True):
+            fingerprints.add(hashes, side.digests)
+        hashes = hashes[~found[0].equal(found[1])]
+        if self._table.key is None:
+            return hashes, None
+        of_rows = np.concatenate([side.digests.keys for side in sides])
+        keys = pa.concat_tables([side.keys for side in sides])
+        ordered = np.argsort(of_rows, kind="stable")
+        return hashes, keys.take(pa.array(ordered[np.searchsorted(of_rows[ordered], hashes)]))
+
+    def _look_again(self, hashes: Hashes, keys: pa.Table | None) -> tuple[int, int]:
+        """Look at keys again until each is equal or proven different; return the numbers of rows of the others."""
+        looks = np.zeros(len(hashes), np.int64)
+        before = self._server.look(hashes, keys)
+        proven = 0
+        while len(hashes):
+            try:
+                self._wait(before.lsn)
+            except UnsettledError:
+                if proven:
+                    break
+                raise
+            there, _ = self._place.look(hashes)
+            after = self._server.look(hashes, keys)
+            is_equal = before.found.equal(there) | after.found.equal(there)
+            is_same = before.found.equal(after.found) & (before.found.versions == after.found.versions)
+            looks = np.where(is_same, looks + 1, 0)
+            is_sure = (looks >= _ENOUGH_LOOKS) | (before.state == after.state)
+            if keys is not None:
+                is_sure |= before.found.counts > 0
+            is_proven = ~is_equal & is_same & is_sure
+            proven += int(_distance(after.found, there, is_proven, has_key=keys is not None))
+            self._show(hashes, keys, after.found, there, is_proven)
+            if time.monotonic() >= self._deadline:
+                return proven, int((~is_equal & ~is_proven).sum())
+            left = np.flatnonzero(~is_equal & ~is_proven)
+            hashes, looks = hashes[left], looks[left]
+            keys = None if keys is None else keys.take(pa.array(left))
+            before = Look(_taken(after.found, left), after.lsn, after.state, [])
+        return proven, len(hashes)
+
+    def _wait(self, lsn: Lsn) -> None:
+        self._passing.wait(self._name, self._table.relation.relation_id, lsn, self._deadline)
+
+    def _show(
+        self,
+        hashes: Hashes,
+        keys: pa.Table | None,
+        server: Fingerprints,
+        place: Fingerprints,
+        is_proven: NDArray[np.bool_],
+    ) -> None:
+        """Keep some of the rows that are proven to differ as examples."""
+        chosen = np.flatnonzero(is_proven)[: _MOST_EXAMPLES - len(self._examples)]
+        if not len(chosen) or (keys is None and not self._with_values):
+            return
+        of_key = keys if keys is None else keys.take(pa.array(chosen))
+        texts = {} if of_key is None else key_texts(self._table, of_key)
+        values: list[dict[int, dict[str, Any]]] = [{}, {}]
+        if self._with_values:
+            wanted = hashes[chosen]
+            rows = self._server.look(wanted, of_key, with_rows=True).rows
+            values = [self._by_hash(pa.Table.from_batches(rows, self._table.schema) if rows else None)]
+            there = self._place.look(wanted)[1]
+            values.append(self._by_hash(pa.concat_tables(there) if there else None))
+        for number, at in enumerate(chosen.tolist()):
+            on_server, at_place = int(server.counts[at]), int(place.counts[at])
+            self._examples.append(
+                Difference(
+                    "missing" if on_server > at_place else "surplus" if on_server < at_place else "changed",
+                    {name: column[number] for name, column in texts.items()},
+                    values[0].get(int(hashes[at])),
+                    values[1].get(int(hashes[at])),
+                )
+            )
+
+    def _by_hash(self, rows: pa.Table | None) -> dict[int, dict[str, Any]]:
+        if rows is None:
+            return {}
+        keys = digests_of(self._table, rows).keys.tolist()
+        texts = {
+            name: [None if each is None else str(each) for each in rows.column(name).to_pylist()]
+            for name in self._table.names
+        }
+        return {key: {name: texts[name][number] for name in texts} for number, key in enumerate(keys)}
+
+
+class _Held:
+    """The rows of one side in some buckets: their hashes and keys."""
+
+    def __init__(self, table: Any, is_wanted: NDArray[np.bool_]) -> None:
+        self._table = table
+        self._is_wanted = is_wanted
+        self._digests: list[Digests] = []
+        self._keys: list[pa.Table] = []
+
+    def add(self, rows: pa.Table) -> None:
+        digests = digests_of(self._table, rows)
+        here = self._is_wanted[digests.buckets]
+        self._digests.append(Digests(digests.keys[here], digests.rows[here]))
+        if self._table.key is not None:
+            self._keys.append(rows.select(self._table.key_names).filter(pa.array(here)))
+
+    @property
+    def digests(self) -> Digests:
+        empty = np.empty(0, np.uint64)
+        return Digests(
+            np.concatenate([empty, *(each.keys for each in self._digests)]),
+            np.concatenate([empty, *(each.rows for each in self._digests)]),
+        )
+
+    @property
+    def keys(self) -> pa.Table:
+        schema = pa.schema([self._table.schema.field(name) for name in self._table.key_names])
+        return pa.concat_tables([schema.empty_table(), *self._keys])
+
+
+def _groups(buckets: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Yield buckets in groups of rows that can be held."""
+    ends = np.cumsum(counts[buckets])
+    of_bucket = ends // _MOST_HELD
+    for group in np.unique(of_bucket):
+        yield buckets[of_bucket == group]
+
+
+def _distance(server: Fingerprints, place: Fingerprints, is_proven: NDArray[np.bool_], *, has_key: bool) -> int:
+    """Return the number of rows that differ: without a key, equal rows that are there more or less often."""
+    if has_key:
+        return int(is_proven.sum())
+    return int(np.abs(server.counts - place.counts)[is_proven].sum())
+
+
+def _taken(found: Fingerprints, rows: NDArray[np.int64]) -> Fingerprints:
+    return Fingerprints(found.hashes[rows], found.counts[rows], found.versions[rows])
+
+
+__all__ = ["Comparison"]

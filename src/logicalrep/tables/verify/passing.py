@@ -1,0 +1,109 @@
+"""Waiting until a place has all that the server had."""
+
+from __future__ import annotations
+
+import time
+from itertools import count
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.peek import peek
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.slots import Connection, find_slot, newest_protocol
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.state import Identity, State, TableState
+from logicalrep.transactions.change_feed import change_rows
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+
+_PAUSE = 0.25
+"""The seconds between two looks at the place."""
+_ALONE = 3.0
+"""The seconds without a reader of the slot after which nobody seems to replicate."""
+_MOST_WAITING = 100_000
+"""The most messages of a slot that are looked through."""
+_PAGE, _HEADERS = 8192, (24, 40)
+"""The size of a page of WAL, and of the headers of a page and of a file's first one."""
+
+
+class UnsettledError(LogicalRepError, RuntimeError):
+    """A table whose comparison cannot be decided; the text says why."""
+
+    code = "TABLE_UNDECIDED"
+
+
+class Passing:
+    """Knows how far a place is."""
+
+    def __init__(self, settings: ConnectionSettings, connection: Connection, place: Place, identity: Identity) -> None:
+        """Take the server, a session of its own, and the place."""
+        self._settings = settings
+        self._connection = connection
+        self._place = place
+        self._identity = identity
+
+    def state(self, table: TableName) -> TableState:
+        """Return how far a table is. Raises UnsettledError if it is not replicated, or stands still."""
+        state = State.read(self._place).tables.get(str(table))
+        if state is None:
+            raise UnsettledError("it is not replicated any more")
+        if state.state == "stopped":
+            raise UnsettledError(f"it stands still: {state.error}")
+        return state
+
+    def wait(self, table: TableName, oid: int, lsn: Lsn, deadline: float) -> None:
+        """Wait until a table has every commit before an LSN.
+
+        Raises UnsettledError at the deadline (of `time.monotonic`), or if nobody replicates and there is more to apply.
+        """
+        alone_since: float | None = None
+        while True:
+            state = self.state(table)
+            # A table that follows has all commits up to an LSN, and none after it.
+            if state.state == "following" and state.lsn + 1 >= lsn:
+                return
+            now = time.monotonic()
+            slot = find_slot(self._connection, self._identity.slot)
+            if slot is not None and slot.active_pid is not None:
+                alone_since = None
+            else:
+                alone_since = now if alone_since is None else alone_since
+                if slot is not None and state.state == "following" and not self._waiting(oid, state, lsn):
+                    return
+            if alone_since is not None and now - alone_since >= _ALONE:
+                raise UnsettledError(
+                    "changes wait to be applied, and nobody replicates: run logicalrep replicate --once first"
+                )
+            if now >= deadline:
+                raise UnsettledError(
+                    "it loads" if state.state == "loading" else f"it is at {state.lsn}, and the server was at {lsn}"
+                )
+            time.sleep(_PAUSE)
+
+    def _waiting(self, oid: int, state: TableState, lsn: Lsn) -> bool:
+        """Return whether the slot, which nobody reads, may have changes of a table that the place does not have."""
+        with self._settings.connect() as connection:
+            publications = (self._identity.publication,)
+            options = PluginOptions(publication_names=publications, proto_version=newest_protocol(connection))
+            slot, most = self._identity.slot, _MOST_WAITING
+            messages = peek(connection, slot, options, upto_lsn=lsn, upto_messages=most, patience=0)
+            numbers = count(1)
+            counted = (message for message, _ in zip(messages, numbers, strict=False))
+            rows = change_rows(counted, options.decoder())
+            # All are read, so that the session is free again.
+            oids = {row["relation_id"] for row in rows if Lsn(row["commit_lsn"]) > state.lsn}
+            return oid in oids or next(numbers) > most
+
+
+def end_of_wal(connection: Connection) -> Lsn:
+    """Return the end of the last record of WAL, behind that of each commit that a snapshot taken before can see."""
+    row = connection.execute(
+        "SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END"
+    ).fetchone()
+    assert row is not None
+    lsn = Lsn(row[0])
+    # The next record begins behind the header of a page that is not begun, and what is sent ends before it.
+    return Lsn(lsn - lsn % _PAGE) if lsn % _PAGE in _HEADERS else lsn
+
+
+__all__ = ["Passing", "UnsettledError", "end_of_wal"]

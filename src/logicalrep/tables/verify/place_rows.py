@@ -1,0 +1,64 @@
+"""A place's rows of a table, as they are in one version of its Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from logicalrep.tables.delta.data_files import read_rows
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
+from logicalrep.tables.verify.passing import UnsettledError
+
+
+class PlaceRows:
+    """The last version of a Delta table, whenever it is read."""
+
+    def __init__(self, place: Place, folder: str) -> None:
+        """Take the table's folder."""
+        self._place = place
+        self._folder = folder
+        self.table: ReplicatedTable = self._opened().table
+        """The description of the table."""
+
+    def all(self) -> Iterator[pa.Table]:
+        """Yield all rows, those of one file at a time."""
+        log = self._current()
+        for file in log.files.values():
+            yield read_rows(self._place, self._folder, file, self.table.schema, self.table.names)
+
+    def look(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
+        """Return what the table has of some keys, given their sorted hashes, and the rows."""
+        log, found = self._current(), Fingerprints.none(len(hashes))
+        rows: list[pa.Table] = []
+        for file in log.files.values():
+            keys = key_hashes(
+                self.table, read_rows(self._place, self._folder, file, self.table.schema, self.table.key_names)
+            )
+            is_wanted = np.isin(keys, hashes)
+            if is_wanted.any():
+                whole = read_rows(self._place, self._folder, file, self.table.schema, self.table.names)
+                wanted = whole.filter(pa.array(is_wanted))
+                digests = digests_of(self.table, wanted)
+                found.add(hashes, Digests(keys[is_wanted], digests.rows))
+                rows.append(wanted)
+        return found, rows
+
+    def _current(self) -> DeltaLog:
+        log = self._opened()
+        if log.table.relation != self.table.relation or log.table.key != self.table.key:
+            raise UnsettledError("its columns changed meanwhile")
+        return log
+
+    def _opened(self) -> DeltaLog:
+        log = DeltaLog.open(self._place, self._folder)
+        if log is None:
+            raise UnsettledError("it is not loaded yet")
+        return log
+
+
+__all__ = ["PlaceRows"]

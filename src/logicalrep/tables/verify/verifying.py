@@ -1,0 +1,107 @@
+"""`logicalrep verify`: every table of a place compared with the server's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import psycopg
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.retries import TRANSIENT
+from logicalrep.postgres.slots import Connection
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.errors import OF_ONE_TABLE
+from logicalrep.tables.load.definitions import definition
+from logicalrep.tables.replicate.state import Identity, State
+from logicalrep.tables.verify.comparison import Comparison
+from logicalrep.tables.verify.passing import Passing, UnsettledError
+from logicalrep.tables.verify.place_rows import PlaceRows
+from logicalrep.tables.verify.server_rows import ServerRows
+from logicalrep.tables.verify.verdicts import Verdict
+from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep_runtime.errors import LogicalRepError
+
+
+class VerifyError(LogicalRepError, RuntimeError):
+    """Tables that cannot be compared; the text says why."""
+
+    code = "VERIFY_IMPOSSIBLE"
+
+
+def verify(
+    settings: ConnectionSettings,
+    place: Place,
+    tables: Sequence[TableName] = (),
+    *,
+    patience: float = 60.0,
+    with_values: bool = False,
+) -> Iterator[Verdict]:
+    """Yield for each table of a place whether its rows are those of the server, whether or not both go on changing.
+
+    Args:
+        settings: the server.
+        place: the place, which may be replicated meanwhile.
+        tables: the tables to compare; none for all of the place.
+        patience: the seconds within which rows that differ at first have to come to rest.
+        with_values: whether examples of differing rows have the values of all columns.
+
+    Raises:
+        VerifyError: the place has no such tables, or the role may not read all rows of one.
+        StateError: the place has the tables of another server or database.
+        PlaceError: the place cannot be read.
+        ConnectError: no connection was made.
+
+    Example:
+        >>> for verdict in verify(ConnectionSettings("dbname=shop"), Place("./lake")):
+        ...     print(verdict.table, verdict.result)
+    """
+    identity = Identity.read(place)
+    if identity is None:
+        raise VerifyError(f"{place.uri} has no replicated tables: give the same --to as to logicalrep replicate")
+    there = [name for text in State.read(place).tables for name in table_names(text)]
+    if absent := [str(name) for name in tables if name not in there]:
+        raise VerifyError(f"{place.uri} has no table {', '.join(absent)}")
+    with closing(settings.connect()) as connection:
+        row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
+        assert row is not None
+        identity.check(system_identifier=row[0], database=row[1])
+        passing = Passing(settings, connection, place, identity)
+        for name in sorted(tables or there):
+            try:
+                with closing(settings.connect()) as reading:
+                    yield _comparison(reading, place, identity, passing, name, patience, with_values).verdict()
+            except UnsettledError as error:
+                yield Verdict(name, "undecided", reason=error.description)
+            except psycopg.errors.InsufficientPrivilege as error:
+                raise VerifyError(f"{name}: {error.diag.message_primary}", code="TABLE_NOT_READABLE") from None
+            except TRANSIENT as error:
+                raise VerifyError(f"{name}: {str(error).strip()}", code="SERVER_AWAY") from None
+            except (*OF_ONE_TABLE, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+                # A value that has no type at the place, or a table that is altered or dropped meanwhile.
+                yield Verdict(name, "undecided", reason=str(error).partition("\n")[0])
+
+
+def _comparison(
+    connection: Connection,
+    place: Place,
+    identity: Identity,
+    passing: Passing,
+    name: TableName,
+    patience: float,
+    with_values: bool,
+) -> Comparison:
+    publications = (identity.publication,)
+    rows = PlaceRows(place, passing.state(name).folder)
+    table = definition(connection, name, publications)
+    if table is None:
+        raise UnsettledError("the server has no such table any more")
+    if table.relation.relation_id != rows.table.relation.relation_id:
+        raise UnsettledError("it is another table of this name: it will be loaded again with its next change")
+    if table.schema != rows.table.schema or table.relation.names != rows.table.relation.names:
+        raise UnsettledError("its columns are not those of the server: it will be loaded again with its next change")
+    server = ServerRows(connection, rows.table, publications)
+    return Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
+
+
+__all__ = ["VerifyError", "verify"]
