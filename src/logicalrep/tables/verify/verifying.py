@@ -12,7 +12,7 @@ from logicalrep.postgres.retries import TRANSIENT
 from logicalrep.postgres.slots import Connection
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.errors import OF_ONE_TABLE
-from logicalrep.tables.load.definitions import definition
+from logicalrep.tables.load.definitions import described
 from logicalrep.tables.replicate.state import Identity, State
 from logicalrep.tables.verify.comparison import Comparison
 from logicalrep.tables.verify.passing import Passing, UnsettledError
@@ -93,13 +93,13 @@ def _comparison(
 ) -> Comparison:
     publications = (identity.publication,)
     rows = PlaceRows(place, passing.state(name).folder)
-    table = definition(connection, name, publications)
+    table = described(connection, name, publications)
     if table is None:
         raise UnsettledError("the server has no such table any more")
     if table.relation.relation_id != rows.table.relation.relation_id:
-        raise UnsettledError("it is another table of this name: it will be loaded again with its next change")
+        raise UnsettledError("it is another table of this name: logicalrep replicate loads it again")
     if table.schema != rows.table.schema or table.relation.names != rows.table.relation.names:
-        raise UnsettledError("its columns are not those of the server: it will be loaded again with its next change")
+        raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
     server = ServerRows(connection, rows.table, publications)
     return Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
 
