@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -124,7 +125,7 @@ def test_changes_that_nobody_applies_are_undecided(shop: Database, tmp_path: Pat
 
 
 def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
-    """Rows at rest are equal, or proven to differ, while others change all the time."""
+    """Rows at rest are equal, or proven to differ, while others come, go, and come again all the time."""
     with following(shop, tmp_path) as caught_up, closing(shop.writer()) as writer:
         caught_up()
         ending = threading.Event()
@@ -133,28 +134,59 @@ def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
             number = 0
             while not ending.is_set():
                 number += 1
-                writer.execute("UPDATE customer SET city = %s WHERE id = %s", (str(number), number % 900 + 1))
-                writer.execute("INSERT INTO orders VALUES (%s, 1, 1, now(), NULL)", (100_000 + number,))
-                writer.execute("DELETE FROM orders WHERE id = %s", (number % 5000,))
-                writer.execute("INSERT INTO audit VALUES (now(), 'new')")
-                writer.execute("DELETE FROM audit WHERE at < now() - interval '1 second'")
-                time.sleep(0.002)
+                with writer.transaction():
+                    writer.execute("UPDATE customer SET city = %s WHERE id = %s", (str(number), number % 900 + 1))
+                    writer.execute("DELETE FROM orders WHERE id = %s", (number % 1000,))
+                    writer.execute("INSERT INTO orders VALUES (%s, 1, 1, NULL, NULL)", ((number + 500) % 1000 - 1000,))
+                    writer.execute("DELETE FROM orders WHERE id = %s", (number % 1000 - 1000,))
+                    writer.execute("INSERT INTO audit VALUES (now(), 'new')")
+                    writer.execute("DELETE FROM audit WHERE at < now() - interval '2 seconds'")
+                time.sleep(0.005)
 
         thread = threading.Thread(target=write)
         thread.start()
         try:
-            for _ in range(3):
-                found = verdicts(shop, tmp_path)
-                assert set(results(found).values()) == {"equal"}, found
+            found = verdicts(shop, tmp_path, patience=30)
+            assert set(results(found).values()) == {"equal"}, found
+            # A table that is altered is loaded again meanwhile.
+            shop.execute("ALTER TABLE customer ADD COLUMN more int")
+            found = verdicts(shop, tmp_path, "customer", patience=30)
+            assert set(results(found).values()) == {"equal"}, found
         finally:
             ending.set()
             thread.join()
         caught_up()
-        # Whatever the place has of this row, the server's is another one for good.
-        rewrite(tmp_path, "customer", lambda rows: rows.filter(pc.not_equal(rows.column("id"), 1000)))
-    found = verdicts(shop, tmp_path, "customer")
-    assert found["customer"].result == "different"
+    rewrite(tmp_path, "customer", lambda rows: rows.filter(pc.not_equal(rows.column("id"), 1000)))
+    rewrite(tmp_path, "audit", lambda rows: pa.concat_tables([rows, rows]))
+    # Others commit meanwhile, but nothing of these tables.
+    with busy(shop):
+        found = verdicts(shop, tmp_path)
+    assert {name: each.result for name, each in found.items()} == {
+        "audit": "different",
+        "customer": "different",
+        "orders": "equal",
+    }
     assert [each.key for each in found["customer"].examples] == [{"id": "1000"}]
+    assert found["audit"].differing == found["audit"].rows
+
+
+@contextmanager
+def busy(db: Database) -> Iterator[None]:
+    """Commit all the time to a table that is not replicated."""
+    ending = threading.Event()
+
+    def write() -> None:
+        with closing(db.writer()) as writer:
+            while not ending.is_set():
+                writer.execute("INSERT INTO bare VALUES (1)")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join()
 
 
 KEYS = """

@@ -2,9 +2,10 @@
 
 Both sides go on changing meanwhile. A bucket or a key that was equal once is settled. What differs is looked at again:
 the server's rows, then the place's once it has all that the server had, then the server's again. A key differs for sure
-if the place's row is another one between two looks at the same version of the server's row. Where the server has no
-row, or a table has no key, the same version does not tell that nothing happened in between: there it is sure if nothing
-at all has committed between the looks, and taken for sure after several pairs of looks.
+if the place's row is another one between two looks at the same version of the server's row, which no transaction has
+touched: a commit is sent before other sessions can see it. Where the server has no row, or a table has no key, the same
+version does not tell that nothing happened in between. There it is sure if no transaction has run, and taken for sure
+after several pairs of looks, once all transactions have ended that ran at the first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,7 @@ from logicalrep.tables.verify.digests import BUCKETS, Digests, Fingerprints, Has
 from logicalrep.tables.verify.key_texts import key_texts
 from logicalrep.tables.verify.passing import Passing, UnsettledError
 from logicalrep.tables.verify.place_rows import PlaceRows
-from logicalrep.tables.verify.server_rows import Look, ServerRows
+from logicalrep.tables.verify.server_rows import ServerRows
 from logicalrep.tables.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -140,6 +142,7 @@ class Comparison:
         """Look at keys again until each is equal or proven different; return the numbers of rows of the others."""
         looks = np.zeros(len(hashes), np.int64)
         before = self._server.look(hashes, keys)
+        began = np.full(len(hashes), before.next)
         proven = 0
         while len(hashes):
             try:
@@ -153,18 +156,19 @@ class Comparison:
             is_equal = before.found.equal(there) | after.found.equal(there)
             is_same = before.found.equal(after.found) & (before.found.versions == after.found.versions)
             looks = np.where(is_same, looks + 1, 0)
-            is_sure = (looks >= _ENOUGH_LOOKS) | (before.state == after.state)
+            is_sure = (looks >= _ENOUGH_LOOKS) & (after.oldest >= began)
+            is_sure |= before.oldest == before.next == after.next
             if keys is not None:
-                is_sure |= before.found.counts > 0
+                is_sure |= (before.found.counts > 0) & (before.found.touched == 0)
             is_proven = ~is_equal & is_same & is_sure
-            proven += int(_distance(after.found, there, is_proven, has_key=keys is not None))
+            proven += _distance(after.found, there, is_proven, has_key=keys is not None)
             self._show(hashes, keys, after.found, there, is_proven)
-            if time.monotonic() >= self._deadline:
-                return proven, int((~is_equal & ~is_proven).sum())
             left = np.flatnonzero(~is_equal & ~is_proven)
-            hashes, looks = hashes[left], looks[left]
+            if time.monotonic() >= self._deadline:
+                return proven, len(left)
+            hashes, looks, began = hashes[left], looks[left], np.where(is_same, began, after.next)[left]
             keys = None if keys is None else keys.take(pa.array(left))
-            before = Look(_taken(after.found, left), after.lsn, after.state, [])
+            before = replace(after, found=after.found.take(left))
         return proven, len(hashes)
 
     def _wait(self, lsn: Lsn) -> None:
@@ -256,10 +260,6 @@ def _distance(server: Fingerprints, place: Fingerprints, is_proven: NDArray[np.b
     if has_key:
         return int(is_proven.sum())
     return int(np.abs(server.counts - place.counts)[is_proven].sum())
-
-
-def _taken(found: Fingerprints, rows: NDArray[np.int64]) -> Fingerprints:
-    return Fingerprints(found.hashes[rows], found.counts[rows], found.versions[rows])
 
 
 __all__ = ["Comparison"]

@@ -86,14 +86,21 @@ class Fingerprints:
     counts: NDArray[np.int64]
     versions: Hashes
     """The sum of the hashes of the rows' versions; of the server's rows alone."""
+    touched: NDArray[np.int64]
+    """The number of rows that a transaction, which may still run, has changed or locked; likewise."""
 
     @classmethod
     def none(cls, count: int) -> Fingerprints:
         """Return those of keys without rows."""
-        return cls(np.zeros(count, np.uint64), np.zeros(count, np.int64), np.zeros(count, np.uint64))
+        return cls(
+            np.zeros(count, np.uint64), np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
+        )
 
     def add(self, keys: Hashes, digests: Digests, versions: Sequence[Any] | None = None) -> NDArray[np.bool_]:
-        """Add those of the rows that have one of the keys, which are sorted; return which rows these are."""
+        """Add those of the rows that have one of the keys, which are sorted; return which rows these are.
+
+        A version is a text that ends with the transaction that has changed or locked the row, and with 0 for none.
+        """
         places = np.minimum(np.searchsorted(keys, digests.keys), len(keys) - 1)
         is_wanted: NDArray[np.bool_] = keys[places] == digests.keys
         places = places[is_wanted]
@@ -101,8 +108,14 @@ class Fingerprints:
         np.add.at(self.counts, places, 1)
         if versions is not None:
             of_rows = np.fromiter(map(hash, versions), np.int64, len(versions)).view(np.uint64)
+            is_touched = np.array([not version.endswith(" 0") for version in versions], bool)
             np.add.at(self.versions, places, of_rows[is_wanted])
+            np.add.at(self.touched, places, is_touched[is_wanted])
         return is_wanted
+
+    def take(self, places: NDArray[np.int64]) -> Fingerprints:
+        """Return those of some of the keys."""
+        return Fingerprints(self.hashes[places], self.counts[places], self.versions[places], self.touched[places])
 
     def equal(self, other: Fingerprints) -> NDArray[np.bool_]:
         """Return for which keys both have the same rows."""

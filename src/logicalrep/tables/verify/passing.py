@@ -30,6 +30,14 @@ class UnsettledError(LogicalRepError, RuntimeError):
     """A table whose comparison cannot be decided; the text says why."""
 
     code = "TABLE_UNDECIDED"
+    may_pass = True
+    """Whether it may be decided once `logicalrep replicate` has gone on."""
+
+
+class StoppedError(UnsettledError):
+    """A table that stands still."""
+
+    may_pass = False
 
 
 class Passing:
@@ -48,8 +56,14 @@ class Passing:
         if state is None:
             raise UnsettledError("it is not replicated any more")
         if state.state == "stopped":
-            raise UnsettledError(f"it stands still: {state.error}")
+            raise StoppedError(f"it stands still: {state.error}")
         return state
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether somebody replicates."""
+        slot = find_slot(self._connection, self._identity.slot)
+        return slot is not None and slot.active_pid is not None
 
     def wait(self, table: TableName, oid: int, lsn: Lsn, deadline: float) -> None:
         """Wait until a table has every commit before an LSN.

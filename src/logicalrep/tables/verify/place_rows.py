@@ -14,6 +14,9 @@ from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
 from logicalrep.tables.verify.passing import UnsettledError
 
+_PART = 1 << 16
+"""The most rows that are hashed at once."""
+
 
 class PlaceRows:
     """The last version of a Delta table, whenever it is read."""
@@ -26,10 +29,12 @@ class PlaceRows:
         """The description of the table."""
 
     def all(self) -> Iterator[pa.Table]:
-        """Yield all rows, those of one file at a time."""
+        """Yield all rows, those of one file after another."""
         log = self._current()
         for file in log.files.values():
-            yield read_rows(self._place, self._folder, file, self.table.schema, self.table.names)
+            rows = read_rows(self._place, self._folder, file, self.table.schema, self.table.names)
+            # The hashing of a part needs several times its memory.
+            yield from (rows.slice(start, _PART) for start in range(0, rows.num_rows, _PART))
 
     def look(self, hashes: Hashes) -> tuple[Fingerprints, list[pa.Table]]:
         """Return what the table has of some keys, given their sorted hashes, and the rows."""
@@ -51,7 +56,7 @@ class PlaceRows:
     def _current(self) -> DeltaLog:
         log = self._opened()
         if log.table.relation != self.table.relation or log.table.key != self.table.key:
-            raise UnsettledError("its columns changed meanwhile")
+            raise UnsettledError("it was loaded again with other columns meanwhile")
         return log
 
     def _opened(self) -> DeltaLog:

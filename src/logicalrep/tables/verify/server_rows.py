@@ -24,7 +24,7 @@ from logicalrep_runtime.scalars import Lsn, Oid
 _TEXT = Oid(25)
 _VERSION = "ctid"
 """The name of a column for the version of a row: no column of a table can have it."""
-_VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text"
+_VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text || ' ' || xmax::text"
 # The operators of an extension's type are in no schema of the search path.
 _KEY_COLUMNS = """
 SELECT attribute.attname, format_type(attribute.atttypid, -1),
@@ -46,8 +46,10 @@ class Look:
     found: Fingerprints
     lsn: Lsn
     """Every commit that it has begins before this LSN."""
-    state: str
-    """The server's state of transactions: where it is the same again, nothing has committed since."""
+    oldest: int
+    """The first transaction that may still run: all before it have ended."""
+    next: int
+    """The first transaction that had not begun. If it is the oldest too, none runs."""
     rows: list[pa.RecordBatch]
     """The rows, if they were wanted."""
 
@@ -87,14 +89,14 @@ class ServerRows:
         """
         found = Fingerprints.none(len(hashes))
         rows: list[pa.RecordBatch] = []
-        with self._moment() as (lsn, state):
+        with self._moment() as (lsn, oldest, following):
             for query in self._queries(keys):
                 for batch in self._copied(query, self._with_version):
                     versions = batch.column(_VERSION).to_pylist()
                     is_wanted = found.add(hashes, digests_of(self._table, batch), versions)
                     if with_rows:
                         rows.append(batch.select(self._table.names).filter(pa.array(is_wanted)))
-        return Look(found, lsn, state, rows)
+        return Look(found, lsn, oldest, following, rows)
 
     def _queries(self, keys: pa.Table | None) -> list[sql.Composed]:
         if keys is not None:
@@ -139,12 +141,14 @@ class ServerRows:
         return row is not None and bool(row[0])
 
     @contextmanager
-    def _moment(self) -> Iterator[tuple[Lsn, str]]:
+    def _moment(self) -> Iterator[tuple[Lsn, int, int]]:
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         # The first statement takes the snapshot, before it reads the WAL's end.
-        row = self._connection.execute("SELECT txid_current_snapshot()::text").fetchone()
+        row = self._connection.execute(
+            "SELECT txid_snapshot_xmin(now), txid_snapshot_xmax(now) FROM txid_current_snapshot() AS now"
+        ).fetchone()
         assert row is not None
-        yield end_of_wal(self._connection), row[0]
+        yield end_of_wal(self._connection), *row
         self._connection.execute("ROLLBACK")
 
     def _copied(self, query: sql.Composable, table: ReplicatedTable) -> Iterator[pa.RecordBatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
@@ -21,6 +22,9 @@ from logicalrep.tables.verify.server_rows import ServerRows
 from logicalrep.tables.verify.verdicts import Verdict
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.errors import LogicalRepError
+
+_PAUSE = 1.0
+"""The seconds before a table is compared again."""
 
 
 class VerifyError(LogicalRepError, RuntimeError):
@@ -69,10 +73,7 @@ def verify(
         passing = Passing(settings, connection, place, identity)
         for name in sorted(tables or there):
             try:
-                with closing(settings.connect()) as reading:
-                    yield _comparison(reading, place, identity, passing, name, patience, with_values).verdict()
-            except UnsettledError as error:
-                yield Verdict(name, "undecided", reason=error.description)
+                yield _verdict(settings, place, identity, passing, name, patience, with_values)
             except psycopg.errors.InsufficientPrivilege as error:
                 raise VerifyError(f"{name}: {error.diag.message_primary}", code="TABLE_NOT_READABLE") from None
             except TRANSIENT as error:
@@ -82,17 +83,34 @@ def verify(
                 yield Verdict(name, "undecided", reason=str(error).partition("\n")[0])
 
 
-def _comparison(
-    connection: Connection,
+def _verdict(
+    settings: ConnectionSettings,
     place: Place,
     identity: Identity,
     passing: Passing,
     name: TableName,
     patience: float,
     with_values: bool,
-) -> Comparison:
+) -> Verdict:
+    """Compare a table, again while it is being loaded."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            with closing(settings.connect()) as connection:
+                server, rows = _sides(connection, place, identity, name, passing.state(name).folder)
+                compared = Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
+                return compared.verdict()
+        except UnsettledError as error:
+            if not error.may_pass or not passing.is_followed or time.monotonic() >= deadline:
+                return Verdict(name, "undecided", reason=error.description)
+        time.sleep(_PAUSE)
+
+
+def _sides(
+    connection: Connection, place: Place, identity: Identity, name: TableName, folder: str
+) -> tuple[ServerRows, PlaceRows]:
     publications = (identity.publication,)
-    rows = PlaceRows(place, passing.state(name).folder)
+    rows = PlaceRows(place, folder)
     table = described(connection, name, publications)
     if table is None:
         raise UnsettledError("the server has no such table any more")
@@ -100,8 +118,7 @@ def _comparison(
         raise UnsettledError("it is another table of this name: logicalrep replicate loads it again")
     if table.schema != rows.table.schema or table.relation.names != rows.table.relation.names:
         raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
-    server = ServerRows(connection, rows.table, publications)
-    return Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
+    return ServerRows(connection, rows.table, publications), rows
 
 
 __all__ = ["VerifyError", "verify"]
