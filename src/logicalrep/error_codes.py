@@ -107,6 +107,10 @@ CODES: dict[str, tuple[str, str]] = {
         "A place belongs to another program, database, slot or publication.",
         "The text names it. Use the same arguments as before, or another place.",
     ),
+    "PLACE_EMPTY": (
+        "Nothing is replicated to a place.",
+        "Correct `--to`, or run `logicalrep replicate` first.",
+    ),
     "PLACE_HAS_WRITER": (
         "Another process writes to the same place.",
         "Stop one of the two.",

@@ -14,6 +14,7 @@ from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
 from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.inspection import inspect
 from logicalrep.cli.message_json import message_json
+from logicalrep.cli.operate import add_operations
 from logicalrep.cli.replicate import add_replicate
 from logicalrep.cli.server_options import ArgumentsError
 from logicalrep.cli.summary import Summary
@@ -79,6 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_changes(commands)
     add_replicate(commands)
     add_verify(commands)
+    add_operations(commands)
     return parser
 
 

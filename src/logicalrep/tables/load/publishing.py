@@ -114,6 +114,14 @@ def ensure_publication(connection: Connection, name: str, wanted: Sequence[Table
     return Published(tuple(table for table in tables if not wanted or table in wanted), tuple(warnings))
 
 
+def is_ours(connection: Connection, name: str) -> bool:
+    """Return whether a publication is there, and this project made it."""
+    row = connection.execute(
+        "SELECT obj_description(oid, 'pg_publication') = %s FROM pg_publication WHERE pubname = %s", (_MARK, name)
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
 def _candidates(connection: Connection, wanted: Sequence[TableName]) -> tuple[list[TableName], list[str]]:
     """Return the tables that can be published, and warnings about the others."""
     can: list[TableName] = []
@@ -174,4 +182,4 @@ def _text(connection: Connection, statement: sql.Composed) -> str:
     return statement.as_string(connection)
 
 
-__all__ = ["PublicationNeededError", "Published", "ensure_publication"]
+__all__ = ["PublicationNeededError", "Published", "ensure_publication", "is_ours"]

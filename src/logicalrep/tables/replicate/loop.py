@@ -13,6 +13,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.changes import Changes, Receiver
 from logicalrep.tables.replicate.patience import Patience
 from logicalrep.tables.replicate.replicated_tables import ReplicatedTables
+from logicalrep.tables.replicate.requests import take_requests
 from logicalrep.tables.replicate.split import by_table
 from logicalrep.tables.replicate.state import State, TableState
 from logicalrep.tables.replicate.watch import Watch
@@ -92,6 +93,9 @@ class Loop:
                 return
 
     def _look(self) -> None:
+        for path, names in take_requests(self._place):
+            self._tables.load_named(names)
+            self._place.delete(path)
         timeline = self._receiver.timeline
         self._tables.follow(self._watch.tables(), 0 if timeline is None else timeline.id, self._noted)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 
@@ -249,6 +249,13 @@ class ReplicatedTables:
         self._patience.run(lambda: self._kept.mark(mark))
         table.mark, table.stopped, table.suspect, table.truncates = mark, None, None, 0
         self._loader.add({table.name: table.folder})
+
+    def load_named(self, names: Sequence[TableName]) -> None:
+        """Load tables again, as somebody asked for it."""
+        for name in names:
+            table = self._tables.get(name)
+            if table is not None:
+                self.load(table, "asked for")
 
     def step(self) -> None:
         """Go on with what has ended in other threads: copies, and kept changes that are applied."""

@@ -1,0 +1,118 @@
+"""The commands `status`, `resync` and `drop` of a replicated place."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from logicalrep.cli.server_options import (
+    ArgumentsError,
+    add_server_and_place,
+    dsn_of,
+    hide_secrets,
+    storage_options_of,
+)
+
+
+def add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    status = commands.add_parser(
+        "status", help="show how far replicated tables are", description="Show how far the tables of a place are."
+    )
+    add_server_and_place(status)
+    status.add_argument("--json", action="store_true", help="print a JSON object")
+    status.set_defaults(run=_status)
+    resync = commands.add_parser(
+        "resync",
+        help="load replicated tables again",
+        description="Load tables again. Readers have the old rows until the new ones replace them in one commit. A "
+        "running replicate does it at once, otherwise this command does it.",
+    )
+    add_server_and_place(resync)
+    resync.add_argument("table", metavar="TABLE", nargs="?", help="the table: schema.table, or table, as in SQL")
+    resync.add_argument("--all", action="store_true", help="all tables, with a new slot where the slot is lost")
+    resync.set_defaults(run=_resync)
+    drop = commands.add_parser(
+        "drop",
+        help="end replicating to a place",
+        description="Drop the slot, and the publication that was made for the place. The tables stay.",
+    )
+    add_server_and_place(drop)
+    drop.add_argument("--delete-tables", action="store_true", help="delete the tables' files too")
+    drop.add_argument("--yes", action="store_true", help="do not ask before tables are deleted")
+    drop.set_defaults(run=_drop)
+
+
+def _status(options: argparse.Namespace) -> int:
+    hide_secrets(options)
+    from logicalrep.postgres.connection import ConnectionSettings
+    from logicalrep.tables.delta.place import Place
+    from logicalrep.tables.operate.status import status
+
+    found = status(ConnectionSettings(dsn_of(options)), Place(options.to, storage_options_of(options)))
+    if options.json:
+        print(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
+        return 0
+    print(f"{'running' if found.is_running else 'not running'}, at {found.lsn}, slot {found.slot}")
+    if found.lost is not None:
+        print(f"the slot is lost: {found.lost}; run logicalrep resync --all")
+    else:
+        seconds = "" if found.lag_seconds is None else f" and {found.lag_seconds:.1f} s"
+        retained = (found.retained_bytes or 0) / 1e6
+        print(f"{(found.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
+    if found.oldest_writer is not None:
+        print(f"the oldest open transaction that has written began {found.oldest_writer}")
+    width = max(map(len, found.tables), default=0)
+    for name, table in found.tables.items():
+        print(f"{name:<{width}}  {table['state']:<9}  {table['lsn']:>12}  version {table['version']}")
+        if table["error"]:
+            print(f"{'':<{width}}  {table['error']}")
+    return 0
+
+
+def _resync(options: argparse.Namespace) -> int:
+    hide_secrets(options)
+    from logicalrep.postgres.connection import ConnectionSettings
+    from logicalrep.tables.delta.place import Place
+    from logicalrep.tables.operate.resync import resync
+    from logicalrep.tables.operate.status import known
+    from logicalrep.tables.replicate.progress import shown
+    from logicalrep.tables.replicate.replicate import replicate_with
+    from logicalrep.tables.settings import ReplicateSettings
+    from logicalrep.transactions.table_names import table_names
+
+    if (options.table is None) != options.all:
+        raise ArgumentsError("name a table, or --all")
+    storage = storage_options_of(options)
+    place = Place(options.to, storage)
+    known(place)
+    settings = ReplicateSettings(
+        connection=ConnectionSettings(dsn_of(options)), to=options.to, storage_options=storage, once=True
+    )
+    if resync(settings, place, table_names(options.table) if options.table else ()):
+        print("asked the running replicate to load it again", file=sys.stderr)
+        return 0
+    with shown() as report:
+        replicate_with(settings, report)
+    return 0
+
+
+def _drop(options: argparse.Namespace) -> int:
+    hide_secrets(options)
+    from logicalrep.postgres.connection import ConnectionSettings
+    from logicalrep.tables.delta.place import Place
+    from logicalrep.tables.operate.dropping import drop
+
+    if options.delete_tables and not options.yes:
+        if not sys.stdin.isatty():
+            raise ArgumentsError("--delete-tables asks before it deletes: add --yes where nobody can answer")
+        if input(f"Delete the tables at {options.to}? [y/N] ").strip().lower() not in ("y", "yes"):
+            return 1
+    place = Place(options.to, storage_options_of(options))
+    for sentence in drop(ConnectionSettings(dsn_of(options)), place, deletes_tables=options.delete_tables):
+        print(sentence)
+    return 0
+
+
+__all__ = ["add_operations"]

@@ -1,0 +1,53 @@
+"""The end of replicating to a place."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.slots import find_slot, in_use
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.load.publishing import is_ours
+from logicalrep.tables.operate.status import known
+from logicalrep.tables.replicate.state import FOLDER, State, StateError
+
+
+def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) -> list[str]:
+    """Drop the slot, the publication if it was made for the place, and the place's own files.
+
+    Args:
+        settings: the server.
+        place: the place.
+        deletes_tables: whether the tables' files are removed too.
+
+    Returns what was done, a sentence each.
+
+    Raises:
+        StateError: nothing is replicated to the place, or a process still does.
+    """
+    identity = known(place)
+    tables = State.read(place).tables
+    done = []
+    with settings.connect() as connection:
+        slot = find_slot(connection, identity.slot)
+        if slot is not None and slot.active_pid is not None:
+            raise StateError(in_use(identity.slot, (slot.active_pid, None, None, -1)), code="PLACE_HAS_WRITER")
+        if slot is not None:
+            connection.execute(sql.SQL("SELECT pg_drop_replication_slot({})").format(sql.Literal(identity.slot)))
+            done.append(f"dropped the replication slot {identity.slot}")
+        if is_ours(connection, identity.publication):
+            connection.execute(sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(identity.publication)))
+            done.append(f"dropped the publication {identity.publication}")
+    if deletes_tables:
+        for name, table in tables.items():
+            for path in place.list(table.folder):
+                place.delete(path)
+            done.append(f"deleted the table {name}")
+    # The identity goes last: until then the command can be run again.
+    files = sorted(place.list(FOLDER), key=lambda path: path.endswith("/place.json"))
+    for path in files:
+        place.delete(path)
+    return done
+
+
+__all__ = ["drop"]

@@ -1,0 +1,85 @@
+"""How far a place is, and what the server says of its slot."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.slots import find_slot
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.state import Identity, State, StateError
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A place and its server at one moment."""
+
+    slot: str
+    publication: str
+    is_running: bool
+    """Whether a process reads the slot."""
+    lsn: str
+    """Every commit before it is in the tables that follow."""
+    lag_bytes: int | None
+    """The bytes of WAL that the server has written since; None if the slot is gone."""
+    lag_seconds: float | None
+    """The seconds since the last commit in the tables, if there is something after it; None if that is unknown."""
+    retained_bytes: int | None
+    """The bytes of WAL that the slot keeps the server from removing."""
+    lost: str | None
+    """The reason why the slot is lost; None if it is not."""
+    oldest_writer: str | None
+    """The time since when the oldest open transaction has written, in UTC: WAL is retained from its start on."""
+    tables: dict[str, dict[str, Any]]
+    """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+
+def status(settings: ConnectionSettings, place: Place) -> Status:
+    """Return how far a place is.
+
+    Raises:
+        StateError: nothing is replicated to the place.
+        ConnectError: the server is away.
+    """
+    identity = known(place)
+    state = State.read(place)
+    with settings.connect() as connection:
+        slot = find_slot(connection, identity.slot)
+        row = connection.execute(
+            "SELECT min(began) FROM (SELECT xact_start AS began FROM pg_stat_activity WHERE backend_xid IS NOT NULL "
+            "UNION ALL SELECT prepared FROM pg_prepared_xacts) AS writers"
+        ).fetchone()
+    lag = None if slot is None else max(slot.head - state.lsn, 0)
+    committed = state.commit_timestamp
+    seconds = None
+    if committed is not None and lag:
+        seconds = max((datetime.now(UTC) - datetime.fromisoformat(committed)).total_seconds(), 0.0)
+    return Status(
+        slot=identity.slot,
+        publication=identity.publication,
+        is_running=slot is not None and slot.active_pid is not None,
+        lsn=str(state.lsn),
+        lag_bytes=lag,
+        lag_seconds=0.0 if lag == 0 else seconds,
+        retained_bytes=None if slot is None else slot.retained_bytes,
+        lost="it does not exist" if slot is None else slot.lost,
+        oldest_writer=None if row is None or row[0] is None else row[0].isoformat(),
+        tables={name: asdict(table) | {"lsn": str(table.lsn)} for name, table in state.tables.items()},
+    )
+
+
+def known(place: Place) -> Identity:
+    """Return a place's identity. Raises StateError if nothing is replicated there."""
+    identity = Identity.read(place)
+    if identity is None:
+        raise StateError(f"nothing is replicated to {place.uri}", code="PLACE_EMPTY")
+    return identity
+
+
+__all__ = ["Status", "known", "status"]
