@@ -65,7 +65,7 @@ class Lines:
 
     def loaded(self, table: TableName, rows: int, seconds: float) -> None:
         """Note that a load has ended."""
-        self._say(f"{table}: loaded {rows:,} rows in {seconds:.1f} s")
+        self._say(f"{table}: loaded {_loaded(rows, seconds)}")
 
     def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied."""
@@ -101,13 +101,12 @@ class Bars:
         self._loads: dict[TableName, TaskID] = {}
         self._changes: TaskID | None = None
         self._total = 0
-        self._began = time.monotonic()
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
-        if table in self._loads:
-            self._progress.remove_task(self._loads[table])
-        self._loads[table] = self._progress.add_task(str(table), total=max(rows, 1), figures=f"of about {rows:,} rows")
+        self._end(table)
+        # The server knows no number before the table's first ANALYZE.
+        self._loads[table] = self._progress.add_task(str(table), total=rows or None, figures="", estimate=rows)
 
     def copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied."""
@@ -115,18 +114,22 @@ class Bars:
         self._progress.advance(task, rows)
         found = next(each for each in self._progress.tasks if each.id == task)
         rate = found.completed / max(found.elapsed or 0, 0.001)
-        self._progress.update(task, figures=f"{found.completed:,.0f} of about {found.total:,.0f} rows, {rate:,.0f}/s")
+        estimate = f" of about {found.fields['estimate']:,}" if found.fields["estimate"] else ""
+        self._progress.update(task, figures=f"{found.completed:,.0f}{estimate} rows, {rate:,.0f}/s")
 
     def loaded(self, table: TableName, rows: int, seconds: float) -> None:
-        """Note that a load has ended."""
-        self._progress.update(
-            self._loads[table], total=max(rows, 1), completed=max(rows, 1), figures=f"{rows:,} rows in {seconds:.1f} s"
-        )
+        """Note that a load has ended: its bar makes room for others."""
+        self._end(table)
+        self._progress.console.print(f"{table}: loaded {_loaded(rows, seconds)}", markup=False, highlight=False)
+
+    def _end(self, table: TableName) -> None:
+        task = self._loads.pop(table, None)
+        if task is not None:
+            self._progress.remove_task(task)
 
     def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Note that a batch is applied."""
         if self._changes is None:
-            self._began = time.monotonic() - seconds
             self._changes = self._progress.add_task("changes", total=None, figures="")
         self._total += changes
         rate = changes / max(seconds, 0.001)
@@ -142,6 +145,10 @@ class Bars:
     def warning(self, text: str) -> None:
         """Note what a person should know."""
         self._progress.console.print(f"warning: {text}", markup=False, highlight=False)
+
+
+def _loaded(rows: int, seconds: float) -> str:
+    return f"{rows:,} rows in {seconds:.1f} s"
 
 
 def _moment(committed: datetime | None) -> str:

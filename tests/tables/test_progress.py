@@ -1,0 +1,126 @@
+"""What `logicalrep replicate` shows: bars and one live line on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from logicalrep.tables.replicate import progress
+from logicalrep.tables.replicate.progress import Bars, Lines, shown
+from logicalrep.tables.report import Report
+from logicalrep.transactions.table_names import TableName
+
+ORDERS = TableName("public", "Odd [bold] orders")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return a clock that stands still; its one item is the time."""
+    now = [100.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def lines_of(stream: io.StringIO) -> list[str]:
+    """Return the lines without the time that each begins with."""
+    found = [re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (.*)", line) for line in stream.getvalue().splitlines()]
+    return [match[1] for match in found if match is not None]
+
+
+def load(report: Report, estimate: int, *copies: int) -> None:
+    report.loading(ORDERS, estimate)
+    for copied in copies:
+        report.copied(ORDERS, copied)
+    report.loaded(ORDERS, sum(copies), 1.25)
+
+
+def test_lines_of_a_load_tell_each_tenth() -> None:
+    stream = io.StringIO()
+    with shown(stream) as report:
+        assert isinstance(report, Lines)
+        load(report, 1000, 50, 60, 40, 750, 99, 5)
+    assert lines_of(stream) == [
+        'public."Odd [bold] orders": loading about 1,000 rows',
+        'public."Odd [bold] orders": 110 of about 1,000 rows, 10 %',
+        'public."Odd [bold] orders": 900 of about 1,000 rows, 90 %',
+        'public."Odd [bold] orders": loaded 1,004 rows in 1.2 s',
+    ]
+
+
+def test_a_table_whose_size_is_unknown_and_one_that_is_loaded_again() -> None:
+    for stream in (io.StringIO(), Terminal()):
+        with shown(stream) as report:
+            load(report, 0, 50, 60)
+            report.loading(ORDERS, 10)
+            report.copied(ORDERS, 3)
+            load(report, 10, 10)
+        assert "loaded 110 rows" in stream.getvalue()
+        assert "loaded 10 rows" in stream.getvalue()
+
+
+def test_lines_of_batches_come_every_few_seconds(clock: list[float]) -> None:
+    stream = io.StringIO()
+    report = Lines(stream)
+    committed = datetime.now(UTC) - timedelta(seconds=2)
+    for _ in range(12):
+        report.batch(100, 2, 0.1, 1_500_000, committed)
+        clock[0] += 1
+    lines = lines_of(stream)
+    assert [line.split(",")[0] for line in lines] == [
+        "applied 100 changes",
+        "applied 500 changes",
+        "applied 500 changes",
+    ]
+    assert re.fullmatch(rf"applied .*, the last of {committed:%H:%M:%S} UTC; 1\.5 MB and 2\.\d s behind", lines[0])
+    report.batch(1, 1, 0.1, 0, None)
+    assert len(lines_of(stream)) == 3
+
+
+def test_quiet_leaves_warnings_and_what_the_work_waits_for() -> None:
+    for stream in (io.StringIO(), Terminal()):
+        with shown(stream, quiet=True) as report:
+            load(report, 10, 10)
+            report.batch(100, 2, 0.1, 0, None)
+            report.waiting("waits for the transaction of process 1")
+            report.warning("public.bare is not replicated")
+        assert lines_of(stream) == ["waits for the transaction of process 1", "warning: public.bare is not replicated"]
+
+
+def test_a_terminal_has_a_bar_for_each_load_and_one_line_for_changes() -> None:
+    stream = Terminal()
+    with shown(stream) as report:
+        assert isinstance(report, Bars)
+        report.loading(ORDERS, 1000)
+        report.copied(ORDERS, 250)
+        (bar,) = report._progress.tasks
+        assert (bar.description, bar.completed, bar.total) == (str(ORDERS), 250, 1000)
+        assert re.fullmatch(r"250 of about 1,000 rows, [\d,]+/s", bar.fields["figures"])
+        report.copied(ORDERS, 750)
+        report.loaded(ORDERS, 1000, 2.0)
+        assert not report._progress.tasks
+        committed = datetime.now(UTC)
+        report.batch(100, 1, 0.5, 2_000_000, committed)
+        report.batch(50, 1, 0.5, 0, committed)
+        report.warning("[red]as it is[/red]")
+        (line,) = report._progress.tasks
+        assert line.fields["figures"].startswith(f"150 applied, 100/s, last of {committed:%H:%M:%S} UTC; 0.0 MB and")
+    text = stream.getvalue()
+    assert f"{ORDERS}: loaded 1,000 rows in 2.0 s" in text
+    assert "warning: [red]as it is[/red]" in text
+
+
+def test_standard_error_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown() as report:
+        report.warning("something")
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err.endswith("Z warning: something\n")) == ("", True)
+    assert not sys.stderr.isatty()
