@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Place, PlaceError
 
 MOST_ROWS = 1 << 20
 """The most rows of a data file."""
@@ -72,9 +72,13 @@ def write_batches(place: Place, folder: str, schema: pa.Schema, batches: Iterabl
 
 
 def read_rows(place: Place, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-    """Return columns of a data file, in the types of the table's schema."""
-    with place.open(f"{folder}/{file.path}") as opened:
-        table = pq.ParquetFile(opened).read(columns=list(columns))
+    """Return columns of a data file, in the types of the table's schema. Raises PlaceError if it cannot be read."""
+    path = f"{folder}/{file.path}"
+    try:
+        with place.open(path) as opened:
+            table = pq.ParquetFile(opened).read(columns=list(columns))
+    except OSError as error:
+        raise PlaceError(f"{place.uri_of(path)}: {error}") from None
     return table.select(list(columns)).cast(pa.schema([schema.field(name) for name in columns]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -111,9 +112,28 @@ class Place:
         if self.is_local:
             return _Folder(Path(self.uri))
         try:
-            return _Store(from_url(self.uri, config=dict(self.storage_options)))  # type: ignore[call-overload]
+            return _Store(_store(self.uri, self.storage_options))
         except (OSError, BaseError, ValueError) as error:
             raise NoSuchPlaceError(f"{self.uri} is not a place for tables: {_first_line(error)}") from None
+
+
+_OF_CLIENT = """
+allow_http allow_invalid_certificates connect_timeout default_content_type pool_idle_timeout pool_max_idle_per_host
+proxy_url proxy_ca_certificate proxy_excludes randomize_addresses read_timeout timeout user_agent
+"""
+"""The options of the client that speaks HTTP, which delta-rs takes among the store's."""
+
+
+def _store(uri: str, options: Mapping[str, str]) -> ObjectStore:
+    config: dict[str, str] = {}
+    of_client: dict[str, str] = {}
+    for name, value in options.items():
+        short = name.lower().removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
+        if short in _OF_CLIENT.split():
+            of_client[short] = value
+        else:
+            config[name] = value
+    return from_url(uri, config=config, client_options=of_client)  # type: ignore[call-overload, no-any-return]
 
 
 def _first_line(error: BaseException) -> str:
@@ -198,8 +218,7 @@ class _Store:
             return None
 
     def open(self, path: str) -> IO[bytes]:
-        reader: Any = obstore.open_reader(self._store, path)
-        return reader  # type: ignore[no-any-return]
+        return _Reader(self._store, path)  # type: ignore[return-value]
 
     def write(self, path: str, data: bytes) -> None:
         obstore.put(self._store, path, data)
@@ -217,6 +236,41 @@ class _Store:
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
             obstore.delete(self._store, path)
+
+
+class _Reader(io.RawIOBase):
+    """A stored file; each read is a request. Its errors are OSErrors, like those of a file in a folder."""
+
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._store = store
+        self._path = path
+        self._size = obstore.head(store, path)["size"]
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        end = min(self._position + len(buffer), self._size)
+        if end <= self._position:
+            return 0
+        try:
+            data = obstore.get_range(self._store, self._path, start=self._position, end=end)
+        except BaseError as error:
+            raise OSError(_first_line(error)) from None
+        buffer[: len(data)] = memoryview(data)
+        self._position += len(data)
+        return len(data)
 
 
 __all__ = ["NoSuchPlaceError", "Place", "PlaceError"]
