@@ -5,6 +5,8 @@ BIN := .venv/bin
 READY := .venv/ready
 SPARK_READY := .venv/spark-ready
 BASE ?= origin/main
+KILLS ?= 25
+SEED ?= 1
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
@@ -68,13 +70,14 @@ test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test ha
 	  build/venv-spark-$$version/bin/pytest -q tests/spark || exit 1; \
 	done
 
-soak: $(SPARK_READY) ## Kill streams and servers 20 times a mode, stream much of everything: ten minutes
+soak: $(SPARK_READY) ## Kill streams 20 times a mode, and replicate KILLS times (25) with SEED; ten minutes each
+	KILLS=$(KILLS) SEED=$(SEED) $(BIN)/pytest -q --durations=0 tests/tables/test_kills.py
 	LOGICALREP_SOAK=1 $(BIN)/pytest -q --durations=0 tests/spark/test_kills.py tests/spark/test_scale.py
 
-demo: regen $(SPARK_READY) ## Decode a capture; stream a PostgreSQL 18 to Spark and check it against the server
+demo: regen $(SPARK_READY) ## Replicate a PostgreSQL 18 under load into Delta tables, and verify them
 	$(BIN)/logicalrep decode --summary $(CAPTURE)
 	@echo
-	$(BIN)/python -m logicalrep.spark.demo
+	$(BIN)/python -m logicalrep.tables.demo
 
 bench: $(SPARK_READY) ## Measure the decoders and the Spark source beside others and what bounds them: 25 minutes
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
