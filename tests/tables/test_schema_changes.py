@@ -49,7 +49,26 @@ STATEMENTS = {
 }
 
 
-@pytest.mark.parametrize("statement", STATEMENTS.values(), ids=STATEMENTS)
+OFTEN = {
+    "a rewrite that changes every value",
+    "a column with a default",
+    "a new table of the name",
+    "a truncate and new rows",
+    "a truncated partition",
+    "a dropped partition",
+    "an attached partition with rows",
+    "a new partition",
+}
+"""Those that `make test` has; `make test-all` has all."""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        pytest.param(statement, id=name, marks=() if name in OFTEN else pytest.mark.thorough)
+        for name, statement in STATEMENTS.items()
+    ],
+)
 def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, statement: str) -> None:
     for each in TABLES.strip().split(";\n"):
         db18.execute(each.rstrip(";\n"))
