@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
+from types import SimpleNamespace
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ from logicalrep.postgres.connection import (
     ConnectionSettingsError,
     error_of,
     settings_from,
+    without_tls,
 )
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
@@ -37,6 +40,29 @@ def test_a_dsn_that_cannot_be_read_is_not_quoted() -> None:
 def test_all_parameters_of_libpq_but_those_that_are_decided_here() -> None:
     assert {"host", "passfile", "sslmode", "sslsni", "requirepeer", "sslcrldir"} <= set(PARAMETERS)
     assert not {"client_encoding", "fallback_application_name", "replication"} & set(PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    ("host", "address", "is_encrypted", "warns"),
+    [
+        ("/run/postgresql", "", False, False),
+        ("localhost", "127.0.0.1", False, False),
+        ("localhost", "::1", False, False),
+        ("db", "192.0.2.7", True, False),
+        ("db", "192.0.2.7", False, True),
+        ("db", "2001:db8::1", False, True),
+    ],
+)
+def test_another_machine_without_tls_gives_a_warning(host: str, address: str, is_encrypted: bool, warns: bool) -> None:
+    info = SimpleNamespace(host=host, hostaddr=address)
+    connection: Any = SimpleNamespace(info=info, pgconn=SimpleNamespace(ssl_in_use=is_encrypted))
+    warning = without_tls(connection)
+    assert (warning is not None) == warns
+    assert warning is None or "the server db is reached without TLS" in warning
+
+
+def test_a_real_connection_to_this_machine_needs_no_tls(db18: Database) -> None:
+    assert without_tls(db18.connection) is None
 
 
 def test_the_environment_of_libpq(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,11 @@ from logicalrep.postgres.publications import published_relation
 from logicalrep.tables.delta.data_files import read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.state import State, StateError
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import LocalTasks
 from logicalrep.tables.verify import comparison
 from logicalrep.tables.verify.verdicts import Verdict
 from logicalrep.tables.verify.verifying import VerifyError, verify
@@ -345,6 +349,28 @@ def test_the_command(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main([*shown[:3], "--to", str(tmp_path / "nothing")]) == 1
     assert "[VERIFY_IMPOSSIBLE]" in capsys.readouterr().err
     assert main(["verify", "--to", str(tmp_path)]) == 2
+    assert "--dsn or --dsn-file" in capsys.readouterr().err
+
+
+def test_a_password_in_a_file_is_in_nothing_that_is_written(
+    shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake, file = tmp_path / "lake", tmp_path / "dsn"
+    settings = ReplicateSettings(
+        connection=ConnectionSettings(f"{shop.dsn} password=s3cretword"), to=str(lake), once=True
+    )
+    replicate_with(settings, Quiet(), tasks=LocalTasks())
+    file.write_text(f"{shop.dsn} password=s3cretword\n")
+    monkeypatch.setenv("PGPASSWORD", "other-s3cretword")
+    assert main(["verify", "--dsn-file", str(file), "--to", str(lake), "--json"]) == 0
+    file.write_text(f"{shop.dsn} password=s3cretword host=/nowhere connect_timeout=2\n")
+    assert main(["verify", "--dsn-file", str(file), "--to", str(lake)]) == 1
+    captured = capsys.readouterr()
+    assert "[SERVER_AWAY]" in captured.err
+    stored = [path.read_bytes() for path in lake.rglob("*") if path.is_file()]
+    assert len(stored) > 5
+    assert not [text for text in (captured.out, captured.err, repr(settings)) if "s3cretword" in text]
+    assert not [content for content in stored if b"s3cretword" in content]
 
 
 def test_every_type_is_equal_and_a_difference_in_each_is_found(db: Database, tmp_path: Path) -> None:

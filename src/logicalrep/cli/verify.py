@@ -63,7 +63,15 @@ def _verify(options: argparse.Namespace) -> int:
     style = Style(sys.stdout)
     results: Counter[str] = Counter()
     rows = 0
-    for verdict in verify(settings, place, tables, patience=options.patience, with_values=options.verbose):
+    found = verify(
+        settings,
+        place,
+        tables,
+        patience=options.patience,
+        with_values=options.verbose,
+        warn=lambda text: print(f"warning: {text}", file=sys.stderr),
+    )
+    for verdict in found:
         results[verdict.result] += 1
         rows += verdict.rows
         lines = [_json(verdict)] if options.json else _lines(verdict, style)

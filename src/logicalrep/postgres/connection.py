@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import os
 from collections.abc import Mapping
@@ -181,6 +182,19 @@ def _answers(conninfo: str) -> bool:
     """Return whether a server is running, and neither starting nor stopping."""
     # The timeout is short because libpq holds the interpreter's lock meanwhile.
     return PGconn.ping(make_conninfo(conninfo, connect_timeout=2).encode()) == Ping.OK
+
+
+def without_tls(connection: psycopg.Connection[Any]) -> str | None:
+    """Return a warning about a connection to another machine that is not encrypted; None if there is nothing to say."""
+    info = connection.info
+    # A Unix socket's host is its folder.
+    is_local = info.host.startswith("/") or not info.hostaddr or ipaddress.ip_address(info.hostaddr).is_loopback
+    if connection.pgconn.ssl_in_use or is_local:
+        return None
+    return (
+        f"the server {info.host} is reached without TLS, so that rows and passwords can be read on the way: add "
+        "sslmode=verify-full to the DSN"
+    )
 
 
 def error_of(result: PGresult) -> psycopg.Error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
+from logicalrep.postgres.connection import without_tls
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.retries import retried
@@ -43,11 +43,8 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
     # A place that cannot be read is found before anything is made.
     state = State.read(place)
     with retried(settings.connection.connect, _PATIENCE) as connection:
-        if not (connection.pgconn.ssl_in_use or _is_local(connection)):
-            report.warning(
-                f"the server {connection.info.host} is reached without TLS, so that rows and passwords can be read on "
-                "the way: add sslmode=verify-full to the DSN"
-            )
+        if warning := without_tls(connection):
+            report.warning(warning)
         identity = _identity(connection, settings, place)
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:
@@ -71,11 +68,6 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
                 code="POSITION_PASSED",
             )
         return Prepared(identity, published, newest_protocol(connection), slot.confirmed.lsn)
-
-
-def _is_local(connection: Connection) -> bool:
-    host = connection.info.hostaddr if not connection.info.host.startswith("/") else ""
-    return not host or ipaddress.ip_address(host).is_loopback
 
 
 def _identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 import psycopg
 
-from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.connection import ConnectionSettings, without_tls
 from logicalrep.postgres.retries import TRANSIENT
 from logicalrep.postgres.slots import Connection
 from logicalrep.tables.delta.place import Place
@@ -40,6 +40,7 @@ def verify(
     *,
     patience: float = 60.0,
     with_values: bool = False,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Verdict]:
     """Yield for each table of a place whether its rows are those of the server, whether or not both go on changing.
 
@@ -49,6 +50,7 @@ def verify(
         tables: the tables to compare; none for all of the place.
         patience: the seconds within which rows that differ at first have to come to rest.
         with_values: whether examples of differing rows have the values of all columns.
+        warn: the receiver of what a person should know.
 
     Raises:
         VerifyError: the place has no such tables, or the role may not read all rows of one.
@@ -67,6 +69,8 @@ def verify(
     if absent := [str(name) for name in tables if name not in there]:
         raise VerifyError(f"{place.uri} has no table {', '.join(absent)}")
     with closing(settings.connect()) as connection:
+        if warning := without_tls(connection):
+            warn(warning)
         row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
         assert row is not None
         identity.check(system_identifier=row[0], database=row[1])
