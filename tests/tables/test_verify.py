@@ -140,6 +140,7 @@ def test_tables_that_change_meanwhile(shop: Database, tmp_path: Path) -> None:
                 number += 1
                 with writer.transaction():
                     writer.execute("UPDATE customer SET city = %s WHERE id = %s", (str(number), number % 900 + 1))
+                    writer.execute("UPDATE customer SET city = %s WHERE id = 950", (str(number),))
                     writer.execute("DELETE FROM orders WHERE id = %s", (number % 1000,))
                     writer.execute("INSERT INTO orders VALUES (%s, 1, 1, NULL, NULL)", ((number + 500) % 1000 - 1000,))
                     writer.execute("DELETE FROM orders WHERE id = %s", (number % 1000 - 1000,))

@@ -7,7 +7,13 @@ import signal
 import sys
 import threading
 
-from logicalrep.cli.server_options import add_server_and_place, dsn_of, hide_secrets, storage_options_of
+from logicalrep.cli.server_options import (
+    add_server_and_place,
+    dsn_of,
+    hide_secrets,
+    not_negative,
+    storage_options_of,
+)
 
 _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
@@ -38,11 +44,11 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--once", action="store_true", help="end when all that had committed at the start is in the tables"
     )
     parser.add_argument(
-        "--every", metavar="SECONDS", type=_not_negative, default=10.0,
+        "--every", metavar="SECONDS", type=not_negative, default=10.0,
         help="the time between two commits of a table; 0 is as fast as it goes (default: 10)",
     )  # fmt: skip
     parser.add_argument(
-        "--keep", metavar="HOURS", type=_not_negative, default=24.0,
+        "--keep", metavar="HOURS", type=not_negative, default=24.0,
         help="how long old versions of a table can be read (default: 24)",
     )  # fmt: skip
     parser.add_argument(
@@ -50,7 +56,7 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="the most sessions that copy rows at the same time (default: 4)",
     )  # fmt: skip
     parser.add_argument(
-        "--load-rate", metavar="MB", type=_not_negative, help="the most megabytes a second that each of them copies"
+        "--load-rate", metavar="MB", type=not_negative, help="the most megabytes a second that each of them copies"
     )
     parser.add_argument("--quiet", action="store_true", help="show only warnings")
     parser.set_defaults(run=_replicate)
@@ -96,13 +102,6 @@ def _replicate(options: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 3 if isinstance(error, PublicationNeededError) else 4
     return 130 if stop.is_set() else 0
-
-
-def _not_negative(text: str) -> float:
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise ValueError
-    return number
 
 
 def _positive(text: str) -> int:

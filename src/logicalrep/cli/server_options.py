@@ -46,6 +46,14 @@ def add_server_and_place(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def not_negative(text: str) -> float:
+    """Return the number of an argument that is 0 or more. Raises ValueError for any other."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError
+    return number
+
+
 def dsn_of(options: argparse.Namespace) -> str:
     """Return the DSN of the arguments. Raises ArgumentsError if there is none."""
     if options.dsn is not None:
@@ -98,4 +106,4 @@ def hide_secrets(options: argparse.Namespace) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)
 
 
-__all__ = ["ArgumentsError", "add_server_and_place", "dsn_of", "hide_secrets", "storage_options_of"]
+__all__ = ["ArgumentsError", "add_server_and_place", "dsn_of", "hide_secrets", "not_negative", "storage_options_of"]

@@ -9,7 +9,13 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import add_server_and_place, dsn_of, hide_secrets, storage_options_of
+from logicalrep.cli.server_options import (
+    add_server_and_place,
+    dsn_of,
+    hide_secrets,
+    not_negative,
+    storage_options_of,
+)
 from logicalrep.cli.terminal import Style
 
 if TYPE_CHECKING:
@@ -39,7 +45,7 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     add_server_and_place(parser)
     parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
     parser.add_argument(
-        "--patience", metavar="SECONDS", type=float, default=60.0,
+        "--patience", metavar="SECONDS", type=not_negative, default=60.0,
         help="the time within which rows that differ at first have to come to rest (default: 60)",
     )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object for each table, and one for all")

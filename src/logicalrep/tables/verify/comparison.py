@@ -6,14 +6,18 @@ if the place's row is another one between two looks at the same version of the s
 touched: a commit is sent before other sessions can see it. Where the server has no row, or a table has no key, the same
 version does not tell that nothing happened in between. There it is sure if no transaction has run, and taken for sure
 after several pairs of looks, once all transactions have ended that ran at the first.
+
+A row that changes all the time is equal if the place has it as it was at the server at any of many looks meanwhile.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,6 +39,8 @@ _MOST_LOOKED_UP = 20_000
 """The most keys that are looked at again at once."""
 _ENOUGH_LOOKS = 5
 """The number of pairs of looks after which a difference counts as proven."""
+_FEW = 200
+"""The number of keys up to which the server is looked at all the time, once they have not come to rest."""
 _MOST_EXAMPLES = 10
 
 
@@ -89,17 +95,25 @@ class Comparison:
     def _sums(self) -> tuple[Sums, Sums]:
         """Return the sums of all rows of the server and of the place, which are read side by side."""
 
+        stopping = threading.Event()
+
         def of_place() -> Sums:
             sums = Sums()
             for rows in self._place.all():
+                if stopping.is_set():
+                    break
                 sums.add(digests_of(self._table, rows))
             return sums
 
         with ThreadPoolExecutor(1, thread_name_prefix="logicalrep-verify") as pool:
             places = pool.submit(of_place)
             servers = Sums()
-            for batch in self._server.all():
-                servers.add(digests_of(self._table, batch))
+            try:
+                for batch in self._server.all():
+                    servers.add(digests_of(self._table, batch))
+            except BaseException:
+                stopping.set()
+                raise
             return servers, places.result()
 
     def _settle(self, buckets: NDArray[np.int64]) -> tuple[int, int, bool]:
@@ -143,17 +157,19 @@ class Comparison:
         looks = np.zeros(len(hashes), np.int64)
         before = self._server.look(hashes, keys)
         began = np.full(len(hashes), before.next)
-        proven = 0
+        proven = rounds = 0
         while len(hashes):
+            seen = [before.found]
+            is_watched = rounds > 0 and keys is not None and len(hashes) <= _FEW
             try:
-                self._wait(before.lsn)
+                self._wait(before.lsn, partial(self._watch, hashes, keys, seen) if is_watched else None)
             except UnsettledError:
-                if proven:
+                if proven or rounds:
                     break
                 raise
             there, _ = self._place.look(hashes)
             after = self._server.look(hashes, keys)
-            is_equal = before.found.equal(there) | after.found.equal(there)
+            is_equal = np.any([found.equal(there) for found in (*seen, after.found)], axis=0)
             is_same = before.found.equal(after.found) & (before.found.versions == after.found.versions)
             looks = np.where(is_same, looks + 1, 0)
             is_sure = (looks >= _ENOUGH_LOOKS) & (after.oldest >= began)
@@ -169,10 +185,14 @@ class Comparison:
             hashes, looks, began = hashes[left], looks[left], np.where(is_same, began, after.next)[left]
             keys = None if keys is None else keys.take(pa.array(left))
             before = replace(after, found=after.found.take(left))
+            rounds += 1
         return proven, len(hashes)
 
-    def _wait(self, lsn: Lsn) -> None:
-        self._passing.wait(self._name, self._table.relation.relation_id, lsn, self._deadline)
+    def _wait(self, lsn: Lsn, meanwhile: Callable[[], None] | None) -> None:
+        self._passing.wait(self._name, self._table.relation.relation_id, lsn, self._deadline, meanwhile)
+
+    def _watch(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
+        seen.append(self._server.look(hashes, keys).found)
 
     def _show(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import count
 
 from logicalrep.postgres.connection import ConnectionSettings
@@ -65,8 +66,10 @@ class Passing:
         slot = find_slot(self._connection, self._identity.slot)
         return slot is not None and slot.active_pid is not None
 
-    def wait(self, table: TableName, oid: int, lsn: Lsn, deadline: float) -> None:
-        """Wait until a table has every commit before an LSN.
+    def wait(
+        self, table: TableName, oid: int, lsn: Lsn, deadline: float, meanwhile: Callable[[], None] | None = None
+    ) -> None:
+        """Wait until a table has every commit before an LSN; call `meanwhile` again and again.
 
         Raises UnsettledError at the deadline (of `time.monotonic`), or if nobody replicates and there is more to apply.
         """
@@ -92,7 +95,10 @@ class Passing:
                 raise UnsettledError(
                     "it loads" if state.state == "loading" else f"it is at {state.lsn}, and the server was at {lsn}"
                 )
-            time.sleep(_PAUSE)
+            if meanwhile is None:
+                time.sleep(_PAUSE)
+            while meanwhile is not None and time.monotonic() - now < _PAUSE:
+                meanwhile()
 
     def _waiting(self, oid: int, state: TableState, lsn: Lsn) -> bool:
         """Return whether the slot, which nobody reads, may have changes of a table that the place does not have."""

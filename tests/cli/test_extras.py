@@ -1,0 +1,42 @@
+"""Commands whose libraries are not installed: one sentence says what to install, and the help needs none of them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import sys
+sys.modules[sys.argv.pop(1)] = None
+from logicalrep.cli.main import main
+sys.exit(main())
+"""
+SERVER_AND_PLACE = ["--dsn", "host=127.0.0.1 port=1", "--to", "/nonexistent/lake"]
+
+
+def run(missing: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM, missing, *arguments], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize(("command", "missing"), [("replicate", "psycopg"), ("verify", "deltalake")])
+def test_a_missing_library_is_one_sentence(command: str, missing: str) -> None:
+    done = run(missing, command, *SERVER_AND_PLACE)
+    assert done.returncode == 1
+    assert done.stderr == f"error: {missing} is not installed: pip install 'logicalrep[replicate]'\n"
+    assert not done.stdout
+
+
+def test_the_help_needs_no_library() -> None:
+    done = run("pyarrow", "verify", "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "exit codes:" in done.stdout
+
+
+def test_patience_is_no_negative_number() -> None:
+    done = run("none", "verify", *SERVER_AND_PLACE, "--patience", "-1")
+    assert done.returncode == 2
+    assert "--patience" in done.stderr
