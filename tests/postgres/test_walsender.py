@@ -15,7 +15,7 @@ from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.replication import Replication
-from logicalrep.postgres.replication_connection import Received, Walsender
+from logicalrep.postgres.replication_connection import Received, Walsender, receive_messages
 from logicalrep.postgres.slots import LostPositionError, advance_slot, create_slot, newest_protocol, the_slot, wal_head
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
@@ -197,12 +197,6 @@ class Copied:
         """Ignore the handler: there are no notices."""
 
 
-def session_of(*sent: bytes) -> Walsender:
-    session = Walsender.__new__(Walsender)
-    vars(session).update(_connection=Copied(*sent), _next_status=float("inf"), received=Lsn(0))
-    return session
-
-
 def x_log_data(lsn: int, payload: bytes) -> bytes:
     return walsender.XLogData(
         start_lsn=Lsn(lsn), end_lsn=Lsn(lsn), send_timestamp=TimestampTz(0), payload=payload
@@ -214,17 +208,19 @@ def test_messages_come_many_at_a_time_up_to_a_keepalive() -> None:
         end_lsn=Lsn(50), send_timestamp=TimestampTz(0), reply_requested=False
     ).build()
     high = (1 << 64) - 2
-    session = session_of(x_log_data(7, b"B"), x_log_data(3, b""), keepalive, *[x_log_data(high, b"C")] * 5)
-    assert session.receive(1) == Received([(7, b"B"), (3, b"")], Lsn(50))
-    assert session.received == 50
-    assert session.receive(1, most=3) == Received([(high, b"C")] * 3)
-    assert session.received == high
-    assert session.receive(1, most=2) == Received([(high, b"C")] * 2)
+    connection = Copied(x_log_data(7, b"B"), x_log_data(3, b""), keepalive, *[x_log_data(high, b"C")] * 5)
+    received = receive_messages(connection, 1, 10)
+    assert received == Received([(7, b"B"), (3, b"")], Lsn(50))
+    assert received.last == 50
+    received = receive_messages(connection, 1, 3)
+    assert received == Received([(high, b"C")] * 3)
+    assert received.last == high
+    assert receive_messages(connection, 1, 2) == Received([(high, b"C")] * 2)
     with pytest.raises(psycopg.OperationalError, match="ended the replication"):
-        session.receive(1)
+        receive_messages(connection, 1, 2)
 
 
 @pytest.mark.parametrize("data", [x_log_data(1, b"")[:-1], b"w", b"k", b"x" + bytes(30)])
 def test_an_envelope_that_is_none_is_an_error(data: bytes) -> None:
     with pytest.raises(DecodeError):
-        session_of(x_log_data(1, b"B"), data).receive(1)
+        receive_messages(Copied(x_log_data(1, b"B"), data), 1, 10)

@@ -47,6 +47,51 @@ class Received:
     """The output plugin's messages in order, each with its envelope's position."""
     keepalive: Lsn | None = None
     """The server's position from a keepalive that followed these messages; None without one."""
+    asks: bool = False
+    """Whether the keepalive asks for a status update at once."""
+
+    @property
+    def last(self) -> Lsn:
+        """The last position that the server reported; 0/0 if nothing came."""
+        # In logical replication a message's start_lsn and end_lsn are the same.
+        return max(lsn_of(max((lsn for lsn, _ in self.messages), default=0)), self.keepalive or lsn_of(0))
+
+
+def receive_messages(connection: Connection, timeout: float, most: int) -> Received:
+    """Return the next messages of a connection that replicates, as `Walsender.receive` does, and answer nothing."""
+    messages: list[tuple[int, bytes]] = []
+    size, deadline = 0, 0.0
+    pgconn, read_header = connection.pgconn, _HEADER.unpack_from
+    with publications_there(connection):
+        while len(messages) < most and size < LARGE_BATCH:
+            length, data = pgconn.get_copy_data(1)
+            if length >= _HEADER.size and data[0] == _X_LOG_DATA:
+                envelope = bytes(data)
+                messages.append((read_header(envelope)[_START_LSN], envelope[_HEADER.size :]))
+                size += length
+            elif length > 0:
+                keepalive = walsender.parse(bytes(data))
+                assert isinstance(keepalive, walsender.PrimaryKeepaliveMessage)
+                return Received(messages, keepalive.end_lsn, keepalive.reply_requested)
+            elif length == 0:
+                pause = timeout
+                if messages:
+                    now = time.monotonic()
+                    deadline = deadline or now + _LONGEST
+                    pause = min(_PAUSE, deadline - now)
+                if pause < 0 or not wait_readable(connection, pause):
+                    break
+                pgconn.consume_input()
+            else:
+                _raise_the_end(connection)
+    return Received(messages)
+
+
+def _raise_the_end(connection: Connection) -> NoReturn:
+    result = connection.pgconn.get_result()
+    if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
+        raise error_of(result)
+    raise psycopg.OperationalError("the server ended the replication")
 
 
 class Walsender:
@@ -137,35 +182,11 @@ class Walsender:
             DecodeError: the bytes are no message.
         """
         self.report_in_time()
-        messages: list[tuple[int, bytes]] = []
-        keepalive: Lsn | None = None
-        size, deadline = 0, 0.0
-        pgconn, read_header = self._connection.pgconn, _HEADER.unpack_from
-        with publications_there(self._connection):
-            while len(messages) < most and size < LARGE_BATCH:
-                length, data = pgconn.get_copy_data(1)
-                if length >= _HEADER.size and data[0] == _X_LOG_DATA:
-                    envelope = bytes(data)
-                    messages.append((read_header(envelope)[_START_LSN], envelope[_HEADER.size :]))
-                    size += length
-                elif length > 0:
-                    keepalive = self._keepalive(bytes(data))
-                    break
-                elif length == 0:
-                    pause = timeout
-                    if messages:
-                        now = time.monotonic()
-                        deadline = deadline or now + _LONGEST
-                        pause = min(_PAUSE, deadline - now)
-                    if pause < 0 or not wait_readable(self._connection, pause):
-                        break
-                    pgconn.consume_input()
-                else:
-                    self._ended()
-        # In logical replication a message's start_lsn and end_lsn are the same.
-        last = max((lsn for lsn, _ in messages), default=0)
-        self.received = max(self.received, lsn_of(last), keepalive or lsn_of(0))
-        return Received(messages, keepalive)
+        received = receive_messages(self._connection, timeout, most)
+        self.received = max(self.received, received.last)
+        if received.asks:
+            self.report()
+        return received
 
     def acknowledge(self, lsn: Lsn) -> None:
         """Acknowledge every commit before an LSN; the report is sent at once."""
@@ -198,19 +219,6 @@ class Walsender:
         result = self._connection.pgconn.exec_(command)
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise error_of(result)
-
-    def _keepalive(self, data: bytes) -> Lsn:
-        message = walsender.parse(data)
-        assert isinstance(message, walsender.PrimaryKeepaliveMessage)
-        if message.reply_requested:
-            self.report()
-        return message.end_lsn
-
-    def _ended(self) -> NoReturn:
-        result = self._connection.pgconn.get_result()
-        if result is not None and result.status == pq.ExecStatus.FATAL_ERROR:
-            raise error_of(result)
-        raise psycopg.OperationalError("the server ended the replication")
 
 
 def _patience_of_server(connection: Connection) -> float:
