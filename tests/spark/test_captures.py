@@ -14,6 +14,7 @@ from logicalrep.spark import feed_schema
 from logicalrep.spark.batch import BatchReader
 from logicalrep.spark.options import read_options
 from tests.protocol.captured import selected
+from tests.spark.failures import fails
 
 CAPTURES = [path for path in selected() if path.match("v4*.walsender.jsonl.gz")]
 _FRAME = Struct(">QI")
@@ -60,5 +61,5 @@ def test_a_session_that_was_another_one_is_an_error(tmp_path: Path) -> None:
 )
 def test_columns_that_are_none_of_its_own(spark: Any, options: dict[str, str], schema: str, reason: str) -> None:
     frame = spark.read.format("logicalrep").options(**options).schema(schema)
-    with pytest.raises(Exception, match=reason):
+    with fails("OPTION_INVALID", reason):
         frame.load(str(CAPTURES[0])).collect()

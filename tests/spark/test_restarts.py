@@ -12,6 +12,7 @@ from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import advance_slot, create_slot, the_slot, wal_head
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database, back_up, installation, restore, take_over, writer
+from tests.spark.failures import fails
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare
 from tests.waiting import eventually
@@ -34,7 +35,7 @@ def test_a_restart_with_smaller_batches(spark: Any, db18: Database, tmp_path: Pa
     assert [row.id for row in rows] == list(range(15))
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", ["peek", pytest.param("walsender", marks=pytest.mark.thorough)])
 def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18)
     stream = Stream(spark, db18, tmp_path, mode=mode, create_slot="true")
@@ -93,31 +94,41 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
     advance_slot(db.connection, slot, wal_head(db.connection))
     db.execute("COMMIT PREPARED 'g'")
     # A continued query finds that another reader has moved the slot; a new one finds that the changes are missing.
-    message = (
-        r"acknowledged by another reader"
+    error = (
+        ("POSITION_PASSED", "acknowledged by another reader")
         if moved
-        else r"the changes of the prepared transaction 'g' came before the reading began"
+        else ("MESSAGE_OUT_OF_PLACE", "the changes of the prepared transaction 'g' came before the reading began")
     )
     for _ in range(2):
-        with pytest.raises(Exception, match=message):
+        with fails(*error):
             stream.run()
 
 
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark before 4.2 tells where a query is when it has a batch")
-@pytest.mark.parametrize("committed", [True, False])
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize(
+    ("mode", "committed"),
+    [
+        ("peek", False),
+        ("walsender", True),
+        pytest.param("peek", True, marks=pytest.mark.thorough),
+        pytest.param("walsender", False, marks=pytest.mark.thorough),
+    ],
+)
 def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
     """The server lacks changes that the query has committed, or was to read again."""
     with LocalServer(installation(18)) as server:
         database = _prepared(server)
         stream = _ahead_of_a_backup(spark, database, tmp_path, mode=mode, committed=committed)
         restore(server, tmp_path / "backup")
-        with pytest.raises(Exception, match=r"the server's WAL ends at .*restored from a backup"):
+        with fails("WAL_DIVERGED", r"the server's WAL ends at .*restored from a backup"):
             stream.run()
         assert _confirmed(database) <= wal_head(database.connection)
 
 
-@pytest.mark.parametrize(("mode", "committed"), [("peek", True), ("peek", False), ("walsender", True)])
+@pytest.mark.parametrize(
+    ("mode", "committed"),
+    [pytest.param("peek", True, marks=pytest.mark.thorough), ("peek", False), ("walsender", True)],
+)
 def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
     """The server's own changes have LSNs of other changes that the query has read: they would be left out as known."""
     with LocalServer(installation(18)) as server:
@@ -130,7 +141,7 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
         if not committed and not HAS_ADMISSION_CONTROL:
             # A run of Spark 4.0 and 4.1 with an unfinished batch has no other batch, and the sink has that one already.
             stream.run()
-        with pytest.raises(Exception, match=r"of timeline 1, but the server is on timeline 2, which left that at"):
+        with fails("WAL_DIVERGED", r"of timeline 1, but the server is on timeline 2, which left that at"):
             stream.run()
         assert _confirmed(database) == before
 
@@ -158,7 +169,7 @@ def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Pa
         take_over(server, tmp_path / "behind")
         database.reconnect()
         _insert(database, *range(100, 1000))
-        with pytest.raises(Exception, match=r"of a timeline 2 that began at .* server's timeline 2 began at"):
+        with fails("WAL_DIVERGED", r"of a timeline 2 that began at .* server's timeline 2 began at"):
             stream.run()
 
 

@@ -12,8 +12,6 @@ from pyspark.sql import SparkSession
 from logicalrep.spark import session, sessions
 from logicalrep.spark.options import OptionError
 
-pytestmark = pytest.mark.spark
-
 LOCAL = ["local", "local[2]", "local[*]", "local[2,3]", "local-cluster[1,1,1024]"]
 ELSEWHERE = ["spark://host:7077", "spark://one:7077,two:7077", "yarn", "k8s://https://host:6443"]
 

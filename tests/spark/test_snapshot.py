@@ -21,6 +21,7 @@ from logicalrep.spark.snapshot_reader import SnapshotReader
 from logicalrep.spark.typed_tables.table_schema import table_schema
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
+from tests.spark.failures import fails
 from tests.spark.streams import Stream
 from tests.spark.workload import every_type
 from tests.waiting import eventually
@@ -247,7 +248,7 @@ def test_after_its_end(spark: Any, db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     with snapshot(**given(db18)) as name:
         frame = spark.read.format("logicalrep").options(**given(db18), snapshot=name).load()
-    with pytest.raises(Exception, match=r"the server has no snapshot .* any more"):
+    with fails("SNAPSHOT_GONE", r"the server has no snapshot .* any more"):
         frame.collect()
     assert the_slot(db18.connection, "spark").active_pid is None
 
@@ -281,7 +282,7 @@ def test_options_that_do_not_fit(options: dict[str, str], said: str) -> None:
 
 def test_a_stream_takes_no_snapshot(spark: Any, db18: Database) -> None:
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
-    with pytest.raises(Exception, match=r"option 'snapshot' is for spark.read"):
+    with fails("OPTION_INVALID", r"option 'snapshot' is for spark.read"):
         spark.readStream.format("logicalrep").options(**given(db18), snapshot="a@s@1/2@3").load().writeStream.format(
             "noop"
         ).start().awaitTermination()

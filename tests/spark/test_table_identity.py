@@ -14,6 +14,7 @@ from logicalrep.spark.typed_tables.table_schema import table_schema
 from logicalrep.transactions.table_identity import TableChangedError
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
+from tests.spark.failures import fails
 from tests.spark.test_reader import Query
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")
@@ -127,8 +128,8 @@ def test_typed_rows_out_of_the_feed(spark: Any, db: Database) -> None:
     before = typed_table("u", **options)
     assert [row.id for row in read.load().transform(before).orderBy("_commit_version").collect()] == [1, 2, None]
     db.execute("INSERT INTO u VALUES (3)", "ALTER TABLE u RENAME TO t", "INSERT INTO t VALUES (4)")
-    with pytest.raises(Exception, match=r"\[TABLE_RENAMED\] table public.u is now public.t"):
+    with fails("TABLE_RENAMED", r"table public.u is now public.t"):
         read.load().transform(before).collect()
     db.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY)")
-    with pytest.raises(Exception, match=REPLACED.format(now=then, then=oid(db, "t"))):
+    with fails("TABLE_REPLACED", REPLACED.format(now=then, then=oid(db, "t"))):
         read.load().transform(typed_table("t", **options)).collect()

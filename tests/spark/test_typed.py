@@ -17,6 +17,7 @@ from logicalrep.spark import feed_schema, typed_table
 from logicalrep.spark.options import OptionError
 from logicalrep.spark.schemas import TYPED_COLUMNS, arrow_schema
 from tests.postgres.servers import Database
+from tests.spark.failures import fails
 from tests.spark.streams import Stream
 from tests.spark.workload import prepare, run
 
@@ -100,9 +101,9 @@ def test_a_new_column_is_an_error_until_the_option_lets_it_appear(spark: Any, db
     db18.execute("ALTER TABLE toasted ADD extra int", "INSERT INTO toasted VALUES (2, NULL, NULL, 7)")
     writer = query_frame.writeStream.format("parquet").option("path", str(tmp_path / "out"))
     query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
-    with pytest.raises(Exception, match=r"public\.toasted has the column extra \(integer\)"):
+    with fails("SCHEMA_CHANGED", r"public\.toasted has the column extra \(integer\)"):
         query.awaitTermination(60)
-    with pytest.raises(Exception, match=r"has no column extra.*new_columns = null"):
+    with fails("SCHEMA_CHANGED", r"has no column extra.*new_columns = null"):
         stream.run()
     stream.run(new_columns="null")
     rows = spark.read.schema("id int, extra int").parquet(str(tmp_path / "out")).orderBy("id").collect()
@@ -117,7 +118,7 @@ def test_a_changed_type_is_an_error(spark: Any, db18: Database, tmp_path: Path) 
         "ALTER TABLE plain ALTER n TYPE text",
         "INSERT INTO plain VALUES (2, NULL, 'two')",
     )
-    with pytest.raises(Exception, match=r"public\.plain\.n is numeric\(12,3\).*not string.*text_columns = n"):
+    with fails("SCHEMA_CHANGED", r"public\.plain\.n is numeric\(12,3\).*not string.*text_columns = n"):
         stream.run()
     stream.run(text_columns="n")
     rows = spark.read.schema("id int, n string").parquet(str(tmp_path / "out")).orderBy("id").collect()
@@ -131,7 +132,7 @@ def test_a_dropped_column_is_read_with_a_schema_that_has_it(spark: Any, db18: Da
     db18.execute(
         "INSERT INTO plain (id, v) VALUES (1, 'x')", "ALTER TABLE plain DROP v", "INSERT INTO plain (id) VALUES (2)"
     )
-    with pytest.raises(Exception, match=r"public\.plain has the column v .*if it has been dropped since.*\.schema"):
+    with fails("SCHEMA_CHANGED", r"public\.plain has the column v .*if it has been dropped since.*\.schema"):
         stream.run(new_columns="null")
     frame = spark.readStream.format("logicalrep").schema(before.schema).options(**stream.options, new_columns="null")
     query = stream.writer(frame.load()).trigger(availableNow=True).start()
@@ -144,12 +145,12 @@ def test_a_value_that_spark_cannot_hold_is_an_error_or_text(spark: Any, db18: Da
     prepare(db18, "spark")
     db18.execute("INSERT INTO plain VALUES (1, 'x', 1, 'infinity')")
     stream = Stream(spark, db18, tmp_path, table="public.plain")
-    with pytest.raises(Exception, match=r"public\.plain\.t.*: 'infinity' \(type timestamp.*text_columns = t reads"):
+    with fails("COLUMN_VALUE", r"public\.plain\.t.*: 'infinity' \(type timestamp.*text_columns = t reads"):
         stream.run()
     stream.run(text_columns="t, n")
     rows = spark.read.schema("id int, n string, t string").parquet(str(tmp_path / "out")).collect()
     assert [tuple(row) for row in rows] == [(1, "1.000", "infinity")]
-    with pytest.raises(Exception, match=r"option 'text_columns' names s: public\.plain has no such column"):
+    with fails("OPTION_INVALID", r"option 'text_columns' names s: public\.plain has no such column"):
         stream.run(text_columns="s, t")
 
 
@@ -157,7 +158,7 @@ def test_what_is_not_read_in_binary_format_is_said(spark: Any, db18: Database, t
     prepare(db18, "spark")
     db18.execute("CREATE TABLE priced (id int PRIMARY KEY, price money)", "INSERT INTO priced VALUES (1, 1.5)")
     stream = Stream(spark, db18, tmp_path, table="public.priced", binary="true")
-    with pytest.raises(Exception, match=r"public\.priced\.price.*money.*leave out the option binary"):
+    with fails("COLUMN_VALUE", r"public\.priced\.price.*money.*leave out the option binary"):
         stream.run()
     stream.run(binary="false")
     assert [row.price for row in stream.frame().collect()] == ["$1.50"]
@@ -220,17 +221,15 @@ def test_columns_that_changed_since_the_feed_was_written(spark: Any, db18: Datab
     def rows(**more: str) -> list[tuple[Any, ...]]:
         return [tuple(row)[:-4] for row in feed.transform(typed_table("t", **options, **more)).collect()]
 
-    with pytest.raises(Exception, match=r"public\.t has no column new at .* set new_columns = null to read NULL there"):
+    with fails("SCHEMA_CHANGED", r"public\.t has no column new at .* set new_columns = null to read NULL there"):
         rows()
     assert rows(new_columns="null") == [(1, 10, "x", None, "insert")]
     db18.execute("ALTER TABLE t ALTER v TYPE timestamptz USING now()")
-    with pytest.raises(Exception, match=r"public\.t\.v: '10' \(type timestamp with time zone\).*text_columns = v"):
+    with fails("COLUMN_VALUE", r"public\.t\.v: '10' \(type timestamp with time zone\).*text_columns = v"):
         rows(new_columns="null")
     assert rows(new_columns="null", text_columns="v") == [(1, "10", "x", None, "insert")]
     db18.execute("ALTER TABLE t DROP gone")
-    with pytest.raises(
-        Exception, match=r"public\.t has the column gone at .*, which the stream's schema does not have"
-    ):
+    with fails("SCHEMA_CHANGED", r"public\.t has the column gone at .*, which the stream's schema does not have"):
         rows(new_columns="null")
 
 
@@ -261,7 +260,7 @@ def test_tables_that_no_feed_has(db18: Database, table: str, options: dict[str, 
     ],
 )
 def test_options_of_the_other_kind_are_errors(spark: Any, options: dict[str, str], said: str) -> None:
-    with pytest.raises(Exception, match=said):
+    with fails("OPTION_INVALID", said):
         spark.readStream.format("logicalrep").options(slot="s", publication="p", **options).load()
 
 
@@ -272,7 +271,7 @@ def test_the_columns_are_those_of_arrow() -> None:
 
 def test_a_table_that_does_not_exist(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
-    with pytest.raises(Exception, match=r"Table public\.none is not published"):
+    with fails("TABLE_NOT_PUBLISHED", r"Table public\.none is not published"):
         Stream(spark, db18, tmp_path, table="public.none").load()
 
 
