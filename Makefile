@@ -10,7 +10,7 @@ SEED ?= 1
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
-.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-spark-versions soak demo bench bench-tables reference spec-diff build clean
+.PHONY: help setup regen check test test-quick test-all test-all-plain test-all-servers test-all-spark test-all-tables test-spark-versions soak demo bench bench-codecs bench-spark bench-tables reference spec-diff build clean
 
 help: ## List the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -44,23 +44,28 @@ check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark: a quarter of an hour
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not spark and not thorough"
-	$(BIN)/pytest -q -m "spark and not thorough"
+# Two processes, each with its own servers and its own Spark, which it starts once.
+PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+
+test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark
+	$(PYTEST) -m "not thorough"
 
 test-quick: $(SPARK_READY) ## Run those that need no server and no Spark
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not postgres and not spark and not thorough"
+	$(PYTEST) -m "not postgres and not spark and not thorough"
 
-test-all: test-all-plain test-all-servers test-all-spark ## Run all tests: every server, every capture
+test-all: test-all-plain test-all-servers test-all-spark test-all-tables ## Run all tests: every server, every capture
 
 test-all-plain: $(SPARK_READY) ## The part of test-all without servers
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not postgres and not spark"
+	$(PYTEST) -m "not postgres and not spark"
 
 test-all-servers: $(SPARK_READY) ## The part of test-all with servers and without Spark
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "postgres and not spark"
+	$(PYTEST) -m "postgres and not spark"
 
-test-all-spark: $(SPARK_READY) ## The part of test-all with Spark
-	$(BIN)/pytest -q -m spark
+test-all-spark: $(SPARK_READY) ## The part of test-all with Spark, without replicated tables
+	$(PYTEST) -m spark --ignore tests/tables
+
+test-all-tables: $(SPARK_READY) ## The part of test-all with Spark and replicated tables
+	$(PYTEST) -m spark tests/tables
 
 test-spark-versions: ## Run the Spark tests on PySpark 4.0 and 4.1; make test has the newest
 	for version in 4.0 4.1; do \
@@ -79,13 +84,21 @@ demo: regen $(SPARK_READY) ## Replicate a PostgreSQL 18 under load into Delta ta
 	@echo
 	$(BIN)/python -m logicalrep.tables.demo
 
-bench: $(SPARK_READY) ## Measure the decoders and the Spark source beside others and what bounds them: 25 minutes
+BENCH_READY := .venv/bench-ready
+
+$(BENCH_READY): $(SPARK_READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
+	@touch $@
+
+bench: bench-codecs bench-spark bench-tables ## Measure everything beside others and what bounds it, with targets
+
+bench-codecs: $(BENCH_READY) ## Measure the decoders, beside other decoders and a copy of the bytes
 	$(BIN)/python -m bench
+
+bench-spark: $(BENCH_READY) ## Measure the Spark source, beside a server without Spark and Spark without the source
 	$(BIN)/python -m bench.spark
 
-bench-tables: $(SPARK_READY) ## Measure replicate: first load, a backlog, seconds from commit to visible: ten minutes
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]'
+bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds from commit to visible: ten minutes
 	$(BIN)/python -m bench.tables
 
 reference: $(READY) ## Write the reference, a static site, to build/reference

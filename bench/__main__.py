@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench import codecs, columnar, picture
 from bench.corpus import messages
-from bench.measure import Row
+from bench.measure import Row, verdict
 
 _ROOT = Path(__file__).parents[1]
 _JSON = _ROOT / "build" / "bench.json"
@@ -27,7 +27,7 @@ def main() -> int:
         table += found
         for row in found:
             ratio = f"  {row.to} {row.ratio:.1f} times" if row.ratio is not None else ""
-            print(f"  {row.name:<38}{row.value:>14,.1f} {row.unit}{ratio}")
+            print(f"  {row.name:<38}{row.value:>14,.1f} {row.unit}{ratio}{verdict(row.ratio, row.target)}")
     if not any("pypgoutput" in row.name for row in table):
         print("\npypgoutput is not installed, so nothing is compared with it: pip install 'logicalrep[bench]'")
     _JSON.parent.mkdir(exist_ok=True)

@@ -25,6 +25,9 @@ _LIMIT = 300_000
 _WIDE = 30_000
 _SHARED = Path(__file__).parents[2] / "shared" / "perf"
 
+# The ratios to the peer with the least value that each is to reach.
+_TARGETS = {("columnar, batches of 10,000", "pypgoutput"): 100.0, ("wide tables, typed", "pypgoutput"): 50.0}
+
 
 def rows(rounds: int = 7) -> list[Row]:
     """Return the table's rows: medians of interleaved rounds in one process."""
@@ -33,10 +36,10 @@ def rows(rounds: int = 7) -> list[Row]:
     _, streamed = streamed_messages(_LIMIT)
     streamed_array = pa.array(streamed, pa.binary())
     payload = np.frombuffer(b"".join(data), np.uint8)
-    target = np.empty_like(payload)
+    copied = np.empty_like(payload)
     one, four = Session(version=1), Session(version=4, parallel=True)
     contenders = [
-        Contender("copy of the bytes", len(data), lambda: np.copyto(target, payload)),
+        Contender("copy of the bytes", len(data), lambda: np.copyto(copied, payload)),
         Contender("columnar, all in one batch", len(data), _decoder(array, one, _ALL)),
         Contender("columnar, batches of 10,000", len(data), _decoder(array, one, 10_000)),
         Contender("columnar, batches of 2,000", len(data), _decoder(array, one, 2_000)),
@@ -52,7 +55,8 @@ def rows(rounds: int = 7) -> list[Row]:
     table = []
     for name, value in found.items():
         ratio = value / found[peer] if name != peer else None
-        table.append(Row(name, value, _UNIT, ratio, f"{peer}:" if ratio is not None else ""))
+        target = _TARGETS.get((name, peer))
+        table.append(Row(name, value, _UNIT, ratio, f"{peer}:" if ratio is not None else "", target))
     table.append(Row("columnar, batches of 10,000: bytes", found["columnar, batches of 10,000"] * size / 1e6, "MB/s"))
     for of in ("copy of the bytes", "parse"):
         ratio = found["columnar, batches of 10,000"] / found[of]

@@ -20,6 +20,15 @@ class Row:
     ratio: float | None = None
     """The factor between this value and the value of `to`."""
     to: str = ""
+    target: float | None = None
+    """The least value that the ratio is to reach."""
+
+
+def verdict(reached: float | None, target: float | None) -> str:
+    """Return a target, and whether it holds in this run; nothing without a target."""
+    if target is None or reached is None:
+        return ""
+    return f" (target {target:g}: {'holds' if reached >= target else 'missed'})"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import Any
 
 from psycopg import sql
 
-from bench.measure import Contender, rates
+from bench.measure import Contender, rates, verdict
 from bench.spark_captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures
 from bench.spark_masters import APART, ONE, TWO, between_masters
 from bench.spark_session import quiet_session, to_noop
@@ -255,12 +255,9 @@ def _a_second_task(captures: Captures, rounds: int) -> list[Measured]:
 
 def _print(line: Measured) -> None:
     ratio = "" if line.ratio is None else f"{line.ratio:7.2f} of {line.to}"
-    target = "" if line.target is None else f" (target {line.target:g})"
     busy = "" if line.busy is None else f", {line.busy:.2f} processors busy"
-    print(
-        f"{line.master:{len(APART)}}  {line.name:56}{line.messages_per_second:12,.0f} messages/s{ratio}{target}{busy}",
-        flush=True,
-    )
+    rate = f"{line.messages_per_second:12,.0f} messages/s{ratio}{verdict(line.ratio, line.target)}"
+    print(f"{line.master:{len(APART)}}  {line.name:56}{rate}{busy}", flush=True)
 
 
 if __name__ == "__main__":
