@@ -20,8 +20,9 @@ class Decoder(SessionDecoder[AnyMessage]):
     A new connection, and a new call of pg_logical_slot_get_binary_changes, is a new session: take a new decoder.
     A message that raises DecodeError leaves the decoder as it was.
 
-        decoder = Decoder(1)
-        message = decoder.decode(data)
+    Example:
+        >>> decoder = Decoder(1)
+        >>> message = decoder.decode(data)
     """
 
     layouts = LOGICALREP

@@ -26,7 +26,12 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Lsn(int):
-    """A position in the write-ahead log, in bytes: an integer with PostgreSQL's notation, `16/B374D848`."""
+    """A position in the write-ahead log, in bytes: an integer with PostgreSQL's notation, `16/B374D848`.
+
+    Example:
+        >>> int(Lsn("0/10")), str(Lsn(17))
+        (16, '0/11')
+    """
 
     __slots__ = ()
 
@@ -56,7 +61,12 @@ lsn_of: Callable[[int], Lsn] = partial(int.__new__, Lsn)
 
 
 class TimestampTz(int):
-    """A point in time: an integer in microseconds since 2000-01-01 00:00:00 UTC, which also gives a datetime."""
+    """A point in time: an integer in microseconds since 2000-01-01 00:00:00 UTC, which also gives a datetime.
+
+    Example:
+        >>> TimestampTz(1_000_000).datetime
+        datetime.datetime(2000, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)
+    """
 
     __slots__ = ()
 

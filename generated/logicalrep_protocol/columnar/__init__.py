@@ -34,7 +34,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session(ColumnarSession):
-    """A session's state for `decode_batch`: the version, and the facts that decoding depends on."""
+    """A session's state for `decode_batch`: the version, and the facts that decoding depends on.
+
+    Example:
+        >>> batch, session = decode_batch(messages, Session(version=1))
+    """
 
     plans = PLANS
     layouts = LOGICALREP

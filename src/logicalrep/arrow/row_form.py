@@ -90,5 +90,9 @@ def feed_form(*, rows_per_record_batch: int = 10_000, memory_limit: int = 64 << 
     Args:
         rows_per_record_batch: the most rows of a record batch.
         memory_limit: the memory limit for the changes of open transactions, in bytes; the excess is kept on disk.
+
+    Example:
+        >>> feed_form(rows_per_record_batch=1000).schema.names[:3]
+        ['op', 'schema', 'table']
     """
     return RowForm(schema=FEED_SCHEMA, rows_per_record_batch=rows_per_record_batch, memory_limit=memory_limit)

@@ -13,16 +13,6 @@ from logicalrep.spark.worker import Shipped
 class LogicalRepDataSource(Shipped, DataSource):
     """A PostgreSQL replication slot as a stream of committed row changes.
 
-        register(spark)
-        changes = (
-            spark.readStream.format("logicalrep")
-            .option("dsn", "host=db.example.org dbname=shop user=replicator")
-            .option("slot", "spark")
-            .option("publication", "shop")
-            .option("create_slot", "true")
-            .load()
-        )
-
     `docs/options.md` lists all options with their defaults. The server is given by `dsn`, or by libpq's parameters
     (`host`, `user`, `password` ...) and its environment. `table` selects one table in its own columns; without it the
     source returns the change feed. `mode` is peek or walsender. `spark.read` also takes `path` (capture files or
@@ -32,6 +22,10 @@ class LogicalRepDataSource(Shipped, DataSource):
     Raises, when a query starts:
         OptionError: an option is unknown, missing or invalid.
         PreflightError: the server, the slot or the publication does not meet a requirement.
+
+    Example:
+        >>> options = {"dsn": "host=db.example.org dbname=shop user=replicator", "slot": "spark", "publication": "shop"}
+        >>> changes = register(spark).readStream.format("logicalrep").options(**options, create_slot="true").load()
     """
 
     @classmethod

@@ -29,6 +29,12 @@ def changed_rows(table: DataFrame, changes: DataFrame, keys: Sequence[str]) -> D
     Raises MergeError if columns, types or keys do not fit. Reading the rows fails on a change without a value for a
     key, on one that leaves out a value which the copy does not have either, and after a truncate on a row of the copy
     without a value for a key.
+
+    Example:
+        >>> rows = changed_rows(copy, changes.persist(), keys=["id"])
+        >>> merge = DeltaTable.forName(spark, "orders").alias("t").merge(rows.alias("c"), "t.id = c.id")
+        >>> merge = merge.whenMatchedDelete("c._deleted").whenMatchedUpdateAll()
+        >>> merge.whenNotMatchedInsertAll("NOT c._deleted").execute()
     """
     before = fitted(table, changes, keys)
     changed, is_truncated = _changed(before, changes, keys)

@@ -78,7 +78,13 @@ class Transaction(_WithChanges):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreparedTransaction(_WithChanges):
-    """A prepared transaction that is undecided; its Decision follows, perhaps after a restart."""
+    """A prepared transaction that is undecided; its Decision follows, perhaps after a restart.
+
+    Example:
+        >>> with prepared:
+        ...     for change in prepared.changes:
+        ...         print(prepared.gid, change.op)
+    """
 
     prepare_lsn: Lsn
     """The start of its prepare record."""

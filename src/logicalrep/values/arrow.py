@@ -18,6 +18,11 @@ def arrow_value(column: Column | ColumnType, value: Any, *, for_spark: bool = Fa
 
     Raises:
         ColumnValueError: the Arrow type cannot hold the value, such as an infinite date.
+
+    Example:
+        >>> date = column_type(1082)
+        >>> arrow_value(date, date.load("t", b"2024-02-29"))
+        datetime.date(2024, 2, 29)
     """
     column_type = column.type if isinstance(column, Column) else column
     convert = _target(column_type, for_spark).convert
@@ -65,6 +70,12 @@ def arrow_array_or_text(
 
     Returns:
         The array, and the text of the values that became NULL, by row.
+
+    Example:
+        >>> date = column_type(1082)
+        >>> array, texts = arrow_array_or_text(date, [date.load("t", b"infinity")])
+        >>> texts
+        {0: 'infinity'}
     """
     column_type = column.type if isinstance(column, Column) else column
     target = _target(column_type, for_spark)

@@ -16,10 +16,12 @@ class TypeName(Protocol):
     """
 
     @property
-    def namespace(self) -> str: ...
+    def namespace(self) -> str:
+        """The schema's name; empty for pg_catalog."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The type's name, without quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,12 @@ class CatalogType:
 
 @dataclass(frozen=True)
 class TypeCatalog:
-    """The types that columns have, or had when they were looked up. Get one from `publications.type_catalog()`."""
+    """The types that columns have, or had when they were looked up. Get one from `publications.type_catalog()`.
+
+    Example:
+        >>> TypeCatalog({16385: CatalogType("public", "mood", "e")}).find(16385, None).name
+        'mood'
+    """
 
     by_oid: Mapping[int, CatalogType] = field(default_factory=dict)
 

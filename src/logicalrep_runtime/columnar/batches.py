@@ -81,7 +81,12 @@ def batch_schema(
     for_spark: bool = False,
     large: bool = False,
 ) -> pa.Schema:
-    """Return the schema of the batches that `decode_batch` returns for the same arguments."""
+    """Return the schema of the batches that `decode_batch` returns for the same arguments.
+
+    Example:
+        >>> batch_schema(Session(version=1)).names[0]
+        'tag'
+    """
     return schema_of(session.plan, Style(values, large, for_spark, errors == "column"))
 
 
@@ -171,7 +176,12 @@ class LocatedBatch(Generic[_Session]):
 
 
 def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> LocatedBatch[_Session]:
-    """Locate all values of a batch as `decode_batch` does, with the same errors, and copy nothing."""
+    """Locate all values of a batch as `decode_batch` does, with the same errors, and copy nothing.
+
+    Example:
+        >>> located = locate_batch(pa.array(messages, pa.binary()), Session(version=1))
+        >>> located.session  # for the next batch
+    """
     array = _one_array(messages)
     data, offsets = _buffers(array)
     batch = _Batch(session, Style("binary", False, False, False), array, data, offsets)

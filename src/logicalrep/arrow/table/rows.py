@@ -56,6 +56,9 @@ def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> 
 
     Raises:
         SchemaMismatchError: a column has a name that the form uses itself.
+
+    Example:
+        >>> form = table_form(published_relation(connection, "public.orders"), TypeCatalog(), feed_form())
     """
     columns = own_columns(table, catalog=catalog)
     own = [pa.field(column.name, column.type.arrow_type(for_spark=True)) for column in columns]

@@ -1,0 +1,80 @@
+"""Every public name explains itself: what it is, how it is used, which errors it raises; what holds resources closes."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import textwrap
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+PACKAGES = [
+    "logicalrep",
+    "logicalrep.arrow",
+    "logicalrep.captures",
+    "logicalrep.postgres",
+    "logicalrep.spark",
+    "logicalrep.tables",
+    "logicalrep.transactions",
+    "logicalrep.values",
+    "logicalrep_protocol",
+    "logicalrep_protocol.columnar",
+]
+
+
+def _public(package: str) -> Iterator[tuple[str, Any]]:
+    """Yield the public classes and functions of a package by their names."""
+    module = importlib.import_module(package)
+    assert module.__all__
+    for name in module.__all__:
+        found = getattr(module, name)
+        if not isinstance(found, ModuleType) and (inspect.isclass(found) or inspect.isfunction(found)):
+            yield name, found
+
+
+def _own_methods(cls: type) -> Iterator[tuple[str, Any]]:
+    """Yield the public methods and properties that a class defines or inherits from classes of ours."""
+    for owner in cls.__mro__:
+        if owner.__module__.startswith("logicalrep"):
+            fields = getattr(owner, "__dataclass_fields__", {})
+            for name, member in vars(owner).items():
+                is_code = isinstance(member, property | classmethod | staticmethod) or inspect.isfunction(member)
+                if is_code and not name.startswith("_") and name not in fields:
+                    yield name, getattr(cls, name)
+
+
+def _raises(function: Any) -> bool:
+    """Return whether a function itself raises an error."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return any(isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) for node in ast.walk(tree))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_public_is_explained(package: str) -> None:
+    pytest.importorskip("pyspark")
+    lacking = []
+    for name, found in _public(package):
+        text = found.__doc__ or ""
+        # A dataclass without a docstring gets its signature as one.
+        if not text or text.startswith(f"{name}("):
+            lacking.append(f"{name}: a docstring")
+        if (inspect.isfunction(found) or hasattr(found, "__enter__")) and ">>> " not in text:
+            lacking.append(f"{name}: an example")
+        if inspect.isfunction(found) and _raises(found) and "Raises" not in text:
+            lacking.append(f"{name}: its errors")
+        if inspect.isclass(found):
+            lacking += [f"{name}.{each}: a docstring" for each, code in _own_methods(found) if not inspect.getdoc(code)]
+    assert lacking == []
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_can_be_closed_is_a_context_manager(package: str) -> None:
+    pytest.importorskip("pyspark")
+    for name, found in _public(package):
+        if inspect.isclass(found) and hasattr(found, "close"):
+            assert hasattr(found, "__enter__"), name
+            assert hasattr(found, "__exit__"), name
