@@ -17,10 +17,7 @@ from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
 pytest.importorskip("pyspark")
-from tests.postgres.conftest import _servers, db18
 from tests.postgres.servers import Database
-
-__all__ = ["_servers", "db18"]
 
 COMMAND = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
 
