@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and
 
 T = TableName("public", "t")
 RENAMED = r"\[TABLE_RENAMED\] table public.t is now public.u: use that name"
-REPLACED = r"\[TABLE_REPLACED\] table public.t with OID {now} is not the table of this stream, which has OID {then}"
+REPLACED = r"table public.t with OID {now} is not the table of this stream, which has OID {then}"
 
 
 @pytest.fixture
