@@ -245,6 +245,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Some tables stand still; the others are up to date.",
         "The text has the reason for each.",
     ),
+    "TABLE_DAMAGED": (
+        "A data file of a replicated table is not there any more, or is damaged.",
+        "None: the table is loaded again by itself. Nothing else may remove or write files there.",
+    ),
     "TABLE_DIFFERS": (
         "Changes do not fit a replicated table.",
         "None: the table is loaded again by itself.",

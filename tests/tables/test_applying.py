@@ -6,6 +6,7 @@ import pickle
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.tasks import LocalTasks
+from logicalrep.tables.tasks import Here, LocalTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.tables.histories import History, Row, table
 
@@ -27,17 +28,17 @@ APP = "logicalrep/1/1/x"
 KEYS = [("id",), ("b", "id"), None]
 
 
-def new_log(place: Place, key: tuple[str, ...] | None) -> DeltaLog:
+def new_log(place: Place, key: tuple[str, ...] | None, folder: str = "public/t") -> DeltaLog:
     return DeltaLog.replace(
         place,
-        "public/t",
+        folder,
         table(key),
         [],
         APP,
         Lsn(999),
         load="x",
         keep_hours=24,
-        before=DeltaLog.open(place, "public/t"),
+        before=DeltaLog.open(place, folder),
     )
 
 
@@ -46,6 +47,9 @@ class PicklingTasks:
 
     def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return [pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(item))))) for item in items]
+
+    def share(self, value: Any) -> AbstractContextManager[Here[Any]]:
+        return nullcontext(Here(value))
 
 
 def rows_at(place: Place) -> Counter[Row]:
@@ -58,7 +62,8 @@ def rows_at(place: Place) -> Counter[Row]:
             return {"nan": "NaN", "inf": "Infinity", "-0.0": "-0"}.get(repr(value), repr(value))
         return str(value)
 
-    columns = DeltaTable(place.uri_of("public/t")).to_pyarrow_table().to_pydict().values()
+    reader = DeltaTable(place.uri_of("public/t"), storage_options=dict(place.storage_options))
+    columns = reader.to_pyarrow_table().to_pydict().values()
     return Counter(tuple(map(text, row)) for row in zip(*columns, strict=True))
 
 

@@ -33,7 +33,7 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
         history.step()
         history.update()
         apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
-        if is_due(log):
+        if is_due(log, 24):
             maintain(log, 24, LocalTasks())
         if number == 250:
             old, rows_then = DeltaTable(place.uri_of("public/t")), len(history.rows)

@@ -1,98 +1,225 @@
-"""A place in an object store: loaded, followed, verified, and its secrets in nothing that is written."""
+"""Tables in an object store: odd names, answers that are late, failures or lost, and what is never shown."""
 
 from __future__ import annotations
 
-import io
+import pickle
+import random
 from collections.abc import Iterator
-from pathlib import Path
+from urllib.parse import quote, unquote
 
 import pytest
 
-from logicalrep.tables.delta.place import NoSuchPlaceError, Place, PlaceError
-from logicalrep.tables.replicate.progress import shown
-from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.settings import ReplicateSettings
+pytest.importorskip("moto")
+
+from deltalake import DeltaTable
+
+from logicalrep.tables.apply.applying import apply
+from logicalrep.tables.delta import maintenance, place
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.maintenance import maintain
+from logicalrep.tables.delta.names import table_folder
+from logicalrep.tables.delta.place import DamagedError, NoSuchPlaceError, Place, PlaceError
 from logicalrep.tables.tasks import LocalTasks
-from logicalrep.tables.verify.verifying import verify
-from tests.postgres.servers import Database
-from tests.tables.test_replicate import shop
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+from tests.tables.histories import History
+from tests.tables.stores import Store, Trouble, object_store
+from tests.tables.test_applying import APP, new_log, rows_at
 
-moto = pytest.importorskip("moto.server")
-
-__all__ = ["shop"]
-
-SECRET = "k3yword"
+ODD = [
+    'Odd.Table "q"',
+    "a#b",
+    "a?b",
+    "50%",
+    "ä ö",
+    "a[1]*{}|^~<>`",
+    '"; DROP TABLE x; --',
+    "'",
+    "a&b+c=d",
+    "a:b@c",
+    "a/b",
+    "a%2Fb",
+    "..",
+    "x\ny",
+    "C:\\x",
+]
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, str]]:
-    """Yield the options of an object store on this machine, which has a bucket named `lake`."""
-    import boto3
-
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    server = moto.ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    try:
-        client = boto3.client(
-            "s3", endpoint_url=endpoint, region_name="us-east-1", aws_access_key_id="id", aws_secret_access_key=SECRET
-        )
-        client.create_bucket(Bucket="lake")
-        yield {
-            "aws_endpoint": endpoint,
-            "aws_region": "us-east-1",
-            "aws_access_key_id": "id",
-            "aws_secret_access_key": SECRET,
-            "aws_allow_http": "true",
-        }
-    finally:
-        server.stop()
+def store() -> Iterator[Store]:
+    with object_store() as store:
+        yield store
 
 
-def test_files(store: dict[str, str]) -> None:
-    place = Place("s3://lake/some folder", store)
+def test_a_place_reads_what_it_wrote(store: Store) -> None:
+    place = Place("s3://lake/shop/", store.options)
     assert place.read("a/b") is None
+    assert place.list("a") == []
     assert place.create("a/b", b"1")
     assert not place.create("a/b", b"2")
     assert place.read("a/b") == b"1"
     place.write("a/b", b"3")
-    with place.open("a/b") as file:
-        assert file.read() == b"3"
-    assert [path.rpartition("/")[2] for path in place.list("a")] == ["b"]
+    assert place.list("a") == ["a/b"]
+    with place.open("a/b", 1) as opened:
+        assert opened.read() == b"3"
+    with pytest.raises(DamagedError), place.open("a/c", 1):
+        pass
     place.delete("a/b")
     place.delete("a/b")
-    assert place.list("a") == []
+    assert place.list("") == []
 
 
-@pytest.mark.postgres
-def test_a_place_is_replicated_and_verified(shop: Database, store: dict[str, str], tmp_path: Path) -> None:
-    log = io.StringIO()
-    place = Place("s3://lake/shop", store)
-    settings = ReplicateSettings(connection=shop.settings, to=place.uri, storage_options=store, once=True)
-    for _ in range(2):
-        with shown(log) as report:
-            replicate_with(settings, report, tasks=LocalTasks())
-        assert {verdict.result for verdict in verify(shop.settings, place)} == {"equal"}
-        shop.execute("UPDATE customer SET city = 'Bamberg' WHERE id < 100", "DELETE FROM audit")
-    stored = [path for path in place.list("") if path.endswith(".json")]
-    assert len(stored) > 5
-    texts = [log.getvalue(), repr(settings), repr(place)]
-    for path in stored:
-        content = place.read(path.removeprefix("shop/"))
-        assert content is not None
-        texts.append(content.decode())
-    assert not [text for text in texts if SECRET in text]
+def test_a_large_file_is_read_in_ranges(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_READ_WHOLE", 1)
+    where = Place("s3://lake/shop", store.options)
+    data = random.Random(1).randbytes(100_000)
+    where.write("f", data)
+    with where.open("f", len(data)) as opened:
+        assert opened.seek(-10, 2) == 99_990
+        assert opened.read() == data[-10:]
+        opened.seek(5)
+        assert opened.read(7) == data[5:12]
+        opened.seek(0)
+        assert opened.read() == data
 
 
-def test_a_store_that_is_away_or_misnamed_is_one_sentence(store: dict[str, str]) -> None:
-    away = Place("s3://lake/x", store | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"})
-    with pytest.raises(PlaceError) as error:
-        away.read("a")
-    assert "\n" not in str(error.value)
-    with pytest.raises(NoSuchPlaceError, match="'nonsense' is not valid"):
-        Place("s3://lake/x", store | {"nonsense": SECRET}).read("a")
-    assert SECRET not in str(error.value)
+@pytest.mark.parametrize("root", ["s3://lake/shop", "s3://lake/odd place", "s3://lake/odd%20place"])
+def test_odd_names_are_one_key_to_all(store: Store, root: str) -> None:
+    place = Place(root, store.options)
+    for name in ODD:
+        folder = table_folder(TableName("Sch ema", name))
+        log = new_log(place, ("id",), folder)
+        history = History(("id",), random.Random(1))
+        history.insert()
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+        found = DeltaLog.open(place, folder)
+        assert found is not None, name
+        assert found.files.keys() == log.files.keys()
+        assert found.applied(APP) == log.applied(APP)
+        log.write_checkpoint()
+        assert len([path for path in place.list(folder) if ".checkpoint." in path]) == 1, name
+        for path in log.files:
+            assert f"{unquote(root).removeprefix('s3://lake/')}/{folder}/{path}" in set(store.keys())
+    names = {key.split("/")[2] for key in store.keys()}  # noqa: SIM118
+    assert len(names) == len(ODD)
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names_are_read_by_others(store: Store, name: str) -> None:
+    place = Place("s3://lake/shop", store.options)
+    folder = table_folder(TableName("Sch ema", name))
+    log = new_log(place, ("id",), folder)
+    history = History(("id",), random.Random(1))
+    history.insert()
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    uri = "s3://lake/shop/" + quote(folder)
+    assert DeltaTable(uri, storage_options=store.options).to_pyarrow_table().num_rows == 1
+
+
+class Troubles:
+    """Trouble with a part of the requests."""
+
+    def __init__(self, seed: int, kinds: list[Trouble], part: float) -> None:
+        self._chance = random.Random(seed)
+        self._kinds = kinds
+        self._part = part
+        self.seen: list[Trouble] = []
+
+    def __call__(self, method: str, path: str) -> Trouble:
+        if self._chance.random() > self._part:
+            return None
+        kind = self._chance.choice(self._kinds)
+        self.seen.append(kind if method == "PUT" or kind != "lose" else "fail")
+        return self.seen[-1]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_late_failing_and_lost_answers_change_nothing(store: Store, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 1})
+    monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY", 5)
+    where = Place("s3://lake/shop", store.options)
+    log = new_log(where, ("id",))
+    history = History(("id",), random.Random(seed))
+    store.trouble = troubles = Troubles(seed, ["late", "fail", "fail", "lose", "lose", "lose"], 0.3)
+    errors = 0
+    for _ in range(12):
+        for _ in range(20):
+            history.step()
+        changes = history.take()
+        for _ in range(50):
+            try:
+                apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+                maintain(log, 24, LocalTasks())
+                break
+            except PlaceError:
+                errors += 1
+        else:
+            pytest.fail("no try was successful")
+    store.trouble = lambda method, path: None
+    assert errors
+    assert "lose" in troubles.seen
+    assert rows_at(where) == history.truth()
+    reopened = DeltaLog.open(where, "public/t")
+    assert reopened is not None
+    assert reopened.files.keys() == log.files.keys()
+
+
+def test_a_commit_whose_answer_is_lost_is_not_another_writers(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 0})
+    where = Place("s3://lake/shop", store.options)
+    log = new_log(where, ("id",))
+    history = History(("id",), random.Random(1))
+    for _ in range(20):
+        history.step()
+    changes = history.take()
+    store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
     with pytest.raises(PlaceError):
-        Place("s3://no-such-bucket/x", store).write("a", b"")
+        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    store.trouble = lambda method, path: None
+    with pytest.raises(PlaceError, match="was lost"):
+        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    assert apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks()) is None
+    assert rows_at(where) == history.truth()
+    log.commit([], [], APP, Lsn(history.lsn))
+
+
+def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 0})
+    where = Place("s3://lake/shop", store.options)
+    store.trouble = lambda method, path: "lose" if method == "PUT" and path.endswith(".json") else None
+    with pytest.raises(PlaceError):
+        new_log(where, ("id",))
+    store.trouble = lambda method, path: None
+    log = new_log(where, ("id",))
+    assert (log.version, log.applied(APP)) == (0, 999)
+
+
+def test_secrets_are_in_no_text(store: Store) -> None:
+    place = Place("s3://nowhere/shop", store.options)
+    assert "secret" not in repr(place)
+    with pytest.raises(PlaceError) as caught:
+        place.write("a", b"")
+    assert "secret" not in str(caught.value)
+    assert "s3://nowhere/shop/a" in str(caught.value)
+
+
+def test_the_environment_goes_with_the_place(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in store.options.items():
+        monkeypatch.setenv(name.upper().replace("AWS_ENDPOINT", "AWS_ENDPOINT_URL"), value)
+    dumped = pickle.dumps(Place("s3://lake/shop"))
+    for name in store.options:
+        monkeypatch.delenv(name.upper().replace("AWS_ENDPOINT", "AWS_ENDPOINT_URL"))
+    elsewhere = pickle.loads(dumped)
+    elsewhere.write("a", b"1")
+    assert elsewhere.read("a") == b"1"
+
+
+@pytest.mark.parametrize("uri", ["http://host/x", "s3://", "s3://lake/a?b", "memory:///", "az://c/x", "s3://lake/a#b"])
+def test_other_uris_are_refused(uri: str) -> None:
+    with pytest.raises(NoSuchPlaceError, match="not a place for tables"):
+        Place(uri)
+
+
+def test_unknown_options_are_refused(store: Store) -> None:
+    with pytest.raises(NoSuchPlaceError, match="colour"):
+        Place("s3://lake/shop", store.options | {"aws_colour": "red"}).read("a")

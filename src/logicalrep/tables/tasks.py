@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import psycopg
 
@@ -11,6 +13,23 @@ from logicalrep_runtime.errors import LogicalRepError
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
+_Shared = TypeVar("_Shared", covariant=True)
+
+
+class Shared(Protocol[_Shared]):
+    """A holder of a value."""
+
+    @property
+    def value(self) -> _Shared:
+        """The value."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Here(Generic[_Result]):
+    """A value in the same process."""
+
+    value: _Result
 
 
 class Tasks(Protocol):
@@ -21,6 +40,10 @@ class Tasks(Protocol):
 
         Function, items and results are pickled, and an item may run more than once.
         """
+        ...
+
+    def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
+        """Yield a holder of a value that many items have; it is sent to each machine once, and not with each item."""
         ...
 
 
@@ -35,6 +58,10 @@ class LocalTasks:
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Return the function's result for each item."""
         return [function(item) for item in items]
+
+    def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
+        """Yield a holder of the value itself."""
+        return nullcontext(Here(value))
 
 
 class SparkTasks:
@@ -65,6 +92,16 @@ class SparkTasks:
                 raise raised
         return [result for _, result in results]
 
+    @contextmanager
+    def share(self, value: _Result) -> Iterator[Shared[_Result]]:
+        """Yield a broadcast variable, which goes when the context ends."""
+        shared = self._context.broadcast(value)
+        try:
+            yield shared
+        finally:
+            with suppress(Exception):  # Java may have ended, which the tasks have told.
+                shared.destroy()
+
 
 class TasksError(LogicalRepError, RuntimeError):
     """A task that Spark could not run: its Java has ended, or its workers end again and again."""
@@ -93,4 +130,4 @@ def _reason(error: Exception) -> str:
     return line.strip()
 
 
-__all__ = ["LocalTasks", "SparkTasks", "Tasks", "TasksError"]
+__all__ = ["Here", "LocalTasks", "Shared", "SparkTasks", "Tasks", "TasksError"]

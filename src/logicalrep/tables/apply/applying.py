@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,11 +17,13 @@ from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-from logicalrep.tables.tasks import Tasks
+from logicalrep.tables.tasks import Here, Shared, Tasks
 from logicalrep_runtime.scalars import Lsn
 
 _OF_ONE_TASK = 32 << 20
 """The most bytes of files that the task which reduces the changes also rewrites."""
+_MOST_BYTES = 48 << 20
+"""About the most bytes of changes that a task reduces at once; Spark sends no items of more than 128 MiB."""
 _SMALL = 2 << 20
 """The most bytes of a file that is written anew for new rows to be in it."""
 
@@ -50,19 +52,53 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
     Raises:
         NeedsResync: the changes do not fit the table.
         ColumnValueError: the column's type cannot hold a value.
+        DamagedError: a data file of the table is gone.
         PlaceError: the place cannot be read or written.
     """
     applied = log.applied(application)
-    if applied is not None:
-        changes = changes.filter(pc.greater(changes["commit_lsn"], pa.scalar(int(applied), pa.int64())))
-    if not changes.num_rows:
+    files = dict(log.files)
+    count = written = 0
+    for part in _parts(changes, -1 if applied is None else int(applied)):
+        # A part finds the files of those before it, which are in no version of the table.
+        done = _done(_First(log.place, log.folder, log.table, tuple(files.values()), part), tasks)
+        for file in done.removed:
+            del files[file.path]
+            if file.path not in log.files:
+                log.place.delete(f"{log.folder}/{file.path}")
+        files |= {file.path: file for file in done.added}
+        count += part.num_rows
+        written += sum(file.size for file in done.added)
+    if not count:
         return None
-    first = _First(log.place, log.folder, log.table, tuple(log.files.values()), changes.to_batches())
-    (done,) = tasks.run(_reduce_and_rewrite, [first])
-    if isinstance(done, Reduced):
-        done = _in_parts(first, done, tasks)
-    log.commit(done.added, done.removed, application, upto)
-    return Applied(log.version, changes.num_rows, sum(file.size for file in done.added))
+    added = [file for path, file in files.items() if path not in log.files]
+    removed = [file for path, file in log.files.items() if path not in files]
+    log.commit(added, removed, application, upto)
+    return Applied(log.version, count, written)
+
+
+def _parts(changes: pa.Table, applied: int) -> Iterator[pa.Table]:
+    """Yield the changes of commits after an LSN, so many at once that a task's memory holds them."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in changes.to_batches():
+        rows = max(batch.num_rows * _MOST_BYTES // max(batch.nbytes, 1), 1)
+        for start in range(0, batch.num_rows, rows):
+            part = batch.slice(start, rows)
+            lsns = part.column("commit_lsn")
+            if lsns[0].as_py() <= applied:
+                part = part.filter(pc.greater(lsns, pa.scalar(applied, pa.int64())))
+            held.append(part)
+            size += part.nbytes
+            if size >= _MOST_BYTES:
+                yield pa.Table.from_batches(held)
+                held, size = [], 0
+    if any(part.num_rows for part in held):
+        yield pa.Table.from_batches(held)
+
+
+def _done(work: _First, tasks: Tasks) -> Rewritten:
+    (done,) = tasks.run(_reduce_and_rewrite, [work])
+    return _in_parts(work, done, tasks) if isinstance(done, Reduced) else done
 
 
 @dataclass(frozen=True)
@@ -71,19 +107,19 @@ class _First:
     folder: str
     table: ReplicatedTable
     files: Sequence[DataFile]
-    batches: Sequence[pa.RecordBatch]
+    changes: pa.Table
 
 
 def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
     """Reduce the changes, and apply them too if that is little work."""
     try:
-        effect = reduced(events_of(work.table, work.batches))
+        effect = reduced(events_of(work.table, work.changes.to_batches()))
     except SchemaMismatchError as error:
         raise NeedsResync(error.description) from None
     files = _candidates(work, effect)
     if sum(file.size for file in files) > _OF_ONE_TASK and work.table.key is not None and not effect.replaces_all:
         return effect
-    return _checked(work, effect, [rewrite(_rewriting(work, effect, files, files, writes_new=True))])
+    return _checked(work, effect, [rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True))])
 
 
 def _in_parts(work: _First, effect: Reduced, tasks: Tasks) -> Rewritten:
@@ -91,12 +127,21 @@ def _in_parts(work: _First, effect: Reduced, tasks: Tasks) -> Rewritten:
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
     parts = [files[number::count] for number in range(count)]
-    rewritings = [_rewriting(work, effect, part, files, writes_new=not number) for number, part in enumerate(parts)]
-    return _checked(work, effect, tasks.run(rewrite, rewritings))
+    with tasks.share(effect) as shared:
+        rewritings = [
+            _rewriting(work, effect, shared, part, files, writes_new=not number) for number, part in enumerate(parts)
+        ]
+        return _checked(work, effect, tasks.run(rewrite, rewritings))
 
 
 def _rewriting(
-    work: _First, effect: Reduced, files: Sequence[DataFile], of_all: Sequence[DataFile], *, writes_new: bool
+    work: _First,
+    effect: Reduced,
+    shared: Shared[Reduced],
+    files: Sequence[DataFile],
+    of_all: Sequence[DataFile],
+    *,
+    writes_new: bool,
 ) -> Rewriting:
     grown = None
     if writes_new and not effect.replaces_all:
@@ -104,7 +149,7 @@ def _rewriting(
         grown = min(small, key=lambda file: file.size, default=None)
         if grown is not None and grown not in files:
             files = [*files, grown]
-    return Rewriting(work.place, work.folder, work.table, files, effect, writes_new, grown)
+    return Rewriting(work.place, work.folder, work.table, files, shared, writes_new, grown)
 
 
 def _checked(work: _First, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:

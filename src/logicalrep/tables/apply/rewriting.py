@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.apply.reduction import Reduced
-from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
+from logicalrep.tables.delta.data_files import DataFile, opened, write_rows
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.tasks import Shared
 
 _Ints = NDArray[np.int64]
 
@@ -28,7 +29,7 @@ class Rewriting:
     folder: str
     table: ReplicatedTable
     files: Sequence[DataFile]
-    reduced: Reduced
+    reduced: Shared[Reduced]
     writes_new: bool
     """Whether the new rows are written too."""
     grown: DataFile | None = None
@@ -46,7 +47,7 @@ class Rewritten:
 
 def rewrite(work: Rewriting) -> Rewritten:
     """Write the files anew that have rows which are gone, each with the rows that replace them."""
-    reduced, table = work.reduced, work.table
+    reduced, table = work.reduced.value, work.table
     left = reduced.gone_counts.copy()
     # The row that replaces each gone one; -1: none.
     replacing = np.full(len(reduced.gone), -1, np.int64)
@@ -56,13 +57,14 @@ def rewrite(work: Rewriting) -> Rewritten:
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
     for file in work.files:
-        keys = row_keys(table, read_rows(work.place, work.folder, file, table.schema, table.key_names))
-        of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
-        hits = _hits(of_gone, left)
-        is_grown = file == work.grown and new.num_rows > 0
-        if not len(hits) and not is_grown:
-            continue
-        rows = read_rows(work.place, work.folder, file, table.schema, table.names)
+        with opened(work.place, work.folder, file) as there:
+            keys = row_keys(table, there.read(table.schema, table.key_names))
+            of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
+            hits = _hits(of_gone, left)
+            is_grown = file == work.grown and new.num_rows > 0
+            if not len(hits) and not is_grown:
+                continue
+            rows = there.read(table.schema, table.names)
         is_kept = np.ones(rows.num_rows, bool)
         is_kept[hits] = False
         parts = [rows.filter(pa.array(is_kept))]

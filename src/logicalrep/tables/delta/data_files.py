@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.delta.place import DamagedError, Place
 
 MOST_ROWS = 1 << 20
 """The most rows of a data file."""
@@ -49,8 +50,7 @@ class DataFile:
                 "minValues": {name: _logged(value) for name, value in self.least.items()},
                 "maxValues": {name: _logged(value) for name, value in self.greatest.items()},
                 "nullCount": self.nulls,
-            },
-            default=float,
+            }
         )
 
 
@@ -71,15 +71,37 @@ def write_batches(place: Place, folder: str, schema: pa.Schema, batches: Iterabl
     return files + write_rows(place, folder, pa.Table.from_batches(held, schema))
 
 
-def read_rows(place: Place, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-    """Return columns of a data file, in the types of the table's schema. Raises PlaceError if it cannot be read."""
-    path = f"{folder}/{file.path}"
-    try:
-        with place.open(path) as opened:
-            table = pq.ParquetFile(opened).read(columns=list(columns))
-    except OSError as error:
-        raise PlaceError(f"{place.uri_of(path)}: {error}") from None
-    return table.select(list(columns)).cast(pa.schema([schema.field(name) for name in columns]))
+class OpenedFile:
+    """A data file that is read column by column.
+
+    Example:
+        >>> with opened(place, "public/orders", file) as rows:
+        ...     rows.read(schema, ["id"])
+    """
+
+    def __init__(self, file: pq.ParquetFile) -> None:
+        """Take the open file."""
+        self._file = file
+
+    def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
+        """Return columns, in the types of the table's schema."""
+        table = self._file.read(columns=list(columns))
+        return table.select(list(columns)).cast(pa.schema([schema.field(name) for name in columns]))
+
+
+@contextmanager
+def opened(place: Place, folder: str, file: DataFile) -> Iterator[OpenedFile]:
+    """Open a data file of a table's folder.
+
+    Raises:
+        DamagedError: it is not there, or it is no Parquet file: the table is damaged.
+        PlaceError: the place cannot be read.
+    """
+    with place.open(f"{folder}/{file.path}", file.size) as source:
+        try:
+            yield OpenedFile(pq.ParquetFile(source))
+        except pa.ArrowInvalid as error:
+            raise DamagedError(f"{place.uri_of(folder)}/{file.path} is damaged: {error}") from None
 
 
 def _parts(rows: pa.Table) -> Iterable[pa.Table]:
@@ -101,13 +123,12 @@ def _written(place: Place, folder: str, rows: pa.Table) -> DataFile:
             # The log has those of a struct's fields, not of the struct.
             nulls[field.name] = column.null_count
         if _has_statistics(field.type) and column.null_count < len(column):
-            try:
-                bounds = pc.min_max(column).as_py()
-            except (OverflowError, ValueError):
-                # A day before the year 1 or after 9999, which the log has no form for.
-                continue
-            if all(not isinstance(bound, str) or len(bound) <= _LONGEST_TEXT for bound in bounds.values()):
-                least[field.name], greatest[field.name] = bounds["min"], bounds["max"]
+            bounds = pc.min_max(column)
+            # A day before the year 1 or after 9999 has no form in the log.
+            with suppress(OverflowError, ValueError):
+                low, high = bounds["min"].as_py(), bounds["max"].as_py()
+                if _can_be_logged(low) and _can_be_logged(high):
+                    least[field.name], greatest[field.name] = low, high
     return DataFile(path, data.size, rows.num_rows, least, greatest, nulls)
 
 
@@ -116,12 +137,19 @@ def _has_statistics(type_: pa.DataType) -> bool:
     return bool(is_ordered or pa.types.is_date(type_) or pa.types.is_timestamp(type_))
 
 
+def _can_be_logged(value: Any) -> bool:
+    """Return whether a statistic is exact in JSON, where decimals are floats to most readers, and short enough."""
+    if isinstance(value, Decimal):
+        return Decimal(repr(float(value))) == value
+    return not isinstance(value, str) or len(value) <= _LONGEST_TEXT
+
+
 def _logged(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
         return value.isoformat()
-    return value if not isinstance(value, Decimal) or value % 1 else int(value)
+    return float(value) if isinstance(value, Decimal) else value
 
 
-__all__ = ["DataFile", "read_rows", "write_batches", "write_rows"]
+__all__ = ["DataFile", "OpenedFile", "opened", "write_batches", "write_rows"]

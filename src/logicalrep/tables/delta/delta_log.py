@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -28,9 +29,7 @@ from logicalrep_runtime.scalars import Lsn
 _TABLE, _LOAD, _KEEP = "logicalrep.table", "logicalrep.load", "delta.deletedFileRetentionDuration"
 _LOG_KEEP = "delta.logRetentionDuration"
 _NOTED = 3600
-"""The seconds for which checkpoints have removed files: files are removed here, which needs no notes of them."""
-_VACUUM_AGAIN = 3600.0
-"""The seconds between two searches of the folder for files that no version has."""
+"""The seconds for which checkpoints have removed files: `RemovedFiles` has notes of its own."""
 
 
 class WriterError(LogicalRepError, RuntimeError):
@@ -59,13 +58,13 @@ class DeltaLog:
         """The load that the rows began with."""
         self.table: ReplicatedTable
         """The description of the table."""
-        self.removed: deque[tuple[float, DataFile]] = deque()
-        """The files that are in the last version no more and still there, each with the time in seconds since 1970."""
+        self.removed = RemovedFiles(place, folder)
+        """The files that are in the last version no more and still there."""
         self.checkpoint = -1
         """The version of the last checkpoint."""
+        self._writer = uuid.uuid4().hex
         self._applied: dict[str, int] = {}
         self._reader: DeltaTable | None = None
-        self._vacuumed = 0.0
 
     @classmethod
     def open(cls, place: Place, folder: str) -> Self | None:
@@ -80,18 +79,24 @@ class DeltaLog:
         except (DeltaError, OSError) as error:
             raise PlaceError(f"{place.uri_of(folder)}: {str(error).partition(chr(10))[0]}") from None
         log = cls(place, folder)
-        log._reader = reader
-        log.version = reader.version()
+        log._take(reader)
+        last = place.read(f"{folder}/_delta_log/_last_checkpoint")
+        log.checkpoint = -1 if last is None else json.loads(last)["version"]
+        return log
+
+    def _take(self, reader: DeltaTable) -> None:
         properties = reader.metadata().configuration
         if _TABLE not in properties:
             raise WriterError(
-                f"{place.uri_of(folder)} is a Delta table of another program: replicate to another place, or remove it",
+                f"{self.place.uri_of(self.folder)} is a Delta table of another program: replicate to another place, or "
+                "remove it",
                 code="PLACE_DIFFERS",
             )
-        log.table, log.load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
-        log.files = {file.path: file for file in _files(reader)}
-        log.checkpoint = log.version - log.version % 10
-        return log
+        self.table, self.load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
+        self._reader = reader
+        self.version = reader.version()
+        self.files = {file.path: file for file in _files(reader)}
+        self._applied.clear()
 
     @classmethod
     def replace(
@@ -107,10 +112,17 @@ class DeltaLog:
         keep_hours: float,
         before: DeltaLog | None,
     ) -> Self:
-        """Make a table of these files, or replace all rows, columns and properties of the one before, in one commit."""
+        """Make a table of these files, or replace all rows, columns and properties of the one before, in one commit.
+
+        Raises WriterError and PlaceError as `commit` does.
+        """
+        there = cls.open(place, folder)
+        if there is not None and there.load == load:
+            return there  # A try that seemed to fail was successful.
         log = cls(place, folder)
         log.table, log.load = table, load
-        log.version = -1 if before is None else before.version
+        if before is not None:
+            log.version, log.removed, log.checkpoint = before.version, before.removed, before.checkpoint
         properties = {
             _LOAD: load,
             _KEEP: f"interval {min(int(keep_hours * 3600), _NOTED)} seconds",
@@ -140,7 +152,8 @@ class DeltaLog:
 
         Raises:
             WriterError: somebody else has committed meanwhile.
-            PlaceError: the place cannot be written.
+            PlaceError: the place cannot be written; or an earlier commit of this one is there, whose answer was
+                lost. `applied` and `files` have it then.
         """
         self._write(added, removed, application, lsn, [])
         return self.version
@@ -155,22 +168,13 @@ class DeltaLog:
         """Put files in the place of others with the same rows."""
         self._write(added, removed, None, None, [], changes_data=False)
 
-    def write_checkpoint(self, keep_hours: float) -> None:
-        """Write a checkpoint of the log, and remove the log's entries before it that are older than `keep_hours`.
-
-        Files that no version has had for as long are removed too, also those of commits that were never made.
-        """
-        try:
+    def write_checkpoint(self) -> None:
+        """Write a checkpoint of the log, and remove the log's entries before it that are too old to be read."""
+        with self._errors():
             reader = self._fresh()
             reader.create_checkpoint()
             reader.cleanup_metadata()
-            if time.monotonic() - self._vacuumed > _VACUUM_AGAIN:
-                reader.vacuum(int(keep_hours), dry_run=False, enforce_retention_duration=False)
-                self._vacuumed = time.monotonic()
-                reader.update_incremental()
-        except (DeltaError, OSError) as error:
-            raise PlaceError(f"{self.place.uri_of(self.folder)}: {str(error).partition(chr(10))[0]}") from None
-        self.version = reader.version()
+        self.removed.save(self.version)
         self.checkpoint = self.version
 
     def _write(
@@ -185,6 +189,7 @@ class DeltaLog:
     ) -> None:
         now = _now()
         info = {"timestamp": now, "operation": "REPLICATE" if changes_data else "OPTIMIZE", "engineInfo": "logicalrep"}
+        info["writer"] = self._writer
         actions: list[Mapping[str, Any]] = [{"commitInfo": info}, *first]
         if application is not None and lsn is not None:
             info["lsn"] = str(lsn)
@@ -217,18 +222,39 @@ class DeltaLog:
             )
         text = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in actions)
         version = self.version + 1
-        if not self.place.create(f"{self.folder}/_delta_log/{version:020}.json", text.encode()):
+        if not self.place.create(commit_path(self.folder, version), text.encode()):
+            self._refuse_others(version)
+        self.version = version
+        for file in removed:
+            del self.files[file.path]
+            self.removed.add(RemovedFile(now / 1000, file.path, file.size))
+        self.files |= {file.path: file for file in added}
+        if application is not None and lsn is not None:
+            self._applied[application] = int(lsn)
+
+    def _refuse_others(self, version: int) -> None:
+        """Look whose a commit is that is there already, and raise an error."""
+        there = self.place.read(commit_path(self.folder, version))
+        writer = None if there is None else json.loads(there.splitlines()[0])["commitInfo"].get("writer")
+        if writer != self._writer:
             raise WriterError(
                 f"{self.place.uri_of(self.folder)} has a version {version} that this process did not write: another "
                 "process replicates to the same place; stop it"
             )
-        self.version = version
-        for file in removed:
-            del self.files[file.path]
-            self.removed.append((now / 1000, file))
-        self.files |= {file.path: file for file in added}
-        if application is not None and lsn is not None:
-            self._applied[application] = int(lsn)
+        before = self.files
+        with self._errors():
+            self._take(DeltaTable(self.place.uri_of(self.folder), storage_options=dict(self.place.storage_options)))
+        gone = [file for path, file in before.items() if path not in self.files]
+        for file in gone:
+            self.removed.add(RemovedFile(time.time(), file.path, file.size))
+        raise PlaceError(f"{self.place.uri_of(self.folder)}: the answer to an earlier commit was lost; it is there")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise PlaceError(f"{self.place.uri_of(self.folder)}: {str(error).partition(chr(10))[0]}") from None
 
     @staticmethod
     def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, Any]:

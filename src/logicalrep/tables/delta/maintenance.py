@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
+from logicalrep.tables.delta.data_files import DataFile, opened, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
@@ -21,6 +21,8 @@ CHECKPOINT_EVERY = 50
 MOST_RETAINED = 20
 """Files that are in the last version no more take at most this multiple of those that are, and `_LEAST_RETAINED`."""
 _LEAST_RETAINED = 256 << 20
+_MOST_DELETED = 200
+"""The most files that are deleted in one step."""
 _SMALL = 16 << 20
 """Files below this size are merged."""
 _MERGED = range(8, 17)
@@ -35,9 +37,19 @@ class _Merge:
     files: tuple[DataFile, ...]
 
 
-def is_due(log: DeltaLog) -> bool:
+def is_due(log: DeltaLog, keep_hours: float) -> bool:
     """Return whether there is something to do for a table."""
-    return log.version - log.checkpoint >= CHECKPOINT_EVERY or _too_many(log) or len(_small(log)) >= _MERGED.start
+    return (
+        needs_checkpoint(log)
+        or not log.removed.is_complete
+        or _has_surplus(log, keep_hours)
+        or len(_small(log)) >= _MERGED.start
+    )
+
+
+def needs_checkpoint(log: DeltaLog) -> bool:
+    """Return whether the log has so many commits that it is read slowly without another checkpoint."""
+    return log.version - log.checkpoint >= CHECKPOINT_EVERY
 
 
 def maintain(log: DeltaLog, keep_hours: float, tasks: Tasks) -> None:
@@ -52,17 +64,21 @@ def maintain(log: DeltaLog, keep_hours: float, tasks: Tasks) -> None:
     if len(small) >= _MERGED.start:
         (merged,) = tasks.run(_merged, [_Merge(log.place, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
         log.commit_merged(merged, small[: _MERGED.stop - 1])
-    if log.version - log.checkpoint >= CHECKPOINT_EVERY:
-        log.write_checkpoint(keep_hours)
-    oldest = time.time() - keep_hours * 3600
-    while log.removed and (log.removed[0][0] < oldest or _too_many(log)):
-        _, file = log.removed.popleft()
-        log.place.delete(f"{log.folder}/{file.path}")
+    if not log.removed.is_complete:
+        log.removed.recall(log.version, log.files, keep_hours)
+    if needs_checkpoint(log):
+        log.write_checkpoint()
+    for _ in range(_MOST_DELETED):
+        if not _has_surplus(log, keep_hours):
+            break
+        log.removed.delete_oldest()
 
 
-def _too_many(log: DeltaLog) -> bool:
+def _has_surplus(log: DeltaLog, keep_hours: float) -> bool:
+    """Return whether a removed file is to be deleted."""
     there = sum(file.size for file in log.files.values())
-    return sum(file.size for _, file in log.removed) > MOST_RETAINED * there + _LEAST_RETAINED
+    is_old = log.removed.oldest < time.time() - keep_hours * 3600
+    return is_old or log.removed.size > MOST_RETAINED * there + _LEAST_RETAINED
 
 
 def _small(log: DeltaLog) -> list[DataFile]:
@@ -74,8 +90,11 @@ def _small(log: DeltaLog) -> list[DataFile]:
 
 def _merged(work: _Merge) -> list[DataFile]:
     schema = work.table.schema
-    rows = [read_rows(work.place, work.folder, file, schema, schema.names) for file in work.files]
+    rows = []
+    for file in work.files:
+        with opened(work.place, work.folder, file) as there:
+            rows.append(there.read(schema, schema.names))
     return write_rows(work.place, work.folder, pa.concat_tables(rows))
 
 
-__all__ = ["CHECKPOINT_EVERY", "MOST_RETAINED", "is_due", "maintain"]
+__all__ = ["CHECKPOINT_EVERY", "MOST_RETAINED", "is_due", "maintain", "needs_checkpoint"]

@@ -7,19 +7,22 @@ from collections.abc import Collection, Sequence
 
 from logicalrep.transactions.table_names import TableName
 
-_ENCODED = re.compile(r"[/\\\x00-\x1f\x7f]|^\.|%(?=[0-9A-Fa-f]{2})|^_(?=logicalrep$)")
+_ENCODED = re.compile(r"[/\\\x00-\x1f\x7f]|^\.|[%~](?=[0-9A-Fa-f]{2})|^_(?=(?:logicalrep|delta_log)$)")
 _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 
 
 def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     r"""Return a table's folder at its place: schema and name as they are.
 
-    Only `/`, `\`, control characters, a leading dot, and a `%` that would read as such a code are percent-encoded, and
-    the capitals of a name that differs from one of the `taken` folders only in case.
+    Only `/`, `\`, control characters, a leading dot, a `%` or `~` that would read as a code, the `_` of `_delta_log` and
+    `_logicalrep`, and the capitals of a name that differs from one of the `taken` folders only in case become `~` and two hexadecimal digits for each byte. It is
+    not `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a path for `a/b`, and reads another folder.
 
     Example:
         >>> table_folder(TableName("Odd Schema", 'Odd.Table "q"'))
         'Odd Schema/Odd.Table "q"'
+        >>> table_folder(TableName("public", "a/b"))
+        'public/a~2Fb'
     """
     folder = f"{_encoded(table.schema)}/{_encoded(table.name)}"
     if any(folder != other and folder.casefold() == other.casefold() for other in taken):
@@ -32,7 +35,7 @@ def _encoded(name: str) -> str:
 
 
 def _code(character: str) -> str:
-    return "".join(f"%{byte:02X}" for byte in character.encode())
+    return "".join(f"~{byte:02X}" for byte in character.encode())
 
 
 def column_names(names: Sequence[str]) -> dict[str, str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeVar
+from urllib.parse import quote, unquote
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
@@ -20,8 +23,29 @@ from logicalrep_runtime.errors import LogicalRepError
 
 _Result = TypeVar("_Result")
 
-_TRIES = 4
-"""The number of tries of a request that an object store refuses."""
+_RETRIES: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
+"""The tries of a request that an object store refuses; a place that is away for longer is the caller's to wait for."""
+_STORE = re.compile(r"(s3|s3a|gs|abfs|abfss)://[^/?#]+(/[^?#]*)?")
+_CODE = re.compile("%[0-9A-Fa-f]{2}")
+_OF_CLIENT = re.compile(
+    r"(?:aws_|azure_|google_)?"
+    r"(allow_http|allow_invalid_certificates|connect_timeout|default_content_type|pool_idle_timeout|"
+    r"pool_max_idle_per_host|proxy_ca_certificate|proxy_excludes|proxy_url|randomize_addresses|read_timeout|timeout|"
+    r"user_agent)"
+)
+"""The options of the client that speaks HTTP, which delta-rs takes among the store's."""
+_OF_ENVIRONMENT = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ALLOW_HTTP",
+)
+"""The environment variables of S3 that executors get too, whose environment is another."""
+_READ_WHOLE = 16 << 20
+"""The size up to which a store's file is read by one request, whatever part of it is asked for."""
 
 
 class PlaceError(LogicalRepError, RuntimeError):
@@ -30,6 +54,12 @@ class PlaceError(LogicalRepError, RuntimeError):
     code = "PLACE_NOT_WRITABLE"
     may_pass = True
     """Whether it may be gone after a while, as a full disk may, and a store that is away."""
+
+
+class DamagedError(LogicalRepError, RuntimeError):
+    """A file that should be at a place, and is not, or is not what it was."""
+
+    code = "TABLE_DAMAGED"
 
 
 class NoSuchPlaceError(PlaceError):
@@ -55,10 +85,24 @@ class Place:
 
     def __post_init__(self) -> None:
         if self.is_local:
-            path = self.uri.removeprefix("file://")
-            object.__setattr__(self, "uri", os.path.abspath(os.path.expanduser(path)))
-        else:
-            object.__setattr__(self, "uri", self.uri.rstrip("/"))
+            path = os.path.abspath(os.path.expanduser(self.uri.removeprefix("file://")))
+            _refuse_codes(path, path)
+            object.__setattr__(self, "uri", path)
+            return
+        if not _STORE.fullmatch(self.uri):
+            raise NoSuchPlaceError(
+                f"{self.uri} is not a place for tables: name a folder, or a URI such as s3://bucket/folder, "
+                "gs://bucket/folder or abfss://container@account.dfs.core.windows.net/folder"
+            )
+        _refuse_codes(self.uri, unquote(self.uri))
+        options = {name.lower(): value for name, value in self.storage_options.items()}
+        if self.uri.startswith("s3"):
+            found = {name.lower(): os.environ[name] for name in _OF_ENVIRONMENT if name in os.environ}
+            if "aws_endpoint" in options:
+                found.pop("aws_endpoint_url", None)
+            options = found | options
+        object.__setattr__(self, "uri", self.uri.rstrip("/"))
+        object.__setattr__(self, "storage_options", options)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.uri, self.storage_options)
@@ -69,16 +113,28 @@ class Place:
         return "://" not in self.uri or self.uri.startswith("file://")
 
     def uri_of(self, path: str) -> str:
-        """Return the URI, or the path, of what lies at a path."""
-        return f"{self.uri}/{path}"
+        """Return the URI, or the path, of what lies at a path; a URI is percent-encoded."""
+        return f"{self.uri}/{path if self.is_local else quote(path)}"
 
     def read(self, path: str) -> bytes | None:
         """Return a file's content; None if there is no such file."""
         return self._run(path, lambda: self._files.read(path))
 
-    def open(self, path: str) -> IO[bytes]:
-        """Open a file for reading at any position."""
-        return self._run(path, lambda: self._files.open(path))
+    @contextmanager
+    def open(self, path: str, size: int) -> Iterator[IO[bytes]]:
+        """Open a file of a known size for reading at any position.
+
+        Raises:
+            DamagedError: it is not there.
+            PlaceError: it cannot be read, now or within the context.
+        """
+        try:
+            with self._files.open(path, size) as opened:
+                yield opened
+        except FileNotFoundError:
+            raise DamagedError(f"{self.uri_of(path)} is not there") from None
+        except (OSError, BaseError) as error:
+            raise PlaceError(f"{self.uri_of(path)}: {_first_line(error)}") from None
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file, or replace it as a whole; it is durable afterwards."""
@@ -90,7 +146,11 @@ class Place:
 
     def list(self, folder: str) -> list[str]:
         """Return the paths of all files beneath a folder."""
-        return self._run(folder, lambda: self._files.list(folder))
+        return list(self.times(folder))
+
+    def times(self, folder: str) -> dict[str, float]:
+        """Return when each file beneath a folder was written, in seconds since 1970, by the files' paths."""
+        return self._run(folder, lambda: self._files.times(folder))
 
     def delete(self, path: str) -> None:
         """Remove a file if it exists."""
@@ -111,29 +171,26 @@ class Place:
     def _files(self) -> _Folder | _Store:
         if self.is_local:
             return _Folder(Path(self.uri))
+        config: dict[str, str] = {}
+        client: Any = {}
+        for name, value in self.storage_options.items():
+            of_client = _OF_CLIENT.fullmatch(name)
+            if of_client is None:
+                config[name] = value
+            else:
+                client[of_client[1]] = value
         try:
-            return _Store(_store(self.uri, self.storage_options))
+            return _Store(from_url(self.uri, config=config, client_options=client, retry_config=_RETRIES))  # type: ignore[call-overload]
         except (OSError, BaseError, ValueError) as error:
             raise NoSuchPlaceError(f"{self.uri} is not a place for tables: {_first_line(error)}") from None
 
 
-_OF_CLIENT = """
-allow_http allow_invalid_certificates connect_timeout default_content_type pool_idle_timeout pool_max_idle_per_host
-proxy_url proxy_ca_certificate proxy_excludes randomize_addresses read_timeout timeout user_agent
-"""
-"""The options of the client that speaks HTTP, which delta-rs takes among the store's."""
-
-
-def _store(uri: str, options: Mapping[str, str]) -> ObjectStore:
-    config: dict[str, str] = {}
-    of_client: dict[str, str] = {}
-    for name, value in options.items():
-        short = name.lower().removeprefix("aws_").removeprefix("azure_").removeprefix("google_")
-        if short in _OF_CLIENT.split():
-            of_client[short] = value
-        else:
-            config[name] = value
-    return from_url(uri, config=config, client_options=of_client)  # type: ignore[call-overload, no-any-return]
+def _refuse_codes(uri: str, path: str) -> None:
+    if code := _CODE.search(path):
+        raise NoSuchPlaceError(
+            f"{uri} is not a place for tables, as programs that read Delta tables would take its {code[0]} for another "
+            "character: name a folder without it"
+        )
 
 
 def _first_line(error: BaseException) -> str:
@@ -153,7 +210,7 @@ class _Folder:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def open(self, path: str) -> IO[bytes]:
+    def open(self, path: str, size: int) -> IO[bytes]:
         return (self._folder / path).open("rb")
 
     def write(self, path: str, data: bytes) -> None:
@@ -173,9 +230,13 @@ class _Folder:
         _sync(target.parent)
         return True
 
-    def list(self, folder: str) -> list[str]:
-        top = self._folder / folder
-        return [str(path.relative_to(self._folder)) for path in top.rglob("*") if path.is_file()]
+    def times(self, folder: str) -> dict[str, float]:
+        found = {}
+        for path in (self._folder / folder).rglob("*"):
+            with suppress(FileNotFoundError):
+                if path.is_file():
+                    found[str(path.relative_to(self._folder))] = path.stat().st_mtime
+        return found
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
@@ -217,8 +278,10 @@ class _Store:
         except FileNotFoundError:
             return None
 
-    def open(self, path: str) -> IO[bytes]:
-        return _Reader(self._store, path)  # type: ignore[return-value]
+    def open(self, path: str, size: int) -> IO[bytes]:
+        if size <= _READ_WHOLE:
+            return io.BytesIO(obstore.get(self._store, path).bytes())
+        return io.BufferedReader(_Ranges(self._store, path, size), 1 << 20)
 
     def write(self, path: str, data: bytes) -> None:
         obstore.put(self._store, path, data)
@@ -230,22 +293,23 @@ class _Store:
             return False
         return True
 
-    def list(self, folder: str) -> list[str]:
-        return [entry["path"] for page in obstore.list(self._store, folder) for entry in page]
+    def times(self, folder: str) -> dict[str, float]:
+        entries = (entry for page in obstore.list(self._store, folder) for entry in page)
+        return {entry["path"]: entry["last_modified"].timestamp() for entry in entries}
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
             obstore.delete(self._store, path)
 
 
-class _Reader(io.RawIOBase):
-    """A stored file; each read is a request. Its errors are OSErrors, like those of a file in a folder."""
+class _Ranges(io.RawIOBase):
+    """A file in an object store, each read a request."""
 
-    def __init__(self, store: ObjectStore, path: str) -> None:
+    def __init__(self, store: ObjectStore, path: str, size: int) -> None:
         self._store = store
         self._path = path
-        self._size = obstore.head(store, path)["size"]
-        self._position = 0
+        self._size = size
+        self._at = 0
 
     def readable(self) -> bool:
         return True
@@ -253,24 +317,18 @@ class _Reader(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def tell(self) -> int:
-        return self._position
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
 
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._position = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        end = min(self._position + len(buffer), self._size)
-        if end <= self._position:
+    def readinto(self, target: Any) -> int:
+        length = min(len(target), self._size - self._at)
+        if length <= 0:
             return 0
-        try:
-            data = obstore.get_range(self._store, self._path, start=self._position, end=end)
-        except BaseError as error:
-            raise OSError(_first_line(error)) from None
-        buffer[: len(data)] = memoryview(data)
-        self._position += len(data)
-        return len(data)
+        data = obstore.get_range(self._store, self._path, start=self._at, length=length)
+        target[:length] = memoryview(data)
+        self._at += length
+        return length
 
 
-__all__ = ["NoSuchPlaceError", "Place", "PlaceError"]
+__all__ = ["DamagedError", "NoSuchPlaceError", "Place", "PlaceError"]

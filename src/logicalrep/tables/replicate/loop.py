@@ -88,6 +88,7 @@ class Loop:
                 self._look()
                 if not self._tables.are_up_to_date:
                     continue
+                self._tables.finish()
                 self._note(self._noted)
                 self._refuse_stopped()
                 return

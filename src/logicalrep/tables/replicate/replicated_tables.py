@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, application_id
-from logicalrep.tables.delta.maintenance import CHECKPOINT_EVERY, is_due, maintain
+from logicalrep.tables.delta.maintenance import CHECKPOINT_EVERY, is_due, maintain, needs_checkpoint
 from logicalrep.tables.delta.names import table_folder
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import DamagedError, Place
 from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.load.definitions import Definition
 from logicalrep.tables.load.loading import Loaded
@@ -155,7 +155,7 @@ class ReplicatedTables:
         before = self._before.tables.get(str(name))
         taken = [table.folder for table in self._tables.values()]
         table = Followed(name, table_folder(name, taken) if before is None else before.folder, oid)
-        table.log = DeltaLog.open(self._place, table.folder)
+        table.log = self._patience.run(lambda: DeltaLog.open(self._place, table.folder))
         table.mark = self._marks.get(table.folder)
         if before is not None and before.state == "stopped" and table.mark is None:
             table.stopped = before.error
@@ -212,7 +212,7 @@ class ReplicatedTables:
         """Return the result of `write`; a table that does not fit its changes any more is loaded again."""
         try:
             return future.result()
-        except NeedsResync as error:
+        except (NeedsResync, DamagedError) as error:
             self.load(table, error.description)
         except OF_ONE_TABLE as error:
             self._stand_still(table, str(error))
@@ -231,15 +231,24 @@ class ReplicatedTables:
     def tidy(self, *, is_busy: bool) -> None:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
         for table in self._tables.values():
-            if table.log is None or table.mark is not None or not is_due(table.log):
+            if table.log is None or table.mark is not None or not is_due(table.log, self._keep_hours):
                 continue
             waited = table.log.version - table.log.checkpoint
             if not is_busy or waited >= _CANNOT_WAIT * CHECKPOINT_EVERY:
-                self._maintain(table.log)
+                self._maintain(table, table.log)
                 return
 
-    def _maintain(self, log: DeltaLog) -> None:
-        self._patience.run(lambda: maintain(log, self._keep_hours, self._tasks))
+    def finish(self) -> None:
+        """Do the upkeep that another run would find late: commands that end after each batch do it too."""
+        for table in self._tables.values():
+            if table.log is not None and table.mark is None and needs_checkpoint(table.log):
+                self._maintain(table, table.log)
+
+    def _maintain(self, table: Followed, log: DeltaLog) -> None:
+        try:
+            self._patience.run(lambda: maintain(log, self._keep_hours, self._tasks))
+        except DamagedError as error:
+            self.load(table, error.description)
 
     # Loads
 
@@ -311,7 +320,7 @@ class ReplicatedTables:
             future.result()
             # Nothing is kept meanwhile, as this thread takes the batches.
             self._apply_kept(table)
-        except NeedsResync as error:
+        except (NeedsResync, DamagedError) as error:
             self.load(table, error.description)
         except OF_ONE_TABLE as error:
             self._stand_still(table, str(error))

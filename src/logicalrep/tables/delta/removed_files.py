@@ -1,0 +1,120 @@
+"""The data files of a table's old versions, which stay for a while for readers."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Collection
+from dataclasses import astuple, dataclass
+
+from logicalrep.tables.delta.place import Place
+
+_NOTES = "_removed.json"
+"""The file with notes of them in the table's folder: the log's checkpoints have them for an hour only."""
+_LEAST_AGE = 3600.0
+"""The seconds after which a file that is in no version is taken for one of a commit that was never made."""
+_SEARCH_AGAIN = 24 * 3600.0
+"""The seconds between two searches for such files."""
+
+
+def commit_path(folder: str, version: int) -> str:
+    """Return the path of a commit in a table's log."""
+    return f"{folder}/_delta_log/{version:020}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A data file that is in the last version no more."""
+
+    at: float
+    """The time at which it was removed, in seconds since 1970."""
+    path: str
+    size: int
+
+
+class RemovedFiles:
+    """The files that are in the last version no more and still there, in the order in which they were removed."""
+
+    def __init__(self, place: Place, folder: str) -> None:
+        """Take the table's folder; `recall` finds the files that earlier processes removed."""
+        self._place = place
+        self._folder = folder
+        self._files: deque[RemovedFile] = deque()
+        self._paths: set[str] = set()
+        self._recalled = -_SEARCH_AGAIN
+        self.size = 0
+        """Their bytes."""
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the files of earlier processes are known."""
+        return time.monotonic() - self._recalled < _SEARCH_AGAIN
+
+    @property
+    def oldest(self) -> float:
+        """The time at which the first one was removed, in seconds since 1970; infinite if there is none."""
+        return self._files[0].at if self._files else float("inf")
+
+    def add(self, file: RemovedFile) -> None:
+        """Add a file that was removed now."""
+        self._files.append(file)
+        self._paths.add(file.path)
+        self.size += file.size
+
+    def delete_oldest(self) -> None:
+        """Delete the first one."""
+        file = self._files[0]
+        self._place.delete(f"{self._folder}/{file.path}")
+        self._files.popleft()
+        self._paths.remove(file.path)
+        self.size -= file.size
+
+    def save(self, version: int) -> None:
+        """Note them, all those of the commits up to a version."""
+        notes = {"version": version, "removed": [astuple(file) for file in self._files]}
+        self._place.write(f"{self._folder}/{_NOTES}", json.dumps(notes).encode())
+
+    def recall(self, version: int, used: Collection[str], keep_hours: float) -> None:
+        """Find the files that earlier processes removed: those of the notes, and of the commits since.
+
+        Files that were written and are in no version are found too, once they are old.
+
+        Args:
+            version: the last version.
+            used: the paths of its files.
+            keep_hours: the hours for which old versions can be read.
+        """
+        data = self._place.read(f"{self._folder}/{_NOTES}")
+        notes = {"version": -1, "removed": []} if data is None else json.loads(data)
+        found = [RemovedFile(*file) for file in notes["removed"]]
+        for number in range(notes["version"] + 1, version + 1):
+            text = self._place.read(commit_path(self._folder, number))
+            for action in map(json.loads, (text or b"").splitlines()):
+                if remove := action.get("remove"):
+                    found.append(RemovedFile(remove["deletionTimestamp"] / 1000, remove["path"], remove["size"]))
+        there = {path.removeprefix(f"{self._folder}/"): at for path, at in self._place.times(self._folder).items()}
+        found = [file for file in found if file.path in there and file.path not in used]
+        known = self._paths | {file.path for file in found}
+        oldest = time.time() - max(keep_hours * 3600, _LEAST_AGE)
+        orphans = [
+            RemovedFile(at, path, 0)
+            for path, at in there.items()
+            if at < oldest and path not in used and path not in known and _is_data(path)
+        ]
+        files = [*(file for file in orphans + found if file.path not in self._paths), *self._files]
+        self._files = deque(files)
+        self._paths = {file.path for file in files}
+        self.size = sum(file.size for file in files)
+        self._recalled = time.monotonic()
+
+
+def _is_data(path: str) -> bool:
+    # A file that was being written has a dot before its name.
+    return not path.startswith("_") or path.rpartition("/")[2].startswith(".")
+
+
+__all__ = ["RemovedFile", "RemovedFiles", "commit_path"]
