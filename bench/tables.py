@@ -32,7 +32,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import newest_protocol, wal_head
-from logicalrep.tables.delta.data_files import opened, write_rows
+from logicalrep.tables.delta.data_files import read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.changes import Receiver
@@ -86,11 +86,9 @@ def _load(server: LocalServer, connection: Any, folder: Path, options: argparse.
     seconds, cpu = _once(server, place)
     log = DeltaLog.open(Place(str(place)), "public/accounts")
     assert log is not None
-    parts = []
-    for file in log.files.values():
-        with opened(log.place, log.folder, file) as there:
-            parts.append(there.read(log.table.schema, log.table.names))
-    rows = pa.concat_tables(parts)
+    rows = pa.concat_tables(
+        read_rows(log.place, log.folder, file, log.table.schema, log.table.names) for file in log.files.values()
+    )
     began = time.monotonic()
     write_rows(Place(str(folder / "memory")), "t", rows)
     memory = time.monotonic() - began

@@ -10,7 +10,9 @@ import psycopg
 from deltalake import DeltaTable
 
 
-def differences(dsn: str, place: str, tables: Iterable[str]) -> dict[str, str]:
+def differences(
+    dsn: str, place: str, tables: Iterable[str], storage_options: dict[str, str] | None = None
+) -> dict[str, str]:
     """Return what differs, by table; `tables` are `schema.table`, and the folders have their names as they are."""
     found = {}
     with psycopg.connect(
@@ -19,7 +21,7 @@ def differences(dsn: str, place: str, tables: Iterable[str]) -> dict[str, str]:
         for table in tables:
             schema, _, name = table.partition(".")
             source = source_rows(connection, schema, name)
-            there = delta_rows(f"{place}/{schema}/{name}")
+            there = delta_rows(f"{place}/{schema}/{name}", storage_options)
             missing, surplus = source - there, there - source
             if missing or surplus:
                 found[table] = (
@@ -46,9 +48,9 @@ def source_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> 
     )
 
 
-def delta_rows(uri: str) -> Counter[tuple[Any, ...]]:
+def delta_rows(uri: str, storage_options: dict[str, str] | None = None) -> Counter[tuple[Any, ...]]:
     """Return the rows of a Delta table with their counts."""
-    columns = DeltaTable(uri).to_pyarrow_table().to_pydict().values()
+    columns = DeltaTable(uri, storage_options=storage_options).to_pyarrow_table().to_pydict().values()
     return Counter(tuple(map(_hashable, row)) for row in zip(*columns, strict=True))
 
 

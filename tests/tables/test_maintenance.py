@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from logicalrep.tables.apply import applying
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta import maintenance
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.maintenance import is_due, maintain
+from logicalrep.tables.delta.maintenance import is_due, maintain, needs_checkpoint
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
@@ -72,3 +74,82 @@ def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:
         apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
     maintain(log, 0, LocalTasks())
     assert size_of(tmp_path) == sum(file.size for file in log.files.values())
+
+
+def some_commits(place: Place, log: DeltaLog, history: History, number: int) -> None:
+    for _ in range(number):
+        history.insert()
+        history.update()
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+
+
+def reopened(place: Place) -> DeltaLog:
+    log = DeltaLog.open(place, "public/t")
+    assert log is not None
+    return log
+
+
+def test_processes_that_end_soon_keep_what_readers_need_and_remove_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "CHECKPOINT_EVERY", 5)
+    place = Place(str(tmp_path))
+    new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    checkpoints = set()
+    for _ in range(8):
+        log = reopened(place)
+        some_commits(place, log, history, 3)
+        if needs_checkpoint(log):
+            maintain(log, 24, LocalTasks())
+            checkpoints.add(log.checkpoint)
+    assert len(checkpoints) == 4
+    # All old versions can be read, also those whose files the last checkpoint knows nothing of.
+    for version in range(reopened(place).version):
+        DeltaTable(place.uri_of("public/t"), version=version).to_pyarrow_table()
+    log = reopened(place)
+    assert not log.removed.is_complete
+    maintain(log, 24, LocalTasks())
+    assert len(log.removed) + len(log.files) == len(list(tmp_path.rglob("part-*.parquet"))) > 5
+    maintain(log, 0, LocalTasks())
+    assert len(log.removed) == 0
+    assert size_of(tmp_path) == sum(file.size for file in log.files.values())
+    assert rows_at(place) == history.truth()
+
+
+def test_files_of_commits_that_were_never_made_go_once_they_are_old(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    some_commits(place, log, history, 2)
+    for name, hours in {"part-old.parquet": 30, ".part-old.parquet.1.2": 30, "part-new.parquet": 0.1}.items():
+        place.write(f"public/t/{name}", b"x")
+        at = time.time() - hours * 3600
+        os.utime(tmp_path / "public" / "t" / name, (at, at))
+    for path in log.files:
+        os.utime(tmp_path / "public" / "t" / path, (1, 1))
+    maintain(reopened(place), 24, LocalTasks())
+    names = {path.name for path in (tmp_path / "public" / "t").iterdir()}
+    assert "part-new.parquet" in names
+    assert not names & {"part-old.parquet", ".part-old.parquet.1.2"}
+    assert rows_at(place) == history.truth()
+
+
+def test_a_table_that_stands_still_loses_its_old_files_too(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    some_commits(place, log, History(("id",), random.Random(1)), 3)
+    maintain(log, 24, LocalTasks())
+    assert not is_due(log, 24)
+    assert is_due(log, 0)
+
+
+def test_the_files_of_a_load_that_is_replaced_are_remembered(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    some_commits(place, log, History(("id",), random.Random(1)), 3)
+    before = len(log.removed) + len(log.files)
+    new = DeltaLog.replace(
+        place, "public/t", log.table, [], "logicalrep/1/1/y", Lsn(9000), load="y", keep_hours=24, before=log
+    )
+    assert len(new.removed) == before

@@ -22,27 +22,15 @@ from logicalrep.tables.delta.place import DamagedError, NoSuchPlaceError, Place,
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
 from tests.tables.histories import History
 from tests.tables.stores import Store, Trouble, object_store
 from tests.tables.test_applying import APP, new_log, rows_at
+from tests.tables.test_names import ODD
+from tests.tables.test_replicate import TABLES, following, once, shop
 
-ODD = [
-    'Odd.Table "q"',
-    "a#b",
-    "a?b",
-    "50%",
-    "ä ö",
-    "a[1]*{}|^~<>`",
-    '"; DROP TABLE x; --',
-    "'",
-    "a&b+c=d",
-    "a:b@c",
-    "a/b",
-    "a%2Fb",
-    "..",
-    "x\ny",
-    "C:\\x",
-]
+__all__ = ["shop"]
 
 
 @pytest.fixture
@@ -223,3 +211,23 @@ def test_other_uris_are_refused(uri: str) -> None:
 def test_unknown_options_are_refused(store: Store) -> None:
     with pytest.raises(NoSuchPlaceError, match="colour"):
         Place("s3://lake/shop", store.options | {"aws_colour": "red"}).read("a")
+
+
+def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, store: Store) -> None:
+    uri = "s3://lake/shop"
+    once(shop, uri, storage_options=store.options)
+    assert differences(shop.dsn, uri, TABLES, store.options) == {}
+    store.trouble = Troubles(1, ["late", "fail", "lose"], 0.2)
+    with following(shop, uri, storage_options=store.options) as caught_up:
+        for number in range(10):
+            shop.execute(
+                f"UPDATE customer SET city = 'city {number}' WHERE id % 10 = {number}",
+                f"DELETE FROM orders WHERE id % 20 = {number}",
+                f"INSERT INTO audit SELECT '2024-01-01', 'no. {number}' FROM generate_series(1, 3)",
+            )
+        caught_up()
+        store.trouble = lambda method, path: None
+        caught_up()
+    assert differences(shop.dsn, uri, TABLES, store.options) == {}
+    for key in store.keys():  # noqa: SIM118
+        assert b"the secret" not in store.client.get_object(Bucket="lake", Key=key)["Body"].read()

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Quiet, Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from tests.postgres.servers import Database
@@ -33,22 +34,24 @@ INSERT INTO audit SELECT '2020-01-01', 'same' FROM generate_series(1, 10);
 TABLES = ["public.customer", "public.orders", "public.audit"]
 
 
-def settings(db: Database, place: Path, **options: object) -> ReplicateSettings:
-    return ReplicateSettings(connection=ConnectionSettings(db.dsn), to=str(place), **options)  # type: ignore[arg-type]
+def settings(db: Database, place: Path | str, **options: Any) -> ReplicateSettings:
+    return ReplicateSettings(connection=ConnectionSettings(db.dsn), to=str(place), **options)
 
 
-def once(db: Database, place: Path, **options: object) -> None:
+def once(db: Database, place: Path | str, **options: Any) -> None:
     replicate_with(settings(db, place, once=True, **options), Quiet(), tasks=LocalTasks())
 
 
 @contextmanager
-def following(db: Database, place: Path, **options: object) -> Iterator[Callable[[], None]]:
+def following(
+    db: Database, place: Path | str, report: Report | None = None, **options: Any
+) -> Iterator[Callable[[], None]]:
     """Replicate in a thread; the function waits until all that had committed before is in the tables."""
     stop, errors = threading.Event(), []
 
     def run() -> None:
         try:
-            replicate_with(settings(db, place, every=0.0, **options), Quiet(), tasks=LocalTasks(), stop=stop)
+            replicate_with(settings(db, place, every=0.0, **options), report or Quiet(), tasks=LocalTasks(), stop=stop)
         except BaseException as error:
             errors.append(error)
 
@@ -64,7 +67,7 @@ def following(db: Database, place: Path, **options: object) -> Iterator[Callable
 
         def is_there() -> bool:
             assert not errors, errors
-            state = State.read(Place(str(place), {}))
+            state = State.read(Place(str(place), options.get("storage_options", {})))
             return state.lsn >= target and all(table.state == "following" for table in state.tables.values())
 
         eventually(is_there)
@@ -74,7 +77,8 @@ def following(db: Database, place: Path, **options: object) -> Iterator[Callable
     finally:
         stop.set()
         thread.join(60)
-    assert not errors, errors
+        assert not errors, errors
+        assert not thread.is_alive()
 
 
 @pytest.fixture

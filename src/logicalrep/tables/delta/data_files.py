@@ -104,6 +104,12 @@ def opened(place: Place, folder: str, file: DataFile) -> Iterator[OpenedFile]:
             raise DamagedError(f"{place.uri_of(folder)}/{file.path} is damaged: {error}") from None
 
 
+def read_rows(place: Place, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
+    """Return columns of a data file. Raises what `opened` does."""
+    with opened(place, folder, file) as there:
+        return there.read(schema, columns)
+
+
 def _parts(rows: pa.Table) -> Iterable[pa.Table]:
     count = max(-(-rows.num_rows // MOST_ROWS), -(-rows.nbytes // MOST_BYTES), 1)
     size = max(-(-rows.num_rows // count), 1)
@@ -152,4 +158,4 @@ def _logged(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-__all__ = ["DataFile", "OpenedFile", "opened", "write_batches", "write_rows"]
+__all__ = ["DataFile", "OpenedFile", "opened", "read_rows", "write_batches", "write_rows"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from logicalrep.tables.delta.data_files import DataFile, opened, write_rows
+from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
@@ -90,10 +90,7 @@ def _small(log: DeltaLog) -> list[DataFile]:
 
 def _merged(work: _Merge) -> list[DataFile]:
     schema = work.table.schema
-    rows = []
-    for file in work.files:
-        with opened(work.place, work.folder, file) as there:
-            rows.append(there.read(schema, schema.names))
+    rows = [read_rows(work.place, work.folder, file, schema, schema.names) for file in work.files]
     return write_rows(work.place, work.folder, pa.concat_tables(rows))
 
 

@@ -14,9 +14,10 @@ _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     r"""Return a table's folder at its place: schema and name as they are.
 
-    Only `/`, `\`, control characters, a leading dot, a `%` or `~` that would read as a code, the `_` of `_delta_log` and
-    `_logicalrep`, and the capitals of a name that differs from one of the `taken` folders only in case become `~` and two hexadecimal digits for each byte. It is
-    not `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a path for `a/b`, and reads another folder.
+    Only `/`, `\`, control characters, a leading dot, a `%` or `~` that would read as a code, the `_` of `_delta_log`
+    and `_logicalrep`, and the capitals of a name that differs from one of the `taken` folders only in case become `~`
+    and two hexadecimal digits for each byte. It is not `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a
+    path for `a/b`, and reads another folder.
 
     Example:
         >>> table_folder(TableName("Odd Schema", 'Odd.Table "q"'))

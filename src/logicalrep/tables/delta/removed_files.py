@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Collection
 from dataclasses import astuple, dataclass
+from typing import Any
 
 from logicalrep.tables.delta.place import Place
 
@@ -89,7 +90,7 @@ class RemovedFiles:
             keep_hours: the hours for which old versions can be read.
         """
         data = self._place.read(f"{self._folder}/{_NOTES}")
-        notes = {"version": -1, "removed": []} if data is None else json.loads(data)
+        notes: dict[str, Any] = {"version": -1, "removed": []} if data is None else json.loads(data)
         found = [RemovedFile(*file) for file in notes["removed"]]
         for number in range(notes["version"] + 1, version + 1):
             text = self._place.read(commit_path(self._folder, number))

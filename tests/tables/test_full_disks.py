@@ -1,0 +1,155 @@
+"""Places that cannot be written for a while, and files that are gone."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from logicalrep.tables.apply.applying import apply
+from logicalrep.tables.delta.maintenance import maintain
+from logicalrep.tables.delta.place import DamagedError, Place, PlaceError
+from logicalrep.tables.replicate.state import State
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
+from tests.tables.histories import History
+from tests.tables.test_applying import APP, new_log, rows_at
+from tests.tables.test_replicate import TABLES, following, shop
+from tests.waiting import eventually
+
+__all__ = ["shop"]
+
+
+def mount(*arguments: str) -> None:
+    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"mounting is not allowed: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of two megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount("-t", "tmpfs", "-o", "size=2m", "none", str(folder))
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@contextlib.contextmanager
+def read_only(disk: Path) -> Iterator[None]:
+    mount("-o", "remount,ro", str(disk))
+    try:
+        yield
+    finally:
+        mount("-o", "remount,rw", str(disk))
+
+
+def fill(disk: Path) -> Path:
+    """Leave no room, also no rest of a block."""
+    path = disk / "filling"
+    with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+        while file.write(b"x" * 4096):
+            pass
+    return path
+
+
+def test_a_full_disk_leaves_the_last_version_and_no_rests(disk: Path) -> None:
+    place = Place(str(disk))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    for _ in range(30):
+        history.insert()
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    there = rows_at(place)
+    filling = fill(disk)
+    names = set(disk.rglob("*"))
+    history.update()
+    changes = history.take()
+    for _ in range(3):
+        with pytest.raises(PlaceError, match="No space left"):
+            apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    assert set(disk.rglob("*")) == names
+    assert rows_at(place) == there
+    filling.unlink()
+    apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    assert rows_at(place) == history.truth()
+
+
+def test_a_read_only_disk_is_one_error(disk: Path) -> None:
+    place = Place(str(disk))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    history.insert()
+    changes = history.take()
+    with read_only(disk), pytest.raises(PlaceError, match="Read-only"):
+        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    assert rows_at(place) == history.truth()
+
+
+def test_a_data_file_that_is_gone_or_cut_is_damage(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(1))
+    for _ in range(9):
+        history.insert()
+    apply(log, history.take(), Lsn(history.lsn - 1), APP, LocalTasks())
+    (path,) = tmp_path.rglob("part-*.parquet")
+    history.update()
+    changes = history.take()
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DamagedError, match="is damaged"):
+        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    path.unlink()
+    with pytest.raises(DamagedError, match="is not there"):
+        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+    maintain(log, 24, LocalTasks())
+
+
+class Lines(Quiet):
+    """Keeps what the command waits for."""
+
+    def __init__(self) -> None:
+        self.waited: list[str] = []
+
+    def waiting(self, text: str) -> None:
+        self.waited.append(text)
+
+
+@pytest.mark.parametrize("trouble", ["full", "read-only"])
+def test_the_loop_waits_for_a_disk_and_goes_on(shop: Database, disk: Path, trouble: str) -> None:
+    lines = Lines()
+    with following(shop, disk / "lake", lines) as caught_up:
+        caught_up()
+        before = State.read(Place(str(disk / "lake"))).lsn
+        with read_only(disk) if trouble == "read-only" else contextlib.nullcontext():
+            filling = fill(disk) if trouble == "full" else None
+            shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100", "DELETE FROM orders WHERE id % 2 = 0")
+            eventually(lambda: any("WAL" in line for line in lines.waited))
+            assert State.read(Place(str(disk / "lake"))).lsn == before or trouble == "full"
+            confirmed = shop.value("SELECT confirmed_flush_lsn FROM pg_replication_slots")
+            assert Lsn(str(confirmed)) <= State.read(Place(str(disk / "lake"))).lsn
+            if filling is not None:
+                filling.unlink()
+        caught_up()
+    assert differences(shop.dsn, str(disk / "lake"), TABLES) == {}
+
+
+def test_a_damaged_table_is_loaded_again(shop: Database, tmp_path: Path) -> None:
+    with following(shop, tmp_path) as caught_up:
+        caught_up()
+        for path in (tmp_path / "public" / "customer").glob("part-*.parquet"):
+            path.unlink()
+        shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100")
+        caught_up()
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
