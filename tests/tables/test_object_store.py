@@ -20,6 +20,7 @@ from logicalrep.tables.delta.maintenance import maintain
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError, NoSuchPlaceError, Place, PlaceError
 from logicalrep.tables.tasks import LocalTasks
+from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
@@ -182,6 +183,14 @@ def test_a_load_whose_answer_is_lost_is_there(store: Store, monkeypatch: pytest.
     assert (log.version, log.applied(APP)) == (0, 999)
 
 
+def test_a_store_that_is_away_is_one_sentence(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(place, "_RETRIES", {"max_retries": 0})
+    away = Place("s3://lake/x", store.options | {"aws_endpoint": "http://127.0.0.1:1", "timeout": "1s"})
+    with pytest.raises(PlaceError) as error:
+        away.read("a")
+    assert "\n" not in str(error.value)
+
+
 def test_secrets_are_in_no_text(store: Store) -> None:
     place = Place("s3://nowhere/shop", store.options)
     assert "secret" not in repr(place)
@@ -229,5 +238,7 @@ def test_a_database_is_replicated_into_a_store_with_troubles(shop: Database, sto
         store.trouble = lambda method, path: None
         caught_up()
     assert differences(shop.dsn, uri, TABLES, store.options) == {}
+    place = Place(uri, store.options)
+    assert {verdict.result for verdict in verify(shop.settings, place)} == {"equal"}
     for key in store.keys():  # noqa: SIM118
         assert b"the secret" not in store.client.get_object(Bucket="lake", Key=key)["Body"].read()
