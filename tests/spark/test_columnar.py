@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from logicalrep import Decoder, LogicalRepError, Lsn, Oid, TimestampTz, TransactionId, v1, v2
 from logicalrep.arrow import batch_intake
 from logicalrep.arrow.message_batch import MessageBatch, message_batches_of
-from logicalrep.arrow.reading import in_columns, row_by_row
+from logicalrep.arrow.reading import committed_batches
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.captures.capture import Capture
 from logicalrep.spark import feed_schema
@@ -29,22 +30,23 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.transaction import Transaction
 from logicalrep_protocol.v1 import NullValue, ReplicaIdentity, Text, TupleData
 from logicalrep_runtime.errors import DecodeError
+from tests.arrow.oracle.reading import row_by_row
 from tests.protocol.captured import selected
 
 CAPTURES = selected()
 
 Failure = tuple[type[LogicalRepError], str]
 
+in_columns = partial(committed_batches, is_capture=True)
 
-def rows(path: Path, read: Any, size: int) -> list[dict[str, Any]] | Failure:
+
+def rows(path: Path, read: Any, size: int, **given: str) -> list[dict[str, Any]] | Failure:
     """Return the rows, or the error's class and code."""
-    options = read_options({"rows_per_record_batch": str(size)})
+    options = read_options({"rows_per_record_batch": str(size), **given})
     with Capture.open(path) as capture:
-        if capture.session.encoding != "utf-8":
-            pytest.skip("what is not UTF-8 is read row by row")
         try:
             messages = capture.batches() if read is in_columns else capture
-            batches = read(messages, capture.session.decoder(), row_form(options, feed_schema()), None, None)
+            batches = read(messages, capture.session.decoder(), row_form(options, feed_schema()))
             return [row for batch in batches for row in checked(batch, size).to_pylist()]
         except LogicalRepError as error:
             return type(error), error.code
@@ -58,7 +60,7 @@ def typed_rows(
     with Capture.open(path) as capture:
         messages = capture.batches() if read is in_columns else capture
         schema = relation_schema(table, texts)
-        batches = read(messages, capture.session.decoder(), row_form(read_options(given), schema), None, None)
+        batches = read(messages, capture.session.decoder(), row_form(read_options(given), schema))
         try:
             return [str(row) for batch in batches for row in numbered(checked(batch, size)).to_pylist()]
         except LogicalRepError as error:
@@ -93,9 +95,9 @@ def test_the_two_ways_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     expected = rows(path, row_by_row, 1000)
     for size in (1000, 100_000):
         assert rows(path, in_columns, size) == expected
-    monkeypatch.setattr(batch_intake, "_FEWEST", 1)
     monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", 1)
     assert rows(path, in_columns, 7) == expected
+    assert rows(path, in_columns, 100, relations="true") == rows(path, row_by_row, 1000, relations="true")
 
 
 @pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
@@ -118,7 +120,7 @@ def typed_rows_of_the_feed(
     found = []
     with Capture.open(path) as capture:
         messages = in_columns(
-            capture.batches(), capture.session.decoder(), row_form(read_options(given), feed_schema()), None, None
+            capture.batches(), capture.session.decoder(), row_form(read_options(given), feed_schema())
         )
         try:
             for batch in messages:
@@ -135,8 +137,6 @@ def typed_rows_of_the_feed(
 def tables(path: Path) -> list[TableDescription]:
     """Return the tables of a capture with their last descriptions."""
     with Capture.open(path) as capture, Assembler() as assembler:
-        if capture.session.encoding != "utf-8":
-            pytest.skip("what is not UTF-8 is read row by row")
         for event in events(capture, capture.session.decoder(), assembler):
             if isinstance(event, Transaction):
                 event.close()
@@ -165,9 +165,7 @@ def test_a_capture_that_ends_anywhere(limit: str) -> None:
     for stop in range(0, len(messages), 5):
         found = []
         for read in (row_by_row, in_columns):
-            batches = read(
-                _given(messages[:stop], read), session.decoder(), row_form(options, feed_schema()), None, None
-            )
+            batches = read(_given(messages[:stop], read), session.decoder(), row_form(options, feed_schema()))
             found.append([row for batch in batches for row in batch.to_pylist()])
         assert found[0] == found[1]
 
@@ -184,7 +182,9 @@ def test_a_part_of_a_slot_is_the_same_part() -> None:
     expected = [row for row in whole if start <= row["commit_lsn"] < end]
     assert expected
     for read in (in_columns, row_by_row):
-        batches = read(_given(messages, read), session.decoder(), row_form(options, feed_schema()), start, end)
+        batches = read(
+            _given(messages, read), session.decoder(), row_form(options, feed_schema()), start=start, end=end
+        )
         assert [row for batch in batches for row in batch.to_pylist()] == expected
 
 
@@ -199,7 +199,7 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
     )
     for read in (row_by_row, in_columns):
         options = read_options({"tables": "emptied, renamed"})
-        batches = read(_given(messages, read), Decoder(1), row_form(options, feed_schema()), None, None)
+        batches = read(_given(messages, read), Decoder(1), row_form(options, feed_schema()))
         found = [(row["op"], row["table"], row["key"]) for batch in batches for row in batch.to_pylist()]
         assert found == [
             ("truncate", "emptied", ["id", "a"]),
@@ -210,7 +210,7 @@ def test_a_table_that_is_renamed_after_it_was_truncated() -> None:
         schema = relation_schema(_relation(name, "id", "a" if name == "emptied" else "b"))
         options = read_options({"table": name})
         for read in (row_by_row, in_columns):
-            batches = read(_given(messages, read), Decoder(1), row_form(options, schema), None, None)
+            batches = read(_given(messages, read), Decoder(1), row_form(options, schema))
             assert [row["_ordinal"] for batch in batches for row in batch.to_pylist()] == ordinals
 
 
@@ -227,18 +227,18 @@ def test_stream_aborts_without_streaming(options: dict[str, str], monkeypatch: p
     found: list[Any] = []
     for read in (row_by_row, in_columns):
         with monkeypatch.context() as patched:
-            patched.setattr("logicalrep.arrow.reading.assembled", None)
-            batches = read(_given(session, read), Decoder(1), given, None, None)
+            patched.setattr("logicalrep.arrow.reading._assembled", lambda *_: ())
+            batches = read(_given(session, read), Decoder(1), given)
             found.append([row for batch in batches for row in batch.to_pylist()])
     assert found[0] == found[1]
     assert len(found[0]) == 9
     for broken in (abort[1][:-1], abort[1] + b"\0"):
         for read in (row_by_row, in_columns):
             with pytest.raises(DecodeError, match=r"^Stream Abort: "):
-                list(read(_given([*transaction, (Lsn(0), broken)], read), Decoder(1), given, None, None))
+                list(read(_given([*transaction, (Lsn(0), broken)], read), Decoder(1), given))
     for read in (row_by_row, in_columns):
         with pytest.raises((DecodeError, TransactionError)):
-            list(read(_given([*transaction[:2], abort], read), Decoder(1), given, None, None))
+            list(read(_given([*transaction[:2], abort], read), Decoder(1), given))
 
 
 def test_types_that_are_one_in_spark() -> None:
@@ -253,9 +253,7 @@ def test_types_that_are_one_in_spark() -> None:
     messages += [_described("t", "a", "b"), v1.Truncate(options=0, relation_ids=(Oid(7),))]
     session, options = _session(*messages), read_options({"table": "t"})
     for read in (row_by_row, in_columns):
-        batches = read(
-            _given(session, read), Decoder(1), row_form(options, relation_schema(_relation("t", "a"))), None, None
-        )
+        batches = read(_given(session, read), Decoder(1), row_form(options, relation_schema(_relation("t", "a"))))
         found = [row["a"] for batch in batches for row in batch.to_pylist()]
         assert found == [*values.values(), None]
 
@@ -276,7 +274,7 @@ def test_a_key_that_is_not_the_one_that_is_flagged() -> None:
     )  # fmt: skip
     for read in (row_by_row, in_columns):
         form = row_form(read_options({"table": "t"}), relation_schema(of_table))
-        batches = read(_given(messages, read), Decoder(1), form, None, None)
+        batches = read(_given(messages, read), Decoder(1), form)
         found = [(row["a"], row["b"]) for batch in batches for row in batch.to_pylist()]
         assert found == [(None, "20"), ("1", None), (None, "30"), ("2", "31")]
 
@@ -289,7 +287,7 @@ def test_a_truncate_of_a_table_that_was_not_described(table: str | None) -> None
         options, schema = read_options({"table": table}), relation_schema(_relation(table, "id"))
     for read in (row_by_row, in_columns):
         with pytest.raises((TransactionError, DecodeError), match=r"Relation has described"):
-            list(read(_given(messages, read), Decoder(1), row_form(options, schema), None, None))
+            list(read(_given(messages, read), Decoder(1), row_form(options, schema)))
 
 
 def test_two_readers_in_turns() -> None:
@@ -300,9 +298,7 @@ def test_two_readers_in_turns() -> None:
         values = [(f"{table}{number}".encode(), table.encode() * number) for number in range(200)]
         inserts = [v1.Insert(relation_id=Oid(7), new=TupleData.of(*map(Text, value))) for value in values]
         messages = _session(_described(table, "id", "v"), *inserts[:100], note, *inserts[100:])
-        for batch in in_columns(
-            message_batches_of(messages), Decoder(1), row_form(read_options({}), feed_schema()), None, None
-        ):
+        for batch in in_columns(message_batches_of(messages), Decoder(1), row_form(read_options({}), feed_schema())):
             yield [{"table": row["table"], **dict(row["after"])} for row in batch.to_pylist()]
 
     alone = [list(reader(table)) for table in ("a", "other")]

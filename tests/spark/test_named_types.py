@@ -8,12 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from logicalrep.arrow import reading
+from logicalrep.arrow import committed_batches
 from logicalrep.postgres.slots import the_slot
 from logicalrep.spark import snapshot, typed_table
 from logicalrep.spark.options import read_options
+from logicalrep.spark.peek import slot_range
 from logicalrep.spark.peek.slot_range import read_slot
 from logicalrep.spark.typed_tables.table_schema import table_schema
+from tests.arrow.oracle.reading import row_by_row
 from tests.postgres.servers import Database
 from tests.spark.streams import Stream
 
@@ -92,8 +94,8 @@ def test_in_columns_and_row_by_row(db: Database, binary: str, monkeypatch: pytes
     assert options.table is not None
     schema = table_schema(db.connection, options.table, options.publications)
     slot, found = the_slot(db.connection, "s"), []
-    for are_in_columns in (True, False):
-        monkeypatch.setattr(reading, "reads_in_columns", lambda *_, result=are_in_columns: result)
+    for read in (committed_batches, row_by_row):
+        monkeypatch.setattr(slot_range, "committed_batches", read)
         rows = pa.Table.from_batches(list(read_slot(options, schema, slot.confirmed, slot.reached)))
         found.append(_own([row.values() for row in rows.to_pylist()]))
     assert found == [[expected]] * 2

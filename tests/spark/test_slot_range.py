@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.arrow.feed.rows import parts
 from logicalrep.postgres.slots import LostPositionError, advance_slot, the_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
@@ -93,7 +92,7 @@ def test_a_connection_that_breaks_after_every_row(
     def breaking(*arguments: Any) -> Iterator[Any]:
         attempt = next(attempts)
         monkeypatch.setattr(slot_range, "_sessions", lambda *_: 1 if "relations" in options else attempt % 3 + 1)
-        for number, row in enumerate(chain.from_iterable(parts([batch], 1) for batch in decoded(*arguments))):
+        for number, row in enumerate(chain.from_iterable(map(_each, decoded(*arguments)))):
             if number == attempt:
                 raise psycopg.OperationalError("the connection broke")
             yield row
@@ -112,7 +111,7 @@ def test_a_slot_that_moves_before_it_is_read_again(db18: Database, monkeypatch: 
     decoded, broken = slot_range._decoded, []
 
     def breaking(*arguments: Any) -> Iterator[Any]:
-        for row in chain.from_iterable(parts([batch], 1) for batch in decoded(*arguments)):
+        for row in chain.from_iterable(map(_each, decoded(*arguments))):
             yield row
             if not broken and row["commit_lsn"][0].as_py() == expected[15]["commit_lsn"]:
                 broken.append(True)
@@ -155,3 +154,8 @@ def _rows(db: Database, *, is_stream: bool = True, **given: str) -> list[dict[st
 
 def _copies(db: Database) -> int:
     return len(db.rows("SELECT 1 FROM pg_replication_slots WHERE database = current_database() AND temporary"))
+
+
+def _each(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield record batches of one row each."""
+    return (batch.slice(number, 1) for number in range(batch.num_rows))

@@ -1,22 +1,22 @@
 """Committed transactions as message batches again, so that their rows can be made in columns.
 
 Most transactions are sent whole, from Begin to Commit with nothing else in between: there is nothing to assemble, and
-their messages pass unchanged, those of many transactions at once. Streamed and prepared transactions, and those too
-large to be kept until they commit, go through the assembler, runs of rows together; if they are large, they come out as
-the messages of a transaction that was sent whole. Small ones come out as events, since arrays do not pay for a few
-messages. Needs `logicalrep[arrow]`.
+their messages pass unchanged, those of many transactions at once. Streamed and prepared transactions, those too large
+to be kept until they commit, and those of a session that is not in UTF-8, go through the assembler, runs of rows
+together; they come out as the messages of transactions that were sent whole, many small ones together. Needs
+`logicalrep[arrow]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.message_batch import (
     KNOWN,
     ROW_CHANGE,
@@ -26,19 +26,22 @@ from logicalrep.arrow.message_batch import (
     of_tags,
 )
 from logicalrep.arrow.packed_rows import rows_from
-from logicalrep.arrow.synthetic_messages import preamble, sent_whole
+from logicalrep.arrow.synthetic_messages import alone, preamble, sent_whole
+from logicalrep.arrow.transaction_index import integers
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.tags import BEGIN, COMMIT, RELATION, TYPE
-from logicalrep.transactions.transaction import Event, Transaction
-from logicalrep_protocol.columnar import Session, decode_batch
+from logicalrep.transactions.transaction import Event, NonTransactionalMessage, Transaction
+from logicalrep_protocol.columnar import Session, locate_batch
 from logicalrep_protocol.decoder import Decoder
+from logicalrep_protocol.versions import Relation, Type
 from logicalrep_runtime.decoder import OUTSIDE
 from logicalrep_runtime.scalars import Lsn, Oid
 
-_FEWEST = 100
-"""The number of messages from which on batches are less work than events."""
+_JOINED = 1 << 20
+"""The bytes of memory of assembled transactions from which on they are handed on."""
 _FEWEST_ROWS = 16
 """The number of adjacent rows from which on taking them together is less work."""
 
@@ -51,22 +54,25 @@ _VERSION_1 = Session(version=1)
 
 @dataclass(frozen=True, slots=True)
 class WholeTransactions:
-    """Committed transactions in the order of their commits; arrays have an item for each."""
+    """Committed transactions, and logical messages outside of them, in their order; arrays have an item for each."""
 
     batches: Iterable[MessageBatch]
-    """Their messages, of version 1, each from Begin to Commit; they can be taken once.
+    """Their messages, of version 1 and in UTF-8, each transaction from Begin to Commit; they can be taken once.
 
     Tables are described before they are used, for a reader that has taken all batches so far; an empty transaction
     before the first one may do so.
     """
-    commit_lsns: NDArray[np.int64]
-    """The commit LSN of each, ascending."""
+    positions: NDArray[np.int64]
+    """The position of each one's rows, its commit LSN, in ascending order.
+
+    A message's is the last byte of its record: another commit record may begin where that ends.
+    """
     end_lsns: NDArray[np.int64]
     """The end LSN of each."""
     sizes: NDArray[np.int64]
     """The bytes of each one's messages. Valid once all batches are taken."""
-    gid: str | None = None
-    """The name of a prepared transaction, which is alone then."""
+    gids: Mapping[int, str] = field(default_factory=dict)
+    """The names of prepared transactions by their commit LSN as in `positions`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +85,11 @@ class _Found:
     end_lsns: NDArray[np.int64]
 
 
+_Assembled = Transaction | NonTransactionalMessage
+
+
 class BatchIntake(Intake[WholeTransactions]):
-    """Takes messages and hands on whole transactions as batches where that pays, else events."""
+    """Takes messages and hands on whole transactions as message batches; other events are decisions."""
 
     def __init__(self, assembler: Assembler, memory_limit: int) -> None:
         """Make one. `memory_limit` is the total bytes that the changes of open transactions may take."""
@@ -91,11 +100,29 @@ class BatchIntake(Intake[WholeTransactions]):
         self._resumed_at = Lsn(0)
         # The tables' descriptions in all batches so far.
         self._known: dict[Oid, TableDescription] = {}
+        # For a session in another encoding than UTF-8.
+        self._texts: Texts | None = None
+        # Assembled transactions that are handed on together with the next ones, and their memory in bytes.
+        self._joined: list[_Assembled] = []
+        self._joined_memory = 0
+        # The position after what is handed on, while the assembler is past it.
+        self._handed_on: ResumeToken | None = None
+
+    @property
+    def position(self) -> ResumeToken:
+        return self._handed_on or super().position
 
     def connect(self, decoder: Decoder) -> None:
         super().connect(decoder)
         self._open = []
         self._resumed_at = self.position.delivered
+        self._texts = None if decoder.encoding == "utf-8" else Texts(decoder.encoding)
+
+    def describe(self, relations: Iterable[TableDescription]) -> None:
+        """Begin a session in its middle, with the descriptions that the reader of the batches has."""
+        batches = list(message_batches_of(preamble(relations)))
+        self._pass(batches, Lsn(0))
+        self._known = self._assembler.described
 
     def keepalive(self, lsn: Lsn) -> None:
         if not self._open:
@@ -108,9 +135,10 @@ class BatchIntake(Intake[WholeTransactions]):
         """Take a message batch, as `take` does messages."""
         at = 0
         while at < len(batch):
-            if self._is_outside:
+            if self._is_outside and self._texts is None:
                 found = self._find(batch[at:])
                 if found is not None:
+                    yield from self._take_joined()
                     yield self._whole(batch[at : at + found.messages], found)
                     at += found.messages
                     continue
@@ -118,9 +146,10 @@ class BatchIntake(Intake[WholeTransactions]):
                     self._open.append(batch[at:])
                     if self._size_of_open + self._assembler.memory > self._memory_limit:
                         yield from self._assemble_open()
-                    return
+                    break
                 yield from self._assemble_open()
             at += yield from self._assemble(batch, at)
+        yield from self._take_joined()
 
     @property
     def _is_outside(self) -> bool:
@@ -134,7 +163,7 @@ class BatchIntake(Intake[WholeTransactions]):
     # Transactions that come whole
 
     def _find(self, batch: MessageBatch) -> _Found | None:
-        """Return None if the batch begins with no whole transactions, or if these have few messages."""
+        """Return the whole transactions that the batch begins with; None if there are none."""
         tags = batch.tags
         if not self._open and tags[0] != BEGIN:
             return None
@@ -143,14 +172,17 @@ class BatchIntake(Intake[WholeTransactions]):
             tags = tags[: others[0]]
         begins, commits = np.flatnonzero(tags == BEGIN), np.flatnonzero(tags == COMMIT)
         count = _in_turn(begins, commits, is_open=bool(self._open))
-        if not count or sum(map(len, self._open)) + commits[count - 1] + 1 < _FEWEST:
+        if not count:
             return None
         commits = commits[:count]
-        commit_lsns, end_lsns = _fields(batch.array.take(pa.array(commits)), "commit_lsn", "end_lsn")
         begun = batch.array.take(pa.array(begins[:count]))
         if self._open:
             begun = pa.concat_arrays([self._open[0].array[:1], begun])[:count]
-        (final_lsns,) = _fields(begun, "final_lsn")
+        ends = batch.array.take(pa.array(commits))
+        with locate_batch(pa.concat_arrays([begun, ends]), _VERSION_1) as located:
+            first, last = np.arange(count), np.arange(count, 2 * count)
+            final_lsns = integers(located, "final_lsn", first)
+            commit_lsns, end_lsns = integers(located, "commit_lsn", last), integers(located, "end_lsn", last)
         # Invalid transactions, and those handed on before the connection broke, go to the assembler.
         after = np.concatenate((np.asarray([int(self._resumed_at) - 1]).astype(np.int64), commit_lsns[:-1]))
         wrong = np.flatnonzero((final_lsns != commit_lsns) | (commit_lsns <= after))
@@ -166,29 +198,31 @@ class BatchIntake(Intake[WholeTransactions]):
         self._open = []
         described = self._assembler.described
         unknown = [relation for oid, relation in described.items() if self._known.get(oid) is not relation]
-        self._follow(batches)
+        self._pass(batches, Lsn(int(found.end_lsns[-1]) % (1 << 64)))
         self._known = self._assembler.described
         first = list(message_batches_of(preamble(unknown))) if unknown else []
         sizes = np.diff(ends, prepend=0)
         return WholeTransactions([*first, *batches], found.commit_lsns, found.end_lsns, sizes)
 
-    def _follow(self, batches: list[MessageBatch]) -> None:
-        """Show the assembler its progress and the table descriptions; the other transactions appear empty to it."""
+    def _pass(self, batches: list[MessageBatch], end_lsn: Lsn) -> None:
+        """Show the decoder and the assembler the descriptions in whole transactions; the others have nothing to see."""
+        assert self._decoder is not None
         tags = np.concatenate([batch.tags for batch in batches])
-        commits = tags == COMMIT
-        number = np.cumsum(commits) - commits
-        followed = np.zeros(number[-1] + 1, dtype=bool)
-        followed[number[_DESCRIBES[tags]]] = True
-        followed[-1] = True
-        places = np.flatnonzero(_FOLLOWED[tags] & followed[number])
-        start = 0
-        for batch in batches:
-            stop = start + len(batch)
-            for at in (places[np.searchsorted(places, start) : np.searchsorted(places, stop)] - start).tolist():
-                for event in self._take_one(int(batch.lsns[at]) % (1 << 64), batch.data(at)):
-                    assert isinstance(event, Transaction)
-                    event.close()
-            start = stop
+        describes = _DESCRIBES[tags]
+        descriptions: list[Relation | Type] = []
+        if describes.any():
+            commits = tags == COMMIT
+            number = np.cumsum(commits) - commits
+            places = np.flatnonzero(_FOLLOWED[tags] & np.isin(number, number[describes]))
+            start = 0
+            for batch in batches:
+                stop = start + len(batch)
+                for at in (places[np.searchsorted(places, start) : np.searchsorted(places, stop)] - start).tolist():
+                    message = self._decoder.decode(batch.data(at))
+                    if isinstance(message, Relation | Type):
+                        descriptions.append(message)
+                start = stop
+        self._assembler.committed_whole(descriptions, end_lsn)
 
     def _may_come_whole(self, batch: MessageBatch) -> bool:
         """Return whether the open transaction, or the one that the batch begins with, may still come whole."""
@@ -209,30 +243,73 @@ class BatchIntake(Intake[WholeTransactions]):
     def _assemble(self, batch: MessageBatch, at: int) -> Generator[Event | WholeTransactions, None, int]:
         """Give the assembler the next message, or the run of rows there. Returns the number of messages taken."""
         assert self._decoder is not None
-        if not self._is_outside and ROW_CHANGE.take(batch.tags[at : at + _FEWEST_ROWS]).all():
+        if self._texts is None and not self._is_outside and ROW_CHANGE.take(batch.tags[at : at + _FEWEST_ROWS]).all():
             session = Session(version=self._decoder.version, streaming=self._decoder.streaming)
             rows = rows_from(batch, at, session)
             taken = 0 if rows is None else self._assembler.feed_rows(rows)
             if taken:
                 return taken
-        for event in self._take_one(int(batch.lsns[at]) % (1 << 64), batch.data(at)):
-            if isinstance(event, Transaction) and len(event.changes) >= _FEWEST:
-                yield self._sent_whole(event)
+        before = self.position if self._joined else None
+        try:
+            events = self._take_one(int(batch.lsns[at]) % (1 << 64), batch.data(at))
+        except ValueError:
+            yield from self._take_joined()
+            raise
+        for event in events:
+            if isinstance(event, Transaction | NonTransactionalMessage):
+                self._joined.append(event)
+                self._joined_memory += _memory(event)
+                if self._joined_memory >= _JOINED:
+                    yield from self._take_joined()
             else:
+                self._handed_on = before
+                yield from self._take_joined()
+                self._handed_on = None
                 yield event
         return 1
 
-    def _sent_whole(self, transaction: Transaction) -> WholeTransactions:
-        sizes = np.zeros(1, np.int64)
+    def _take_joined(self) -> Iterator[WholeTransactions]:
+        """Yield the assembled transactions that wait to be handed on together, if there are any."""
+        if self._joined:
+            events, self._joined, self._joined_memory = self._joined, [], 0
+            yield self._sent_whole(events)
 
-        def batches() -> Iterator[MessageBatch]:
-            with transaction:
-                for batch in message_batches_of(sent_whole(transaction, self._known)):
-                    sizes[0] += batch.size
-                    yield batch
+    def _sent_whole(self, events: list[_Assembled]) -> WholeTransactions:
+        sizes = np.zeros(len(events), np.int64)
 
-        lsns = np.asarray([transaction.commit_lsn, transaction.end_lsn], np.uint64).view(np.int64)
-        return WholeTransactions(batches(), lsns[:1], lsns[1:], sizes, transaction.gid)
+        def messages() -> Iterator[tuple[int, bytes] | MessageBatch]:
+            for number, event in enumerate(events):
+                for part in self._messages(event):
+                    sizes[number] += part.size if isinstance(part, MessageBatch) else len(part[1])
+                    yield part
+
+        lsns = np.array([(_position(event), _end(event)) for event in events], np.uint64).view(np.int64)
+        positions, end_lsns = lsns.T
+        gids = {
+            position: event.gid
+            for position, event in zip(positions.tolist(), events, strict=True)
+            if isinstance(event, Transaction) and event.gid is not None
+        }
+        return WholeTransactions(message_batches_of(messages()), positions, end_lsns, sizes, gids)
+
+    def _messages(self, event: _Assembled) -> Iterator[tuple[int, bytes] | MessageBatch]:
+        if isinstance(event, NonTransactionalMessage):
+            yield alone(event)
+            return
+        with event:
+            yield from sent_whole(event, self._known, self._texts)
+
+
+def _memory(event: _Assembled) -> int:
+    return event.changes.memory if isinstance(event, Transaction) else len(event.message.content)
+
+
+def _position(event: _Assembled) -> int:
+    return event.commit_lsn if isinstance(event, Transaction) else event.message.message_lsn - 1
+
+
+def _end(event: _Assembled) -> int:
+    return event.end_lsn if isinstance(event, Transaction) else event.message.message_lsn
 
 
 def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bool) -> int:
@@ -242,10 +319,3 @@ def _in_turn(begins: NDArray[np.intp], commits: NDArray[np.intp], *, is_open: bo
     astray = np.flatnonzero(begins[:pairs] != expected[:pairs])
     agreeing = int(astray[0]) if len(astray) else pairs
     return min(agreeing + is_open, len(commits))
-
-
-def _fields(messages: Any, *names: str) -> list[NDArray[np.int64]]:
-    """Return fields that all messages have; LSNs keep their 64 bits."""
-    decoded, _ = decode_batch(messages, _VERSION_1, for_spark=True)
-    columns = (decoded.column(decoded.schema.get_field_index(name)) for name in names)
-    return [column.to_numpy(zero_copy_only=False).astype(np.int64) for column in columns]

@@ -18,7 +18,7 @@ class Batching:
     """Chunks of `count` messages, or of fewer if they are large.
 
     With a limit in bytes, chunks end with a transaction. They stop before a transaction that is larger than the limit
-    or does not end: it has to be read row by row, as none of it may be seen before its end.
+    or does not end: it has to be assembled, as none of it may be seen before its end.
     """
 
     def __init__(self, batches: Iterator[MessageBatch], count: int, limit: int | None) -> None:

@@ -11,6 +11,9 @@ import pyarrow as pa
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import TypeCatalog
 
+Reads = Callable[[str, str], bool]
+"""Whether the changes of the table with this schema and name are wanted."""
+
 _NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
 _MOMENT = pa.timestamp("us", "UTC")
 
@@ -76,7 +79,7 @@ class RowForm:
     """The most rows of a record batch."""
     memory_limit: int
     """The memory limit for the changes of open transactions, in bytes; the excess is kept on disk."""
-    reads: Callable[[str, str], bool] = lambda schema, name: True
+    reads: Reads = lambda schema, name: True
     """Whether the feed includes the changes of the table with this schema and name."""
     relations: bool = False
     """Whether the feed has a row for each changed description of a table."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.arrow.packed_rows import PackedRows
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.transactions.transaction import Transaction
+from logicalrep.transactions.tags import BINARY, TEXT
+from logicalrep.transactions.transaction import NonTransactionalMessage, Transaction
 from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import TupleData
 from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 
@@ -21,11 +25,12 @@ def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes
 
 
 def sent_whole(
-    transaction: Transaction, known: dict[Oid, TableDescription]
+    transaction: Transaction, known: dict[Oid, TableDescription], texts: Texts | None = None
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
     """Yield a transaction's messages from Begin to Commit, with the descriptions of tables that are not `known` so.
 
-    `known` gets these descriptions. The gid is not among them: only Commit Prepared has it.
+    `known` gets these descriptions. `texts` makes the values UTF-8 texts, for a session in another encoding. The gid is
+    not among the messages: only Commit Prepared has it.
     """
     commit_lsn, moment = transaction.commit_lsn, transaction.commit_timestamp
     yield commit_lsn, v1.Begin(final_lsn=commit_lsn, commit_timestamp=moment, xid=transaction.xid).build()
@@ -33,18 +38,50 @@ def sent_whole(
         origin_lsn = transaction.origin_lsn or Lsn(0)
         yield commit_lsn, v1.Origin(origin_lsn=origin_lsn, name=transaction.origin).build()
     for part in transaction.changes.messages():
-        relations = [part[2]] if isinstance(part, tuple) else [part.relations[table] for _, table in part.tables()]
-        for relation in relations:
-            if relation is not None and known.get(relation.relation_id) is not relation:
-                known[relation.relation_id] = relation
-                yield from _description(relation)
         if isinstance(part, tuple):
-            yield part[:2]
+            lsn, data, relation = part
+            if relation is not None:
+                yield from _new_descriptions([relation], known)
+            yield lsn, data if relation is None or texts is None else _as_texts(data, relation, texts)
         else:
             assert isinstance(part, PackedRows)
+            yield from _new_descriptions([part.relations[table] for _, table in part.tables()], known)
             yield part.batch
     end_lsn = transaction.end_lsn
     yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=moment).build()
+
+
+def alone(event: NonTransactionalMessage) -> tuple[Lsn, bytes]:
+    """Return a logical message outside of transactions."""
+    message = event.message
+    written = v1.Message(
+        flags=message.flags, message_lsn=message.message_lsn, prefix=message.prefix, content=message.content
+    )
+    return event.lsn, written.build()
+
+
+def _as_texts(data: bytes, relation: TableDescription, texts: Texts) -> bytes:
+    """Return a change of a table with its values as UTF-8 texts."""
+
+    def as_texts(row: TupleData) -> TupleData:
+        kinds = row.kinds.replace(bytes([BINARY]), bytes([TEXT]))
+        return TupleData(kinds=kinds, values=tuple(texts.of(relation, row)))
+
+    message = v1.parse(data)
+    if isinstance(message, v1.Insert | v1.Update):
+        message = replace(message, new=as_texts(message.new))
+    if isinstance(message, v1.Update | v1.Delete) and message.old is not None:
+        message = replace(message, old=as_texts(message.old))
+    return message.build()
+
+
+def _new_descriptions(
+    relations: Iterable[TableDescription], known: dict[Oid, TableDescription]
+) -> Iterator[tuple[Lsn, bytes]]:
+    for relation in relations:
+        if known.get(relation.relation_id) is not relation:
+            known[relation.relation_id] = relation
+            yield from _description(relation)
 
 
 def _description(relation: TableDescription) -> Iterator[tuple[Lsn, bytes]]:

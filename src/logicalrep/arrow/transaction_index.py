@@ -21,7 +21,7 @@ _IN_COLUMNS = of_tags(IN_EVERY_SESSION)
 
 
 class UnsupportedError(Exception):
-    """A message outside of transactions from which on the session has to be read row by row."""
+    """A message outside of transactions from which on the session has to be assembled."""
 
     def __init__(self, index: int) -> None:
         super().__init__(index)
@@ -96,7 +96,7 @@ class TransactionIndex:
             with locate_batch(messages.array.take(pa.array(begins)), self._session) as batch:
                 begins = np.arange(len(begins))
         final_lsn, commit_timestamp, xid = (
-            np.concatenate((np.array([first], np.int64), _of_begins(batch, name, begins)))
+            np.concatenate((np.array([first], np.int64), integers(batch, name, begins)))
             for name, first in zip(("final_lsn", "commit_timestamp", "xid"), opened, strict=True)
         )
         unsigned = final_lsn.view(np.uint64)
@@ -118,9 +118,9 @@ def _tables_of(data: bytes) -> int:
     return len(truncate.relation_ids)
 
 
-def _of_begins(batch: LocatedBatch, name: str, begins: Any) -> Any:
-    """Return a field of these Begins as int64: an LSN's 64 bits, or a time in microseconds since 1970."""
-    if not len(begins):
+def integers(batch: LocatedBatch, name: str, rows: Any) -> Any:
+    """Return a field of messages that all have it as int64: an LSN's 64 bits, or a time in microseconds since 1970."""
+    if not len(rows):
         return np.empty(0, np.int64)
-    values = batch.located.fixed[batch.numbers[name]][begins]
+    values = batch.located.fixed[batch.numbers[name]][rows]
     return values if values.itemsize == 8 else values.view(np.uint32).astype(np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psycopg
 
-from logicalrep.arrow.feed.rows import TextError
+from logicalrep.arrow.feed.texts import TextError
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.values import ColumnValueError
 

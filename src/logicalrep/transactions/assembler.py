@@ -150,6 +150,18 @@ class Assembler:
             self._area.append(block.log, rows)
         return len(rows)
 
+    def committed_whole(self, descriptions: Iterable[RelationMessage | Type], end_lsn: Lsn) -> None:
+        """Take the descriptions of transactions that were sent whole and are read elsewhere, up to their end.
+
+        They are at or after `position`, and no transaction or segment is open here between its messages.
+        """
+        for message in descriptions:
+            if isinstance(message, Type):
+                self._session_relations.name_type(message)
+            else:
+                self._session_relations.describe(message, None)
+        self._deliver(end_lsn)
+
     def keepalive(self, lsn: Lsn) -> None:
         """Take a keepalive's LSN, before which the server has sent everything: `position` advances on an idle slot."""
         if self._block is None:

@@ -1,35 +1,33 @@
-"""The change feed in columns, a chunk of messages at a time: many times faster than row by row.
+"""The change feed in columns, a chunk of messages at a time.
 
-It reads sessions in which transactions are sent whole, as in peek mode and without streaming. Rare events (logical
-messages, truncates) are made row by row in between; UnsupportedError tells that the rest of a session must be.
+It reads transactions that are sent whole, as in peek mode and without streaming, or written so by `batch_intake`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted, addresses
-from logicalrep.arrow.feed.rows import FeedBuilder, Reads, Texts
+from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_table
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.kernels.rows import fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
-from logicalrep.arrow.synthetic_messages import preamble
+from logicalrep.arrow.placed_rows import PlacedRows
+from logicalrep.arrow.row_form import RowForm
 from logicalrep.arrow.table_numbers import TableNumbers
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
-from logicalrep.transactions.changes import Change
 from logicalrep.transactions.errors import TransactionError
-from logicalrep.transactions.relations import Relations, TableDescription
-from logicalrep.transactions.spill import ChangeLog
+from logicalrep.transactions.logs import warn
+from logicalrep.transactions.relations import DeliveredRelations, Relations, TableDescription, added_columns
 from logicalrep.transactions.tags import MESSAGE, RELATION, TRUNCATE, TYPE
-from logicalrep.transactions.transaction import NonTransactionalMessage, Transaction
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
 from logicalrep_runtime.columnar.located import address, room
-from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, TransactionId
 
 _OPS = Names(["insert", "update", "delete"])
 _MOST_VALUES = 1 << 22
@@ -38,21 +36,12 @@ _MOST_VALUES = 1 << 22
 class ColumnarFeed:
     """Makes record batches of the feed from chunks of messages, which may end anywhere."""
 
-    def __init__(
-        self,
-        schema: Any,
-        reads: Reads,
-        session: Session,
-        *,
-        start: int | None,
-        end: int | None,
-    ) -> None:
-        """Take the feed's Arrow schema, and read the transactions that commit at or after `start` and before `end`."""
-        self._schema = schema
-        self._reads = reads
+    def __init__(self, form: RowForm, session: Session, *, start: int | None, end: int | None) -> None:
+        """Read the transactions of a session that commit at or after `start` and before `end`."""
+        self._schema = form.schema
+        self._reads = form.reads
         self._session = session
         self._runs = TransactionIndex(start, end)
-        self._rows = FeedBuilder(schema, reads)
         self._texts = Texts("utf-8")
         self._relations = Relations()
         # The number of each table's current description by OID; the second table is for compiled loops.
@@ -64,41 +53,51 @@ class ColumnarFeed:
         self._known: list[TableDescription] = []
         self._wanted: list[bool] = []
         self._tables: _Tables | None = None
+        # The descriptions that changes have used, if the feed has a row for each new one.
+        self._used = DeliveredRelations(()) if form.relations else None
 
-    def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
-        """Yield an empty transaction that describes all tables, for a reader that goes on row by row."""
-        return preamble(self._known[number] for number in self._described.values())
+    @property
+    def relations(self) -> list[TableDescription]:
+        """The last description of each table."""
+        return [self._known[number] for number in self._described.values()]
 
-    def batches(self, messages: MessageBatch) -> Iterator[Any]:
-        """Yield the rows of these messages. Raises UnsupportedError after those before the unsupported message."""
+    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PlacedRows]:
+        """Yield the rows of the next messages, as `RowMaker` says."""
         stop = self._runs.supported(messages.tags)
         if stop:
-            yield from self._chunk(messages[:stop])
+            with locate_batch(messages.array[:stop], self._session) as batch:
+                self._session = batch.session
+                yield from self._rows_of(messages[:stop], batch, gids or {})
         if stop < len(messages):
             self._runs.refuse(stop, int(messages.tags[stop]))
 
-    def _chunk(self, messages: MessageBatch) -> Iterator[Any]:
-        with locate_batch(messages.array, self._session) as batch:
-            self._session = batch.session
-            yield from self._rows_of(messages, batch)
-
-    def _rows_of(self, messages: MessageBatch, batch: LocatedBatch) -> Iterator[Any]:
+    def _rows_of(self, messages: MessageBatch, batch: LocatedBatch, gids: Mapping[int, str]) -> Iterator[PlacedRows]:
         tags, lsns = messages.tags, messages.lsns
         run = self._runs.next(messages, batch)
         table_of, truncated = self._bind(batch, messages)
         assert self._tables is not None
         maps = RowMaps(batch, self._tables.for_maps, self._texts)
-        wanted = ROW_CHANGE.take(tags) & run.in_range
+        changes = ROW_CHANGE.take(tags) & run.in_range
+        wanted = changes
         if not all(self._wanted):
-            wanted &= np.asarray([*self._wanted, True])[table_of]
+            wanted = changes & np.asarray([*self._wanted, True])[table_of]
+        rare = np.flatnonzero((tags == MESSAGE) | (tags == TRUNCATE))
+        if self._used is not None:
+            rare = np.union1d(rare, _first_uses(table_of, changes))
         position = 0
-        for at in [*np.flatnonzero((tags == MESSAGE) | (tags == TRUNCATE)).tolist(), len(tags)]:
+        for at in [*rare.tolist(), len(tags)]:
             chosen = np.flatnonzero(wanted[position:at]) + position
             for part in self._parts(chosen, table_of):
-                yield self._plain(maps, part, tags, lsns, table_of, run)
-            if at < len(tags):
-                yield from self._rare(messages.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at))
-            position = at + 1
+                rows = self._plain(maps, part, messages, table_of, run, gids)
+                yield PlacedRows(rows, run.final_lsn[run.transaction_of[part]])
+            position = at
+            if at == len(tags):
+                break
+            if changes[at]:
+                # The row itself is in the next part.
+                yield from self._new_description(self._known[table_of[at]], run, at, gids)
+            else:
+                yield from self._rare(messages.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at), gids)
 
     def _parts(self, chosen: Any, table_of: Any) -> list[Any]:
         """Divide rows into parts of so many values that their arrays stay small, however wide their tables are."""
@@ -162,12 +161,20 @@ class ColumnarFeed:
             self._known.append(relation)
             self._wanted.append(self._reads(relation.schema, relation.name))
 
-    def _plain(self, maps: RowMaps, chosen: Any, tags: Any, lsns: Any, table_of: Any, run: IndexedBatch) -> Any:
+    def _plain(
+        self,
+        maps: RowMaps,
+        chosen: Any,
+        messages: MessageBatch,
+        table_of: Any,
+        run: IndexedBatch,
+        gids: Mapping[int, str],
+    ) -> Any:
         assert self._tables is not None
         tables, count = self._tables, len(chosen)
         ops, numbers = room(2 * count, np.int32).reshape(2, count)
         relation_id, lsn, commit_lsn, moments, xid, ordinal = columns = room(6 * count, np.int64).reshape(6, count)
-        of_messages = addresses(tags, lsns, table_of, run.transaction_of, run.ordinals)
+        of_messages = addresses(messages.tags, messages.lsns, table_of, run.transaction_of, run.ordinals)
         of_transactions = addresses(run.final_lsn, run.commit_timestamp, run.xid)
         of_rows = addresses(ops, numbers, *columns)
         values, names = fill_rows(
@@ -196,40 +203,79 @@ class ColumnarFeed:
             "xid": pa.array(xid),
             "ordinal": pa.array(ordinal),
             "origin": origin,
-            "gid": pa.nulls(count, pa.string()),
+            "gid": pa.array(map(gids.get, commit_lsn.tolist()), pa.string()) if gids else pa.nulls(count, pa.string()),
         }
         return pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
 
     def _rare(
-        self, data: bytes, lsn: int, run: IndexedBatch, index: int, truncated: list[TableDescription] | None
-    ) -> Iterator[Any]:
+        self,
+        data: bytes,
+        lsn: int,
+        run: IndexedBatch,
+        index: int,
+        truncated: list[TableDescription] | None,
+        gids: Mapping[int, str],
+    ) -> Iterator[PlacedRows]:
+        """Yield the rows of a logical message or a Truncate, whose tables are given."""
         message = v1.parse(data)
         if isinstance(message, v1.Message) and not message.transactional:
             if self._runs.start < message.message_lsn:
-                self._rows.add_message(NonTransactionalMessage(lsn=Lsn(lsn), message=message))
-                yield self._rows.finish()
+                row = feed_row(self._schema, "message", lsn, **of_message(message))
+                yield _placed(row, (int(message.message_lsn) - 1) % (1 << 64))
+        elif not run.in_range[index]:
             return
-        if not run.in_range[index]:
-            return
-        number, ordinal = int(run.transaction_of[index]), int(run.ordinals[index])
-        commit_lsn = Lsn(int(run.final_lsn[number]) % (1 << 64))
-        owner = Transaction(
-            xid=TransactionId(int(run.xid[number])),
-            commit_lsn=commit_lsn,
-            end_lsn=commit_lsn,
-            commit_timestamp=TimestampTz(int(run.commit_timestamp[number]) - UNIX_EPOCH),
-            origin=run.origins.get(number),
-            changes=ChangeLog(),
-        )
-        if isinstance(message, v1.Message):
-            self._rows.add(Change(ordinal, Lsn(lsn), message, None), owner)
+        elif isinstance(message, v1.Message):
+            yield self._row("message", lsn, run, index, gids, **of_message(message))
         else:
-            assert isinstance(message, v1.Truncate)
             assert truncated is not None
-            for offset, relation in enumerate(truncated):
-                self._rows.add(Change(ordinal + offset, Lsn(lsn), message, relation), owner)
-        if self._rows.rows:
-            yield self._rows.finish()
+            for relation in truncated:
+                yield from self._new_description(relation, run, index, gids)
+                if self._reads(relation.schema, relation.name):
+                    yield self._row("truncate", lsn, run, index, gids, **of_table(relation))
+                run.ordinals[index] += 1
+
+    def _new_description(
+        self, relation: TableDescription, run: IndexedBatch, index: int, gids: Mapping[int, str]
+    ) -> Iterator[PlacedRows]:
+        """Yield a row if the change is the first with this description and the feed has such rows."""
+        if self._used is None:
+            return
+        for change in self._used.deliver([(0, relation)]):
+            if self._reads(relation.schema, relation.name):
+                if change.old is not None:
+                    warn(added_columns(change.old, relation))
+                types = of_description(change.old, relation, self._texts)
+                yield self._row("relation", None, run, index, gids, **types)
+
+    def _row(
+        self, op: str, lsn: int | None, run: IndexedBatch, index: int, gids: Mapping[int, str], **values: Any
+    ) -> PlacedRows:
+        """Return a row of the transaction that a message belongs to."""
+        number = int(run.transaction_of[index])
+        commit_lsn = int(run.final_lsn[number])
+        row = feed_row(
+            self._schema,
+            op,
+            lsn,
+            commit_lsn=commit_lsn,
+            commit_timestamp=int(run.commit_timestamp[number]),
+            xid=int(run.xid[number]),
+            ordinal=int(run.ordinals[index]),
+            origin=run.origins.get(number),
+            gid=gids.get(commit_lsn),
+            **values,
+        )
+        return _placed(row, commit_lsn % (1 << 64))
+
+
+def _placed(row: Any, position: int) -> PlacedRows:
+    return PlacedRows(row, np.array([position], np.uint64).view(np.int64))
+
+
+def _first_uses(table_of: Any, changes: Any) -> Any:
+    """Return the index of the first change with each description."""
+    places = np.flatnonzero(changes)
+    return places[np.unique(table_of[places], return_index=True)[1]]
 
 
 def _not_described(oid: int) -> TransactionError:

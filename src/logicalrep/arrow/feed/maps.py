@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.arrow.feed.rows import Texts, refuse_texts
+from logicalrep.arrow.feed.texts import Texts, refuse_texts
 from logicalrep.arrow.kernels import maps as map_kernels
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import TableDescription

@@ -1,15 +1,16 @@
-"""A typed table in columns, a chunk of messages at a time: many times faster than row by row."""
+"""A typed table in columns, a chunk of messages at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.message_batch import MessageBatch
-from logicalrep.arrow.synthetic_messages import preamble
+from logicalrep.arrow.placed_rows import PlacedRows
+from logicalrep.arrow.row_form import RowForm
 from logicalrep.arrow.table.rows import ColumnCheck
 from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
@@ -27,12 +28,11 @@ _OLD_IS_WHOLE = "O"
 class ColumnarTyped:
     """Makes record batches of a typed table from chunks of messages, which may end anywhere."""
 
-    def __init__(
-        self, schema: Any, check: ColumnCheck, session: Session, *, start: int | None, end: int | None
-    ) -> None:
-        """Take the Arrow schema of the checked table, and read what commits at or after `start` and before `end`."""
-        self._schema = schema
-        self._check = check
+    def __init__(self, form: RowForm, session: Session, *, start: int | None, end: int | None) -> None:
+        """Read the changes of a session's table that commit at or after `start` and before `end`."""
+        assert form.table is not None
+        self._schema = form.schema
+        self._check = check = ColumnCheck(form.table)
         self._decoder = TableDecoder(
             session,
             text_columns=check.form.text_columns,
@@ -42,19 +42,20 @@ class ColumnarTyped:
         )
         self._runs = TransactionIndex(start, end)
 
-    def preamble(self) -> Iterator[tuple[Lsn, bytes]]:
-        """Yield an empty transaction that describes all tables, for a reader that goes on row by row."""
-        return preamble(self._decoder.relations.values())
+    @property
+    def relations(self) -> Iterable[TableDescription]:
+        """The last description of each table."""
+        return self._decoder.relations.values()
 
-    def batches(self, messages: MessageBatch) -> Iterator[Any]:
-        """Yield the rows of these messages. Raises UnsupportedError after those before the unsupported message."""
+    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PlacedRows]:
+        """Yield the rows of the next messages, as `RowMaker` says. A table has no column for the `gids`."""
         stop = self._runs.supported(messages.tags)
         if stop:
             yield from self._chunk(messages[:stop])
         if stop < len(messages):
             self._runs.refuse(stop, int(messages.tags[stop]))
 
-    def _chunk(self, messages: MessageBatch) -> Iterator[Any]:
+    def _chunk(self, messages: MessageBatch) -> Iterator[PlacedRows]:
         run = self._runs.next(messages)
         tables = self._decoder.decode(messages.array)
         # A Truncate is a row of nulls, between the rows of the changes before and after it.
@@ -76,7 +77,7 @@ class ColumnarTyped:
                     run.ordinals[at] += number
                     yield at
 
-    def _rows(self, table: DecodedTable, run: IndexedBatch, first: int, last: int) -> Iterator[Any]:
+    def _rows(self, table: DecodedTable, run: IndexedBatch, first: int, last: int) -> Iterator[PlacedRows]:
         """Yield the rows of the messages from `first` to before `last`."""
         rows = table.rows.to_numpy(zero_copy_only=False)
         chosen = np.flatnonzero((rows >= first) & (rows < last) & run.in_range[rows])
@@ -126,10 +127,10 @@ class ColumnarTyped:
 
     def _batch(
         self, columns: list[Any], change_type: Any, rows: Any, run: IndexedBatch, unchanged: list[tuple[str, Any]]
-    ) -> Any:
+    ) -> PlacedRows:
         transaction = run.transaction_of[rows]
         of_commits = run.final_lsn[transaction], run.commit_timestamp[transaction], run.ordinals[rows]
-        return typed_batch(self._schema, columns, change_type, *of_commits, unchanged)
+        return PlacedRows(typed_batch(self._schema, columns, change_type, *of_commits, unchanged), of_commits[0])
 
     def _bind(self, relation: TableDescription, run: IndexedBatch, row: int) -> tuple[Column, ...]:
         at = Lsn(int(run.final_lsn[run.transaction_of[row]]) % (1 << 64))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.arrow.feed.rows import Texts
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.table.columns import Found, RowReader, Rows, ValuePlaces
 from logicalrep.arrow.table.loading import load
 from logicalrep.arrow.table.rows import SchemaMismatchError

@@ -272,12 +272,12 @@ class Receiver:
     def _write(self, committed: Committed) -> None:
         count = len(committed.positions)
         rows, moments = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for batch in committed.batches:
-            numbers = committed.numbers(batch)
+        for made in committed.rows:
+            numbers = committed.numbers(made)
             rows += np.bincount(numbers, minlength=count)
-            moments[numbers] = commit_times(batch)
+            moments[numbers] = commit_times(made.batch)
             with self._changed:
-                self._spool.write(batch, committed.positions[numbers])
+                self._spool.write(made.batch, made.positions)
             self._replication.report_in_time()
         with self._changed:
             for number in np.flatnonzero(rows).tolist():

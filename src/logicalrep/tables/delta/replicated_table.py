@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from logicalrep.arrow.feed.rows import Texts
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.tables.delta.names import column_names
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, TypeCatalog

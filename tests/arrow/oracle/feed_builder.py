@@ -1,49 +1,29 @@
-"""The change feed as record batches: committed transactions in, one row per change out, in the feed's columns."""
+"""The rows of the change feed, made change by change: the readable oracle of the columnar makers."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from logicalrep.arrow.feed.arrays import Lists, MapArrays
+from logicalrep.arrow.feed.texts import Texts, refuse_texts
+from logicalrep.arrow.row_form import Reads
 from logicalrep.transactions.changes import Change, old_columns, resolved
 from logicalrep.transactions.logs import warn
 from logicalrep.transactions.relations import SchemaChange, TableDescription, added_columns
 from logicalrep.transactions.tags import BINARY, UNCHANGED
 from logicalrep.transactions.transaction import Event, NonTransactionalMessage, PreparedTransaction, Transaction
-from logicalrep.values import Column, TypeCatalog, column_type
 from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import Delete, Insert, Message, Update
-from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import UNIX_EPOCH
+from tests.arrow.oracle.arrays import Lists, MapArrays
 
 
 def signed(lsn: int) -> int:
     """Return an LSN as Spark's bigint with the same 64 bits."""
     return lsn if lsn < 1 << 63 else lsn - (1 << 64)
-
-
-class TextError(LogicalRepError, ValueError):
-    """A value that is not valid in the session's encoding."""
-
-    code = "VALUE_NOT_TEXT"
-
-
-@contextmanager
-def refuse_texts() -> Iterator[None]:
-    """Replace Arrow's error for invalid text by TextError."""
-    try:
-        yield
-    except ValueError as error:
-        raise TextError(f"a value is not text in the session's encoding, UTF8: {error}") from None
-
-
-Reads = Callable[[str, str], bool]
-"""Whether the changes of the table with this schema and name are wanted."""
 
 
 class Builder(Protocol):
@@ -67,19 +47,14 @@ class Builder(Protocol):
         """Return the rows as a record batch, and empty the builder."""
 
 
-def parts(batches: Iterable[Any], rows: int) -> Iterator[Any]:
-    """Yield the rows in record batches of at most `rows`. An update may be two rows, and chunks have more."""
-    for batch in batches:
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
-
-
 def batches(events: Iterable[Event], builder: Builder, *, rows: int, size: int = 16 << 20) -> Iterator[Any]:
     """Yield record batches of committed changes, of at most `rows` rows and about `size` bytes.
 
     Raises TransactionError for the commit of a prepared transaction whose changes came before the first message.
     """
-    return parts(_full_batches(events, builder, rows, size), rows)
+    for batch in _full_batches(events, builder, rows, size):
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
 
 
 def _full_batches(events: Iterable[Event], builder: Builder, rows: int, size: int) -> Iterator[Any]:
@@ -276,41 +251,3 @@ def message_columns(message: Message) -> tuple[tuple[str, ...], tuple[bytes, ...
     except UnicodeDecodeError:
         return ("prefix", "content_base64"), (message.prefix.encode(), base64.b64encode(message.content))
     return ("prefix", "content"), (message.prefix.encode(), message.content)
-
-
-class Texts:
-    """The text of values that came in binary format."""
-
-    def __init__(self, encoding: str, text_columns: Container[str] = (), catalog: TypeCatalog | None = None) -> None:
-        """Take the session's encoding; `text_columns` are strings, whatever their types."""
-        self._encoding = encoding
-        self._text_columns = text_columns
-        self._catalog = catalog
-        self._columns: dict[int, tuple[TableDescription, tuple[Column, ...]]] = {}
-
-    def columns(self, relation: TableDescription) -> tuple[Column, ...]:
-        """Return the columns of a table with their types."""
-        known = self._columns.get(id(relation))
-        if known is None or known[0] is not relation:
-            types = {type_.type_id: type_ for type_ in relation.types if type_ is not None}
-            columns = []
-            for column in relation.columns:
-                type_ = column_type(column.type_id, column.type_modifier, types, catalog=self._catalog)
-                if column.name in self._text_columns:
-                    type_ = type_.as_sent()
-                columns.append(Column(column.name, type_, str(relation), self._encoding))
-            known = self._columns[id(relation)] = relation, tuple(columns)
-        return known[1]
-
-    def of(self, relation: TableDescription, row: TupleData) -> list[bytes | None]:
-        """Return a row's values as UTF-8 text. Raises ColumnValueError for a value that cannot be read."""
-        values = list(row.values)
-        for at, (kind, column) in enumerate(zip(row.kinds, self.columns(relation), strict=True)):
-            value = values[at]
-            if value is None:
-                continue
-            if kind == BINARY:
-                values[at] = column.type.to_text(column.load(kind, value)).encode()
-            elif self._encoding != "utf-8":
-                values[at] = value.decode(self._encoding).encode()
-        return values

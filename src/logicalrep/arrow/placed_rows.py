@@ -1,0 +1,46 @@
+"""Record batches of committed changes, each row with the position of its commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.transactions.relations import TableDescription
+
+
+class PlacedRows(NamedTuple):
+    """Rows of one or many transactions."""
+
+    batch: pa.RecordBatch
+    """The rows."""
+    positions: NDArray[Any]
+    """int64: each row's position, its transaction's commit LSN with the same 64 bits.
+
+    A non-transactional message's is the last byte of its record: another commit record may begin where that ends.
+    """
+
+
+class RowMaker(Protocol):
+    """A maker of the rows of a session, or of transactions written as one."""
+
+    @property
+    def relations(self) -> Iterable[TableDescription]:
+        """The last description of each table."""
+
+    def rows(self, messages: MessageBatch, gids: Mapping[int, str] | None = None) -> Iterator[PlacedRows]:
+        """Yield the rows of the next messages of version 1, which may end anywhere.
+
+        `gids` has the names of prepared transactions by their commit LSN, as an int64 with the same bits. Raises
+        UnsupportedError after the rows before the first message that no session with whole transactions has.
+        """
+
+
+def in_parts(rows: Iterable[PlacedRows], most: int) -> Iterator[PlacedRows]:
+    """Yield the rows in record batches of at most `most`. An update may be two rows, and chunks have more."""
+    for batch, positions in rows:
+        for start in range(0, batch.num_rows, most):
+            yield PlacedRows(batch.slice(start, most), positions[start : start + most])
