@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from logicalrep.arrow.feed.rows import Texts
+from logicalrep.arrow.feed.texts import Texts
 from logicalrep.cli.main import main
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import published_relation
