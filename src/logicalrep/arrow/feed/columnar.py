@@ -88,8 +88,7 @@ class ColumnarFeed:
         for at in [*rare.tolist(), len(tags)]:
             chosen = np.flatnonzero(wanted[position:at]) + position
             for part in self._parts(chosen, table_of):
-                rows = self._plain(maps, part, messages, table_of, run, gids)
-                yield PlacedRows(rows, run.final_lsn[run.transaction_of[part]])
+                yield self._plain(maps, part, messages, table_of, run, gids)
             position = at
             if at == len(tags):
                 break
@@ -169,7 +168,7 @@ class ColumnarFeed:
         table_of: Any,
         run: IndexedBatch,
         gids: Mapping[int, str],
-    ) -> Any:
+    ) -> PlacedRows:
         assert self._tables is not None
         tables, count = self._tables, len(chosen)
         ops, numbers = room(2 * count, np.int32).reshape(2, count)
@@ -205,7 +204,8 @@ class ColumnarFeed:
             "origin": origin,
             "gid": pa.array(map(gids.get, commit_lsn.tolist()), pa.string()) if gids else pa.nulls(count, pa.string()),
         }
-        return pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
+        batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
+        return PlacedRows(batch, commit_lsn)
 
     def _rare(
         self,
