@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
+
+_ENOUGH = 20_000
+"""The number of rows from which on a batch is not joined with the next one."""
 
 
 def by_table(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch]]:
@@ -16,7 +19,7 @@ def by_table(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch
         {16385: 3, 16390: 1}
     """
     found: dict[int, list[pa.RecordBatch]] = {}
-    for batch in batches:
+    for batch in _joined(batches):
         of_rows = batch.column("relation_id").fill_null(0).to_numpy(zero_copy_only=False)
         oids = np.unique(of_rows).tolist()
         for oid in oids:
@@ -24,6 +27,23 @@ def by_table(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch
                 rows = batch if len(oids) == 1 else batch.filter(pa.array(of_rows == oid))
                 found.setdefault(oid, []).append(rows)
     return found
+
+
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows with small batches joined: each costs milliseconds, and a small transaction has its own."""
+    small: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        small.append(batch)
+        rows += batch.num_rows
+        if rows >= _ENOUGH:
+            yield from _one(small)
+            small, rows = [], 0
+    yield from _one(small)
+
+
+def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return batches if len(batches) < 2 else pa.Table.from_batches(batches).combine_chunks().to_batches()
 
 
 __all__ = ["by_table"]
