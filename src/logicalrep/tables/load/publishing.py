@@ -25,24 +25,63 @@ _FOUND = """
 SELECT pubinsert, pubupdate, pubdelete, {truncate}, obj_description(oid, 'pg_publication') = %s
 FROM pg_publication WHERE pubname = %s
 """
+# The columns of a table's replica identity, with REPLICA IDENTITY FULL those of the primary key, if an index has them.
+_KEY = """(
+    SELECT array_agg(attribute.attname)
+    FROM pg_index AS index
+    JOIN pg_attribute AS attribute ON attribute.attrelid = index.indrelid AND attribute.attnum = ANY (index.indkey)
+    WHERE index.indrelid = {table}.oid AND index.indisvalid AND index.indimmediate
+        AND CASE {table}.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
+)"""
 # Partitions are published with the table that they are parts of, and tables of an extension belong to it. The columns
-# of a partition key depend on their table too.
-_CANDIDATES = """
-SELECT namespace.nspname, class.relname, class.relkind, class.relpersistence,
-    class.relreplident = 'f' OR EXISTS (
-        SELECT FROM pg_index AS index
-        WHERE index.indrelid = class.oid AND index.indisvalid AND index.indimmediate
-            AND CASE class.relreplident WHEN 'd' THEN index.indisprimary WHEN 'i' THEN index.indisreplident END
+# of a partition key depend on their table too. The server takes a partition's own replica identity: for its old rows,
+# and for whether it accepts updates.
+_CANDIDATES = f"""
+WITH RECURSIVE tops AS (
+    SELECT class.*, namespace.nspname, {_KEY.format(table="class")} AS key
+    FROM pg_class AS class
+    JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    WHERE class.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND NOT class.relispartition
+        AND namespace.nspname NOT IN ('pg_catalog', 'information_schema') AND namespace.nspname !~ '^pg_(toast|temp)'
+        AND NOT EXISTS (
+            SELECT FROM pg_depend
+            WHERE classid = 'pg_class'::regclass AND objid = class.oid AND objsubid = 0 AND deptype IN ('e', 'i', 'a')
+        )
+), parts AS (
+    SELECT tops.oid AS top, tops.oid, tops.relkind FROM tops WHERE tops.relkind = 'p'
+    UNION ALL
+    SELECT parts.top, class.oid, class.relkind
+    FROM parts JOIN pg_inherits ON parts.relkind = 'p' AND inhparent = parts.oid
+    JOIN pg_class AS class ON class.oid = inhrelid
+)
+SELECT tops.nspname, tops.relname, tops.relkind, tops.relpersistence,
+    tops.relreplident = 'f' OR tops.key IS NOT NULL, other.nspname, other.relname, other.is_carried
+FROM tops
+LEFT JOIN LATERAL (
+    SELECT namespace.nspname, leaf.relname, leaf.relkind = 'r' AND leaf.relpersistence = 'p' AS is_carried
+    FROM parts
+    JOIN pg_class AS leaf ON leaf.oid = parts.oid AND leaf.relkind <> 'p'
+    JOIN pg_namespace AS namespace ON namespace.oid = leaf.relnamespace
+    WHERE parts.top = tops.oid AND (
+        leaf.relkind <> 'r' OR leaf.relpersistence <> 'p'
+        OR leaf.relreplident <> 'f' AND ({_KEY.format(table="leaf")} @> tops.key) IS NOT TRUE
     )
-FROM pg_class AS class
-JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
-WHERE class.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND NOT class.relispartition
-    AND namespace.nspname NOT IN ('pg_catalog', 'information_schema') AND namespace.nspname !~ '^pg_(toast|temp)'
-    AND NOT EXISTS (
-        SELECT FROM pg_depend
-        WHERE classid = 'pg_class'::regclass AND objid = class.oid AND objsubid = 0 AND deptype IN ('e', 'i', 'a')
-    )
+    ORDER BY 1, 2 LIMIT 1
+) AS other ON true
 ORDER BY 1, 2
+"""
+_PARENT = """
+SELECT parent_schema.nspname, parent.relname
+FROM pg_inherits
+JOIN pg_class AS class ON class.oid = inhrelid AND class.relispartition
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+JOIN pg_class AS parent ON parent.oid = inhparent
+JOIN pg_namespace AS parent_schema ON parent_schema.oid = parent.relnamespace
+WHERE namespace.nspname = %s AND class.relname = %s
+"""
+_EXISTS = """
+SELECT FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+WHERE namespace.nspname = %s AND class.relname = %s
 """
 _KINDS = {"f": "foreign tables", "v": "views", "m": "materialized views", "S": "sequences"}
 
@@ -63,36 +102,35 @@ class Published:
     """What is left out, and what helps."""
 
 
-def ensure_publication(connection: Connection, name: str, wanted: Sequence[TableName]) -> Published:
+def ensure_publication(
+    connection: Connection, name: str, wanted: Sequence[TableName], *, at_start: bool = True
+) -> Published:
     """Return the tables of a publication; make it, or add new tables to it if it is ours.
 
     Args:
-        connection: a connection of a role that owns the tables, where there is something to make.
+        connection: a connection of a role that owns the tables, where there is something to make; it has a
+            lock_timeout, as also the list of the tables waits for sessions that alter one.
         name: the publication's name.
         wanted: the tables to replicate; none for all that can be.
+        at_start: whether a wanted table that is not there is an error; later it is a warning, as it may be dropped.
 
     Raises:
         PublicationNeededError: the role may not make it, or it leaves out some kinds of changes, or wanted tables.
+        psycopg.errors.LockNotAvailable: another session alters a table.
     """
     truncate = "pubtruncate" if server_major(connection) >= 11 else "true"
     found = connection.execute(_FOUND.format(truncate=truncate).encode(), (_MARK, name)).fetchone()
-    candidates, warnings = _candidates(connection, wanted)
-    missing = [table for table in wanted if table not in candidates]
+    there = published_tables(connection, (name,)) if found is not None else []
+    candidates, warnings = _candidates(connection, wanted, there)
+    missing = [table for table in wanted if table not in candidates and table not in there]
     if missing and (found is None or found[-1]):
-        names = ", ".join(written(table) for table in missing)
-        raise PublicationNeededError(
-            "; ".join([f"{names} cannot be replicated", *(warnings or ["there is no such table in this database"])])
-        )
+        warnings += [reason for table in missing for reason in _unknown(connection, table)]
+        if at_start:
+            raise PublicationNeededError("; ".join(warnings))
     if found is None:
         _run(connection, _making(connection, name, candidates))
     elif found[-1]:
-        there = published_tables(connection, (name,))
-        missing = [table for table in candidates if table not in there]
-        if missing:
-            try:
-                _run(connection, [_adding(name, missing)])
-            except PublicationNeededError as error:
-                warnings.append(error.description)
+        warnings += _add(connection, name, [table for table in candidates if table not in there])
     else:
         left_out = [action for action, is_published in zip(_ACTIONS, found, strict=False) if not is_published]
         if left_out:
@@ -106,7 +144,7 @@ def ensure_publication(connection: Connection, name: str, wanted: Sequence[Table
         warnings = []
     tables = published_tables(connection, (name,))
     absent = [table for table in wanted if table not in tables]
-    if absent:
+    if absent and at_start:
         raise PublicationNeededError(
             f"the publication {name} has no table {', '.join(written(table) for table in absent)}: "
             + ("; ".join(warnings) or "name tables that it has, or add them to it")
@@ -122,31 +160,53 @@ def is_ours(connection: Connection, name: str) -> bool:
     return row is not None and bool(row[0])
 
 
-def _candidates(connection: Connection, wanted: Sequence[TableName]) -> tuple[list[TableName], list[str]]:
-    """Return the tables that can be published, and warnings about the others."""
+def _candidates(
+    connection: Connection, wanted: Sequence[TableName], there: Sequence[TableName]
+) -> tuple[list[TableName], list[str]]:
+    """Return the tables that can be published, and warnings about the others; `there` are published already."""
     can: list[TableName] = []
     warnings: list[str] = []
     others: dict[str, list[str]] = {}
-    for schema, name, kind, persistence, has_identity in connection.execute(_CANDIDATES).fetchall():
+    for schema, name, kind, persistence, has_identity, *part, is_carried in connection.execute(
+        _CANDIDATES.encode()
+    ).fetchall():
         table = TableName(schema, name)
         if wanted and table not in wanted:
             continue
+        shown, other = written(table), table if part[0] is None else TableName(*part)
         if kind in _KINDS or persistence != "p":
-            others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(written(table))
-        elif has_identity:
+            others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(shown)
+        elif is_carried is False:
+            warnings.append(
+                f"{shown} is not replicated, as its partition {written(other)} is foreign or unlogged, whose changes "
+                "logical replication does not carry: detach it"
+            )
+        elif has_identity and other == table:
             can.append(table)
         else:
-            shown = written(table)
-            warnings.append(
-                f"{shown} is not replicated, as nothing tells its rows apart in updates and deletes: give it a primary "
-                f"key, or run ALTER TABLE {shown} REPLICA IDENTITY FULL"
-            )
+            effect = "is not replicated"
+            if table in there:
+                effect = "is published, and the server refuses its updates and deletes"
+            why = f"its partition {written(other)} has another replica identity: run"
+            if other == table:
+                why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
+            warnings.append(f"{shown} {effect}, as {why} ALTER TABLE {written(other)} REPLICA IDENTITY FULL")
     if others:
         listed = "; ".join(
             f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" for kind, names in others.items()
         )
         warnings.append(f"logical replication does not carry {listed}; nor does it carry large objects")
     return can, warnings
+
+
+def _unknown(connection: Connection, table: TableName) -> list[str]:
+    """Return why a table is not among those that can be published; nothing if the catalog's warnings say it."""
+    parent = connection.execute(_PARENT, table).fetchone()
+    if parent is not None:
+        return [f"{written(table)} is a partition, which is replicated with {written(TableName(*parent))}: name that"]
+    if connection.execute(_EXISTS, table).fetchone() is None:
+        return [f"{written(table)} cannot be replicated: there is no such table in this database"]
+    return []
 
 
 def _making(connection: Connection, name: str, tables: Sequence[TableName]) -> list[sql.Composed]:
@@ -162,8 +222,28 @@ def _adding(name: str, tables: Sequence[TableName]) -> sql.Composed:
     return sql.SQL("ALTER PUBLICATION {} ADD TABLE ").format(sql.Identifier(name)) + _list(tables)
 
 
+def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
+    """Add tables to the publication, each that can be; return why the others are not."""
+    if not tables:
+        return []
+    try:
+        _run(connection, [_adding(name, tables)])
+    except (PublicationNeededError, psycopg.errors.LockNotAvailable) as error:
+        if len(tables) > 1:
+            return [warning for table in tables for warning in _add(connection, name, [table])]
+        if isinstance(error, PublicationNeededError):
+            return [error.description]
+        return [f"{written(tables[0])} is not replicated yet, as another session has locked it; it is tried again"]
+    except (psycopg.errors.UndefinedTable, psycopg.errors.DuplicateObject, psycopg.errors.InvalidSchemaName):
+        # Somebody dropped or added one of them meanwhile: the next look finds out.
+        if len(tables) > 1:
+            return [warning for table in tables for warning in _add(connection, name, [table])]
+    return []
+
+
 def _list(tables: Sequence[TableName]) -> sql.Composed:
-    return sql.SQL(", ").join(sql.Identifier(*table) for table in tables)
+    # Without ONLY the tables that inherit from one would come with it.
+    return sql.SQL(", ").join(sql.SQL("ONLY ") + sql.Identifier(*table) for table in tables)
 
 
 def _run(connection: Connection, statements: Sequence[sql.Composed]) -> None:

@@ -85,20 +85,22 @@ class Loop:
                 self._stop.wait(min(pause, 0.1))
             if target is not None and self._noted >= target and self._tables.are_up_to_date:
                 # What the stream does not tell may have changed since the last look.
-                self._look()
-                if not self._tables.are_up_to_date:
+                if not self._look() or not self._tables.are_up_to_date:
                     continue
                 self._tables.finish()
                 self._note(self._noted)
                 self._refuse_stopped()
                 return
 
-    def _look(self) -> None:
+    def _look(self) -> bool:
+        """Look at the server's tables; return whether that was possible."""
         for path, names in take_requests(self._place):
             self._tables.load_named(names)
             self._place.delete(path)
-        timeline = self._receiver.timeline
-        self._tables.follow(self._watch.tables(), 0 if timeline is None else timeline.id, self._noted)
+        timeline, found = self._receiver.timeline, self._watch.tables()
+        if found is not None:
+            self._tables.follow(found, 0 if timeline is None else timeline.id, self._noted)
+        return found is not None
 
     def _batch(self, changes: Changes) -> None:
         """Apply changes, note that they are applied, and acknowledge them, in this order."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import psycopg
 
 from logicalrep.postgres.connection import without_tls
 from logicalrep.postgres.preflight.checks import check, ensure_slot
@@ -10,7 +14,7 @@ from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, SlotError, find_slot, newest_protocol, the_slot
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.load.publishing import Published, ensure_publication
+from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.tables.replicate.state import Identity, State, StateError
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
@@ -18,6 +22,8 @@ from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE = 20.0
 """The longest wait for a server that is starting, in seconds."""
+_PATIENCE_FOR_LOCKS = "10s"
+"""The longest wait for a table that another session alters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
     """
     # A place that cannot be read is found before anything is made.
     state = State.read(place)
-    with retried(settings.connection.connect, _PATIENCE) as connection:
+    with retried(settings.connection.connect, _PATIENCE) as connection, _patient_with_locks(connection):
         if warning := without_tls(connection):
             report.warning(warning)
         identity = _identity(connection, settings, place)
@@ -68,6 +74,19 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
                 code="POSITION_PASSED",
             )
         return Prepared(identity, published, newest_protocol(connection), slot.confirmed.lsn)
+
+
+@contextmanager
+def _patient_with_locks(connection: Connection) -> Iterator[None]:
+    """Wait for sessions that alter a table, but not for ever: the list of a publication's tables waits for them too."""
+    connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
+    try:
+        yield
+    except psycopg.errors.LockNotAvailable:
+        raise PublicationNeededError(
+            "another session has locked a table that is or will be published, as ALTER TABLE does: run the same line "
+            "once it has ended"
+        ) from None
 
 
 def _identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
 
+import psycopg
+
 from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, server_major, the_slot, wal_head
@@ -26,6 +28,8 @@ _PAUSE = 5.0
 """The seconds between two looks."""
 _PATIENCE = 60.0
 """The longest wait for a server that is away, in seconds."""
+_PATIENCE_FOR_LOCKS = "1s"
+"""The longest wait for a table that another session alters: the loop waits meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,20 @@ class Watch:
         """Make the next look due."""
         self._next = 0.0
 
-    def tables(self) -> dict[TableName, Found]:
-        """Return the tables to replicate by their names; new ones are added to a publication of ours."""
+    def tables(self) -> dict[TableName, Found] | None:
+        """Return the tables to replicate by their names; new ones are added to a publication of ours.
+
+        Returns None while another session alters a table: what waited for it would hold up the others.
+        """
         self._next = time.monotonic() + _PAUSE
-        return self.run(self._tables)
+        try:
+            return self.run(self._tables)
+        except psycopg.errors.LockNotAvailable:
+            self._warn(
+                "another session has locked a table, as ALTER TABLE does: whether tables are new or changed is found "
+                "out once it has ended"
+            )
+            return None
 
     def retained(self) -> str:
         """Say how much WAL the slot retains, and how much more it may."""
@@ -88,6 +102,7 @@ class Watch:
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = self._settings.connection.connect()
+            self._connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
         return self._connection
 
     def _close(self) -> None:
@@ -100,17 +115,20 @@ class Watch:
         return self.run(lambda connection: difference(connection, copied, found.definition))
 
     def _tables(self, connection: Connection) -> dict[TableName, Found]:
-        published = ensure_publication(connection, self._publication, self._settings.tables)
+        published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)
         for warning in published.warnings:
-            if warning not in self._said:
-                self._said.add(warning)
-                self._report.warning(warning)
+            self._warn(warning)
         names = set(published.tables)
         listed = listed_tables(connection, (self._publication,))
         wanted = {table.oid: table for table in listed if table.under is None and table.name in names}
         now = definitions(connection, {oid: table.columns for oid, table in wanted.items()})
         head = wal_head(connection)
         return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
+
+    def _warn(self, warning: str) -> None:
+        if warning not in self._said:
+            self._said.add(warning)
+            self._report.warning(warning)
 
     def _retained(self, connection: Connection) -> str:
         retained = the_slot(connection, self._slot).retained_bytes >> 20

@@ -1,0 +1,250 @@
+"""The publication of a place on a real server: what is in it, what is left out, and what a person has to do."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.publications import published_tables
+from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
+from logicalrep.transactions.table_names import TableName, table_names
+from tests.postgres.servers import Database
+
+NAME, IN_SQL = 'place "1"', '"place ""1"""'
+
+
+def ensured(db: Database, wanted: str = "", *, name: str = NAME, at_start: bool = True) -> Published:
+    with db.settings.connect() as connection:
+        connection.execute("SET lock_timeout = '200ms'")
+        return ensure_publication(connection, name, table_names(wanted) if wanted else [], at_start=at_start)
+
+
+def names(published: Published) -> list[str]:
+    return [str(table) for table in published.tables]
+
+
+def test_it_has_the_tables_with_an_identity_and_names_the_others_once(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE keyed (id int PRIMARY KEY)",
+        "CREATE TABLE deferred (id int PRIMARY KEY DEFERRABLE)",
+        "CREATE TABLE bare (v int)",
+        "CREATE TABLE mute (id int PRIMARY KEY)",
+        "ALTER TABLE mute REPLICA IDENTITY NOTHING",
+        "CREATE TABLE whole (v int)",
+        "ALTER TABLE whole REPLICA IDENTITY FULL",
+        "CREATE TABLE by_index (a int NOT NULL CONSTRAINT by_index_a UNIQUE)",
+        "ALTER TABLE by_index REPLICA IDENTITY USING INDEX by_index_a",
+        'CREATE TABLE """; DROP TABLE keyed; --" (id int PRIMARY KEY)',
+        "CREATE UNLOGGED TABLE unlogged (id int PRIMARY KEY)",
+        "CREATE TEMPORARY TABLE passing (id int PRIMARY KEY)",
+        "CREATE VIEW seen AS SELECT 1 AS one",
+        "CREATE MATERIALIZED VIEW stored AS SELECT 1 AS one",
+        "CREATE SEQUENCE counted",
+        "CREATE TABLE counts (id serial PRIMARY KEY)",
+        "CREATE FOREIGN DATA WRAPPER nothing",
+        "CREATE SERVER elsewhere FOREIGN DATA WRAPPER nothing",
+        "CREATE FOREIGN TABLE far (v int) SERVER elsewhere",
+    )
+    published = ensured(db)
+    assert names(published) == [
+        'public."""; DROP TABLE keyed; --"',
+        "public.by_index",
+        "public.counts",
+        "public.keyed",
+        "public.whole",
+    ]
+    *bare, others = published.warnings
+    assert [warning.rpartition("run ")[2] for warning in bare] == [
+        f"ALTER TABLE public.{name} REPLICA IDENTITY FULL" for name in ("bare", "deferred", "mute")
+    ]
+    assert others == (
+        "logical replication does not carry sequences (public.counted); foreign tables (public.far); views "
+        "(public.seen); materialized views (public.stored); unlogged tables (public.unlogged); nor does it carry large "
+        "objects"
+    )
+    # The application can go on, and a second call finds all as it is.
+    db.execute("UPDATE bare SET v = 1", "DELETE FROM mute", "DELETE FROM deferred", "DELETE FROM keyed")
+    assert ensured(db) == published
+
+
+def test_new_tables_are_added_to_ours_and_nothing_to_that_of_a_user(db: Database) -> None:
+    db.execute("CREATE TABLE one (id int PRIMARY KEY)", "CREATE PUBLICATION theirs FOR TABLE one")
+    assert names(ensured(db)) == ["public.one"]
+    db.execute("CREATE TABLE two (id int PRIMARY KEY)")
+    assert names(ensured(db)) == ["public.one", "public.two"]
+    assert names(ensured(db, name="theirs")) == ["public.one"]
+    with pytest.raises(PublicationNeededError, match=r"the publication theirs has no table public\.two"):
+        ensured(db, "two", name="theirs")
+
+
+def test_a_child_is_not_published_with_its_parent(db18: Database) -> None:
+    """A child without an identity of its own would refuse updates."""
+    db18.execute(
+        "CREATE TABLE parent (id int PRIMARY KEY)",
+        "CREATE TABLE child () INHERITS (parent)",
+        "CREATE TABLE later (id int)",
+    )
+    assert names(ensured(db18, "parent")) == ["public.parent"]
+    assert published_tables(db18.connection, (NAME,)) == [("public", "parent")]
+    db18.execute("INSERT INTO child VALUES (1)", "DELETE FROM child")
+
+
+PARTITIONS = {
+    "another index": "ALTER TABLE leaf REPLICA IDENTITY USING INDEX leaf_other",
+    "nothing": "ALTER TABLE leaf REPLICA IDENTITY NOTHING",
+}
+
+
+@pytest.mark.parametrize("statement", PARTITIONS.values(), ids=PARTITIONS)
+def test_a_partition_with_another_identity(db18: Database, statement: str) -> None:
+    db18.execute(
+        "CREATE TABLE root (id int PRIMARY KEY, other int NOT NULL) PARTITION BY RANGE (id)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10)",
+        "CREATE UNIQUE INDEX leaf_other ON leaf (other)",
+        statement,
+    )
+    published = ensured(db18)
+    assert (names(published), list(published.warnings)) == ([], [
+        "public.root is not replicated, as its partition public.leaf has another replica identity: run ALTER TABLE "
+        "public.leaf REPLICA IDENTITY FULL"
+    ])  # fmt: skip
+    db18.execute("ALTER TABLE leaf REPLICA IDENTITY FULL")
+    assert names(ensured(db18)) == ["public.root"]
+
+
+def test_partitions_whose_changes_are_not_sent(db18: Database) -> None:
+    db18.execute(
+        "CREATE TABLE whole (v int) PARTITION BY RANGE (v)",
+        "CREATE TABLE whole1 PARTITION OF whole FOR VALUES FROM (0) TO (10)",
+        "ALTER TABLE whole REPLICA IDENTITY FULL",
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE UNLOGGED TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10)",
+    )
+    published = ensured(db18)
+    assert (names(published), [warning.partition(", as ")[2] for warning in published.warnings]) == ([], [
+        "its partition public.leaf is foreign or unlogged, whose changes logical replication does not carry: detach it",
+        "its partition public.whole1 has another replica identity: run ALTER TABLE public.whole1 REPLICA IDENTITY FULL",
+    ])  # fmt: skip
+    # Published, the table would refuse the application's updates.
+    db18.execute("INSERT INTO whole VALUES (1)", "UPDATE whole SET v = 2")
+    db18.execute("ALTER TABLE whole1 REPLICA IDENTITY FULL", "ALTER TABLE root DETACH PARTITION leaf")
+    assert names(ensured(db18)) == ["public.root", "public.whole"]
+
+
+def test_a_published_table_that_loses_its_key(db18: Database) -> None:
+    db18.execute("CREATE TABLE t (id int CONSTRAINT t_id PRIMARY KEY)")
+    assert ensured(db18).warnings == ()
+    db18.execute("ALTER TABLE t DROP CONSTRAINT t_id")
+    (warning,) = ensured(db18).warnings
+    assert warning.startswith("public.t is published, and the server refuses its updates and deletes, as nothing tells")
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        db18.execute("DELETE FROM t")
+
+
+WANTED = {
+    "a table that is not there": ("absent", "there is no such table"),
+    "a partition": ("leaf", "public.leaf is a partition, which is replicated with public.root: name that"),
+    "a view": ("seen", r"does not carry views \(public.seen\)"),
+    "a table without a key": ("bare", r"run ALTER TABLE public\.bare REPLICA IDENTITY FULL"),
+}
+
+
+@pytest.mark.parametrize(("wanted", "said"), WANTED.values(), ids=WANTED)
+def test_wanted_tables_that_cannot_be_published(db18: Database, wanted: str, said: str) -> None:
+    db18.execute(
+        "CREATE TABLE one (id int PRIMARY KEY)",
+        "CREATE TABLE bare (v int)",
+        "CREATE VIEW seen AS SELECT 1 AS one",
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10)",
+    )
+    with pytest.raises(PublicationNeededError, match=said):
+        ensured(db18, f"one, {wanted}")
+    assert db18.rows("SELECT FROM pg_publication") == []
+
+
+def test_a_wanted_table_that_is_dropped_later_is_a_warning(db18: Database) -> None:
+    db18.execute("CREATE TABLE one (id int PRIMARY KEY)", "CREATE TABLE two (id int PRIMARY KEY)")
+    assert names(ensured(db18, "one, two")) == ["public.one", "public.two"]
+    db18.execute("DROP TABLE two")
+    published = ensured(db18, "one, two", at_start=False)
+    assert (names(published), published.warnings) == (
+        ["public.one"],
+        ("public.two cannot be replicated: there is no such table in this database",),
+    )
+
+
+@pytest.mark.parametrize("missing", ["insert", "update", "delete", "truncate"])
+def test_a_publication_that_leaves_out_changes_is_refused(db18: Database, missing: str) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    rest = ", ".join(action for action in ("insert", "update", "delete", "truncate") if action != missing)
+    db18.execute(f"""CREATE PUBLICATION {IN_SQL} FOR TABLE t WITH (publish = '{rest}')""")
+    with pytest.raises(PublicationNeededError, match=f"leaves out {missing}: run ") as raised:
+        ensured(db18)
+    assert raised.value.code == "PUBLICATION_INCOMPLETE"
+    db18.execute(str(raised.value.description).rpartition(": run ")[2])
+    assert names(ensured(db18)) == ["public.t"]
+
+
+def test_all_tables_are_fine_in_a_publication_of_a_user(db18: Database) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE bare (v int)",
+        f"CREATE PUBLICATION {IN_SQL} FOR ALL TABLES",
+    )
+    assert names(ensured(db18)) == ["public.bare", "public.t"]
+
+
+def test_a_role_without_the_rights_is_told_the_statements(db: Database) -> None:
+    """The statements, run by the owner, are all that is missing."""
+    role = f"reader_{db.name}"
+    db.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        'CREATE TABLE """; DROP TABLE t; --" (id int PRIMARY KEY)',
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+    )
+    try:
+        with ConnectionSettings(db.server.dsn_as(role, db.name)).connect() as connection:
+            with pytest.raises(PublicationNeededError, match="let their owner run: ") as raised:
+                ensure_publication(connection, NAME, [])
+            with db.writer() as owner:
+                owner.execute(str(raised.value.description).partition("owner run: ")[2].encode())
+            published = ensure_publication(connection, NAME, [])
+            assert published.tables == (TableName("public", '"; DROP TABLE t; --'), TableName("public", "t"))
+            db.execute("CREATE TABLE later (id int PRIMARY KEY)")
+            published = ensure_publication(connection, NAME, [])
+            assert len(published.tables) == 2
+            (warning,) = published.warnings
+            with db.writer() as owner:
+                owner.execute(warning.partition("owner run: ")[2].encode())
+            assert len(ensure_publication(connection, NAME, []).tables) == 3
+    finally:
+        db.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_tables_of_others_and_locked_ones_do_not_keep_the_rest_out(db18: Database) -> None:
+    role = f"owner_{db18.name}"
+    db18.execute(
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT CREATE ON DATABASE {db18.name} TO {role}",
+        f"GRANT ALL ON SCHEMA public TO {role}",
+    )
+    try:
+        with ConnectionSettings(db18.server.dsn_as(role, db18.name)).connect() as connection:
+            connection.execute("SET lock_timeout = '200ms'")
+            connection.execute("CREATE TABLE public.one (id int PRIMARY KEY)")
+            assert len(ensure_publication(connection, NAME, []).tables) == 1
+            connection.execute("CREATE TABLE public.two (id int PRIMARY KEY)")
+            connection.execute("CREATE TABLE public.locked (id int PRIMARY KEY)")
+            db18.execute("CREATE TABLE foreigners (id int PRIMARY KEY)")
+            with db18.writer() as other, other.transaction():
+                other.execute("LOCK TABLE locked")
+                published = ensure_publication(connection, NAME, [])
+            assert names(published) == ["public.one", "public.two"]
+            of_others, of_locked = sorted(published.warnings, reverse=True)
+            assert "must be owner of table foreigners" in of_others
+            assert of_locked.startswith("public.locked is not replicated yet, as another session has locked it")
+            assert names(ensure_publication(connection, NAME, [])) == ["public.locked", "public.one", "public.two"]
+    finally:
+        db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
