@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -21,9 +21,11 @@ from logicalrep.postgres.slots import Connection, SlotError, find_slot, when_fre
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
+_Result = TypeVar("_Result")
+
 _ISOLATED = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-_SAY_AGAIN = 5.0
-"""The seconds between two sentences about what a snapshot waits for."""
+_LOOK_AGAIN = 1.0
+"""The seconds between two looks at what a snapshot waits for."""
 _LOCKED = "SELECT relation FROM pg_locks WHERE locktype = 'relation' AND pid = pg_backend_pid()"
 
 
@@ -105,25 +107,44 @@ def slot_with_snapshot(
 def temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], None]) -> Iterator[Snapshot]:
     """Hold a snapshot while the context lasts, with a temporary slot that tells its position. It locks nothing.
 
-    Making it waits for every transaction that has written: `waiting` is called every few seconds with the one that it
-    waits for, and may raise an error to end the waiting.
+    Making it waits for every transaction that has written: `waiting` is called every second with the one that it waits
+    for, and may raise an error to end the waiting.
 
     Args:
         settings: the server.
         waiting: the receiver of a sentence.
     """
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
-    with settings.connect() as now, settings.connect(replication=True) as maker, ThreadPoolExecutor(1) as pool:
+    with settings.connect() as now, settings.connect(replication=True) as maker:
         taken = _now(now)
-        made = pool.submit(_make_slot, maker, slot, two_phase=False, failover=False, temporary=True)
+
+        def make() -> tuple[str, Lsn]:
+            return _make_slot(maker, slot, two_phase=False, failover=False, temporary=True)
+
+        name, lsn = while_waiting(make, maker, now, waiting)
+        yield Snapshot(name, slot, lsn, taken)
+
+
+def while_waiting(
+    make: Callable[[], _Result], maker: Connection, now: Connection, waiting: Callable[[str], None]
+) -> _Result:
+    """Return the result of making a slot on a connection, which waits for every transaction that has written.
+
+    Args:
+        make: the function that makes the slot.
+        maker: the connection that it uses.
+        now: another connection.
+        waiting: called every second with a sentence on the transaction that it waits for; its error ends the waiting.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(make)
         try:
-            while not wait([made], _SAY_AGAIN).done:
+            while not wait([made], _LOOK_AGAIN).done:
                 waiting(_writer(now))
         except BaseException:
             maker.cancel()
             raise
-        name, lsn = made.result()
-        yield Snapshot(name, slot, lsn, taken)
+        return made.result()
 
 
 def _writer(connection: Connection) -> str:
@@ -135,8 +156,8 @@ def _writer(connection: Connection) -> str:
         "ORDER BY began LIMIT 1"
     ).fetchone()
     if row is None:
-        return "a snapshot waits for the server"
-    return f"a snapshot waits for the transaction of {row[0]}, which has run since {row[1]:%Y-%m-%d %H:%M:%S} UTC"
+        return "a new slot waits for a transaction of another role, which pg_read_all_stats would show"
+    return f"a new slot waits for the transaction of {row[0]}, which has run since {row[1]:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def hold(connection: Connection, snapshot: Snapshot) -> None:
@@ -230,11 +251,13 @@ def blocked(tables: str) -> SnapshotError:
 
 
 def check_columns(holder: Connection, now: Connection) -> None:
-    """Raise SnapshotError if the locked tables had other columns, or did not exist, when the snapshot was made."""
+    """Raise SnapshotError if the locked tables had other names or columns, or did not exist, at the snapshot's time."""
     locked = [row[0] for row in holder.execute(_LOCKED).fetchall()]
+    # Tables are found by their names, which another may have had: the names are those in the catalog's own snapshot.
     query = (
-        "SELECT attrelid::regclass::text, attnum, attname, atttypid, atttypmod, attisdropped FROM pg_attribute "
-        "WHERE attrelid = ANY(%s) ORDER BY attrelid, attnum"
+        "SELECT class.oid::regclass::text, nspname, relname, attnum, attname, atttypid, atttypmod, attisdropped "
+        "FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace "
+        "LEFT JOIN pg_attribute ON attrelid = class.oid WHERE class.oid = ANY(%s)"
     )
     before, after = (set(connection.execute(query, (locked,)).fetchall()) for connection in (holder, now))
     if before != after:

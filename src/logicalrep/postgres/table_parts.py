@@ -15,7 +15,12 @@ _PART = 64 << 20
 
 
 def part_queries(
-    connection: Connection, relation: TableDescription, publications: tuple[str, ...], *, more: Sequence[str] = ()
+    connection: Connection,
+    relation: TableDescription,
+    publications: tuple[str, ...],
+    *,
+    more: Sequence[str] = (),
+    size: int = _PART,
 ) -> list[str]:
     """Return the queries for the published rows of a table's parts, or of those of its partitions.
 
@@ -24,13 +29,14 @@ def part_queries(
         relation: the table with its published columns.
         publications: the publications, which may leave out rows.
         more: expressions whose values follow those of the columns.
+        size: about the bytes of a part.
     """
     published = row_filter(connection, relation.table, publications)
     columns = ", ".join([*(sql.Identifier(name).as_string(connection) for name in relation.names), *more])
     return [
         f"SELECT {columns} FROM ONLY {name}{where}"
-        for name, pages, size, has_ranges in _files(connection, relation)
-        for part in _parts(pages, size, has_ranges)
+        for name, pages, total, has_ranges in _files(connection, relation)
+        for part in _parts(pages, min(pages, -(-total // size)) if has_ranges else 1)
         for where in [_where(([] if published is None else [f"({published})"]) + part)]
     ]
 
@@ -50,20 +56,21 @@ def _files(connection: Connection, relation: TableDescription) -> Iterator[tuple
         "SELECT inhrelid FROM files JOIN pg_inherits ON inhparent = files.oid "
         "JOIN pg_class AS parent ON parent.oid = files.oid AND parent.relkind = 'p') "
         "SELECT format('%I.%I', namespace.nspname, class.relname), "
-        "pg_relation_size(class.oid) / current_setting('block_size')::int, pg_table_size(class.oid), "
+        # A table that was dropped since has no size; the query for its rows will say so.
+        "coalesce(pg_relation_size(class.oid), 0) / current_setting('block_size')::int, "
+        "coalesce(pg_table_size(class.oid), 0), "
         f"{has_ranges} FROM files JOIN pg_class AS class ON class.oid = files.oid AND class.relkind <> 'p' "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
         "LEFT JOIN pg_am AS method ON method.oid = class.relam ORDER BY class.oid"
     ).fetchall()
 
 
-def _parts(pages: int, size: int, has_ranges: bool) -> list[list[str]]:
-    """Return the conditions for parts of a file with equal numbers of pages; the size includes out-of-line values.
+def _parts(pages: int, count: int) -> list[list[str]]:
+    """Return the conditions for a number of parts of a file with equal numbers of pages.
 
     The last part has no end, so that it includes rows written since the size was read.
     """
-    count = min(pages, -(-size // _PART))
-    if not has_ranges or count < 2:
+    if count < 2:
         return [[]]
     firsts = [pages * number // count for number in range(count)]
     after = [[f"ctid >= '({first},0)'::tid"] for first in firsts]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.arrow.table.typed_rows import refuse_kept
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import received, send
+from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, check_columns, hold, hold_tables
 from logicalrep.tables.delta.data_files import DataFile, write_batches
 from logicalrep.tables.delta.place import Place
@@ -30,12 +31,13 @@ _PATIENCE = "5s"
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a table to be copied."""
+    """A part of a table to be copied by one task, range by range."""
 
     settings: ConnectionSettings
     snapshot: Snapshot
     table: ReplicatedTable
-    query: str
+    queries: tuple[str, ...]
+    """A query for each range: the table is locked only while one of them runs."""
     place: Place
     folder: str
     rate: float | None
@@ -52,15 +54,23 @@ def copy(part: Part) -> list[DataFile]:
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
         connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
+        # Row security would leave out rows whose changes the slot sends; it is an error so.
+        connection.execute("SET row_security = off")
+        with closing(_at_rate(_ranges(part, connection, now), part.rate)) as copied:
+            batches = typed(copied, part.table)
+            return write_batches(part.place, part.folder, part.table.schema, batches)
+
+
+def _ranges(part: Part, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
+    """Yield the copied rows of each range, under a lock that ends with it."""
+    for query in part.queries:
         hold(connection, part.snapshot)
         hold_tables(connection, [part.table.relation.table])
         check_columns(connection, now)
-        # Row security would leave out rows whose changes the slot sends; it is an error so.
-        connection.execute("SET row_security = off")
-        send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(part.query)))
+        send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(query)))
         with closing(received(connection)) as copied:
-            batches = typed(_at_rate(copied, part.rate), part.table)
-            return write_batches(part.place, part.folder, part.table.schema, batches)
+            yield from copied
+        connection.execute("COMMIT")
 
 
 def typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Iterator[pa.RecordBatch]:
@@ -83,13 +93,16 @@ def typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Itera
             yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
-def _at_rate(copied: Iterator[memoryview | bytes], rate: float | None) -> Iterator[memoryview | bytes]:
+def _at_rate(
+    copied: Generator[memoryview | bytes, None, None], rate: float | None
+) -> Generator[memoryview | bytes, None, None]:
     began, size = time.monotonic(), 0
-    for data in copied:
-        yield data
-        size += len(data)
-        if rate is not None:
-            time.sleep(max(began + size / rate - time.monotonic(), 0))
+    with closing(copied):
+        for data in copied:
+            yield data
+            size += len(data)
+            if rate is not None:
+                time.sleep(max(began + size / rate - time.monotonic(), 0))
 
 
 __all__ = ["Part", "copy", "typed"]

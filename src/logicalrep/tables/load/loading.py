@@ -1,7 +1,7 @@
 """The loading of tables: a snapshot for a group of them, and the copying of their rows under it.
 
 The snapshot is that of a temporary slot, whose position tells which changes come after it. No lock outlives the reading
-of a part, so that the application's statements wait for no load; a table that is truncated, rewritten or altered
+of a range, so that the application's statements wait for no load; a table that is truncated, rewritten or altered
 meanwhile is loaded again.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 
 import psycopg
 
@@ -30,8 +31,18 @@ from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
-_GROUP = 8
+GROUP = 8
 """The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
+_RANGE, _RANGES = 8 << 20, 8
+"""The bytes of a range, while which the table is locked, and the number of ranges of a task, which writes one file."""
+_RANGE_SECONDS = 0.25
+"""The longest that a range may take at the given rate."""
+_PATIENCE = "5s"
+"""The longest wait for a lock on a table."""
+_SAY_AGAIN = 5.0
+"""The seconds between two sentences about what a snapshot waits for."""
+_LOOK_AGAIN = 0.5
+"""The longest time until a load sees that it is to end, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +68,40 @@ class NotLoaded:
     """Whether another try may succeed."""
 
 
-class _Ended(Exception):  # noqa: N818
-    """The load is to end."""
+class Ended(Exception):  # noqa: N818
+    """The waiting, or the load, is to end."""
+
+
+def waiter(report: Report, stop: threading.Event) -> Callable[[str], None]:
+    """Return a function that is called again and again with what a new slot waits for; it raises Ended after `stop`."""
+    said_at = -_SAY_AGAIN
+
+    def waiting(text: str) -> None:
+        nonlocal said_at
+        if stop.is_set():
+            raise Ended
+        if time.monotonic() - said_at >= _SAY_AGAIN:
+            said_at = time.monotonic()
+            report.waiting(text)
+
+    return waiting
+
+
+@dataclass(slots=True)
+class _Copy:
+    """A table that is being copied."""
+
+    name: TableName
+    table: ReplicatedTable
+    parts: list[Part]
+    began: float
+    left: int
+    """The number of parts that are not copied yet."""
+    files: list[DataFile] = field(default_factory=list)
 
 
 class Loading:
-    """The loading of tables of one server into one place."""
+    """The loading of tables of one server into one place; several threads may call `load`."""
 
     def __init__(
         self,
@@ -80,74 +119,145 @@ class Loading:
         self._tasks = tasks
         self._report = report
         self._stop = stop
+        # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
+        self._pool = ThreadPoolExecutor(settings.load_sessions, thread_name_prefix="logicalrep-copy")
+        self._said: dict[TableName, str] = {}
+
+    def close(self) -> None:
+        """End the copying: `stop` is set."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def load(self, folders: Mapping[TableName, str]) -> Iterator[Loaded | NotLoaded]:
-        """Load tables into their folders; yield each as soon as its rows are copied.
+        """Load a group of tables into their folders, from one snapshot; yield each as soon as its rows are copied.
 
         The tables' changes have to be kept from before this call on: the snapshot is made in it.
         """
-        names = list(folders)
-        for start in range(0, len(names), _GROUP):
-            group = names[start : start + _GROUP]
-            left = set(group)
-            try:
-                with temporary_snapshot(self._settings.connection, self._wait) as snapshot:
-                    for name in group:
-                        result = self._load(snapshot, name, folders[name])
-                        left.remove(name)
-                        yield result
-            except _Ended:
-                return
-            except TRANSIENT as error:
-                for name in left:
-                    yield NotLoaded(name, str(error).strip(), again=True)
-
-    def _wait(self, text: str) -> None:
-        if self._stop.is_set():
-            raise _Ended
-        self._report.waiting(text)
-
-    def _load(self, snapshot: Snapshot, name: TableName, folder: str) -> Loaded | NotLoaded:
-        began = time.monotonic()
+        left = set(folders)
         try:
-            with self._settings.connection.connect() as connection:
+            with temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
+                for result in self._copied(snapshot, folders):
+                    left.remove(result.name)
+                    yield result
+        except Ended:
+            return
+        except TRANSIENT as error:
+            for name in left:
+                yield self._not_loaded(name, error)
+
+    def _go_on(self) -> None:
+        if self._stop.is_set():
+            raise Ended
+
+    def _copied(self, snapshot: Snapshot, folders: Mapping[TableName, str]) -> Iterator[Loaded | NotLoaded]:
+        """Copy tables; the parts of all of them run side by side, those of small tables first."""
+        copies: list[_Copy] = []
+        for name, folder in folders.items():
+            self._go_on()
+            planned = self._planned(snapshot, name, folder)
+            if isinstance(planned, NotLoaded):
+                yield planned
+            else:
+                copies.append(planned)
+        running: dict[Future[list[DataFile]], _Copy] = {}
+        try:
+            for each in sorted(copies, key=lambda copy: copy.left):
+                for part in each.parts:
+                    running[self._pool.submit(self._copy, part)] = each
+            while running:
+                self._go_on()
+                for future in wait(running, _LOOK_AGAIN, FIRST_COMPLETED).done:
+                    if future not in running:
+                        # Another part of its table has failed.
+                        continue
+                    table = running.pop(future)
+                    error = future.exception()
+                    if error is not None:
+                        for other in [other for other, its in running.items() if its is table]:
+                            other.cancel()
+                            del running[other]
+                        yield self._not_loaded(table.name, error)
+                    else:
+                        table.files += future.result()
+                        table.left -= 1
+                        self._report.copied(table.name, sum(file.rows for file in future.result()))
+                        if not table.left:
+                            yield self._loaded(snapshot, table)
+        finally:
+            for future in running:
+                future.cancel()
+
+    def _planned(self, snapshot: Snapshot, name: TableName, folder: str) -> _Copy | NotLoaded:
+        settings, began = self._settings, time.monotonic()
+        size = _RANGE if settings.load_rate is None else min(_RANGE, int(settings.load_rate * _RANGE_SECONDS) + 1)
+        try:
+            with settings.connection.connect() as connection:
+                # What asks for a table's size, or a publication's tables, waits for sessions that alter one.
+                connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
                 hold(connection, snapshot)
                 table = described(connection, name, self._publications)
                 if table is None:
                     return NotLoaded(name, f"{name} did not exist when the snapshot was made", again=True)
-                queries = part_queries(connection, table.relation, self._publications)
+                queries = part_queries(connection, table.relation, self._publications, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
-            self._report.loading(name, int(estimate))
-            parts = [
-                Part(self._settings.connection, snapshot, table, query, self._place, folder, self._settings.load_rate)
-                for query in queries
-            ]
-            files: list[DataFile] = []
-            for start in range(0, len(parts), self._settings.load_sessions):
-                if self._stop.is_set():
-                    raise _Ended
-                for copied in self._tasks.run(copy, parts[start : start + self._settings.load_sessions]):
-                    files += copied
-                    self._report.copied(name, sum(file.rows for file in copied))
-        except (SnapshotError, PlaceError, psycopg.errors.LockNotAvailable, psycopg.errors.UndefinedTable) as error:
-            return NotLoaded(name, str(error), again=True)
-        except OF_ONE_TABLE as error:
+        except (SnapshotError, *TRANSIENT, *OF_ONE_TABLE) as error:
+            return self._not_loaded(name, error)
+        self._report.loading(name, int(estimate))
+        parts = [
+            Part(settings.connection, snapshot, table, tuple(few), self._place, folder, settings.load_rate)
+            for few in (queries[start : start + _RANGES] for start in range(0, len(queries), _RANGES))
+        ]
+        return _Copy(name, table, parts, began, len(parts))
+
+    def _copy(self, part: Part) -> list[DataFile]:
+        return self._tasks.run(copy, [part])[0]
+
+    def _loaded(self, snapshot: Snapshot, copy: _Copy) -> Loaded:
+        self._said.pop(copy.name, None)
+        self._report.loaded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
+        return Loaded(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8))
+
+    def _not_loaded(self, name: TableName, error: BaseException) -> NotLoaded:
+        """Return why a table is not loaded, and say so; raise an error that is not a table's own."""
+        if isinstance(error, psycopg.errors.InsufficientPrivilege):
+            return NotLoaded(name, _RIGHTS.format(error=str(error).strip(), name=name), again=False)
+        if isinstance(error, OF_ONE_TABLE):
             return NotLoaded(name, str(error), again=False)
-        self._report.loaded(name, sum(file.rows for file in files), time.monotonic() - began)
-        return Loaded(name, table, snapshot.lsn, files, secrets.token_hex(8))
+        if not isinstance(error, (SnapshotError, PlaceError, psycopg.errors.UndefinedTable, *TRANSIENT)):
+            raise error
+        reason = str(error).strip()
+        if self._said.get(name) != reason:
+            self._said[name] = reason
+            self._report.waiting(f"the load of {name} begins anew: {reason}")
+        return NotLoaded(name, reason, again=True)
 
 
-# The server's estimate of a table's rows, with its partitions.
+_RIGHTS = (
+    "{error}: let the owner run GRANT SELECT ON {name} TO the role, or where row-level security hides rows, let a "
+    "superuser run ALTER ROLE … BYPASSRLS"
+)
+# The server's estimate of a table's rows, with its partitions: those for a page at the last ANALYZE, for the pages that
+# there are. Before the first ANALYZE they are those of the planner's widths, of full pages.
 _ESTIMATE = """
 WITH RECURSIVE files AS (
-    SELECT oid, relkind, reltuples FROM pg_class WHERE oid = %s
+    SELECT oid, relkind, reltuples, relpages FROM pg_class WHERE oid = %s
     UNION ALL
-    SELECT class.oid, class.relkind, class.reltuples
+    SELECT class.oid, class.relkind, class.reltuples, class.relpages
     FROM files JOIN pg_inherits ON files.relkind = 'p' AND inhparent = files.oid
     JOIN pg_class AS class ON class.oid = inhrelid
 )
-SELECT coalesce(sum(greatest(reltuples, 0)) FILTER (WHERE relkind <> 'p'), 0)::bigint FROM files
+SELECT coalesce(sum(pages * CASE WHEN relpages > 0 AND reltuples >= 0 THEN reltuples / relpages ELSE page / width END),
+    0)
+FROM files
+CROSS JOIN LATERAL (
+    SELECT pg_relation_size(files.oid) / current_setting('block_size')::int AS pages,
+        current_setting('block_size')::float AS page
+) AS size
+CROSS JOIN LATERAL (
+    SELECT 28 + coalesce(sum(CASE WHEN attlen > 0 THEN attlen ELSE 32 END), 0) AS width
+    FROM pg_attribute WHERE attrelid = files.oid AND attnum > 0 AND NOT attisdropped
+) AS row
+WHERE relkind <> 'p'
 """
 
 
-__all__ = ["Loaded", "Loading", "NotLoaded"]
+__all__ = ["GROUP", "Ended", "Loaded", "Loading", "NotLoaded", "waiter"]

@@ -1,4 +1,4 @@
-"""The thread that loads tables while the loop goes on."""
+"""The threads that load tables while the loop goes on."""
 
 from __future__ import annotations
 
@@ -8,38 +8,53 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded
+from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded
 from logicalrep.transactions.table_names import TableName
+
+_THREADS = 2
+"""The most groups of tables that are loaded at the same time: each has a slot and a snapshot."""
+_GATHERING = 0.1
+"""The seconds in which tables that come one after another become a group."""
 
 
 class Loader:
-    """Loads the tables that it is given, in the order in which they come."""
+    """Loads the tables that it is given in groups, in about the order in which they come."""
 
     def __init__(self, loading: Loading, stop: threading.Event) -> None:
-        """Take what loads tables, and the event that ends a load; entering the context starts the thread."""
+        """Take what loads tables, and the event that ends a load; entering the context starts the threads."""
         self._loading = loading
         self._stop = stop
-        self._wanted: queue.SimpleQueue[Mapping[TableName, str] | None] = queue.SimpleQueue()
+        self._wanted: dict[TableName, str] = {}
+        self._changed = threading.Condition()
         self._results: queue.SimpleQueue[Loaded | NotLoaded | BaseException] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="logicalrep-loader", daemon=True)
+        self._threads = [
+            threading.Thread(target=self._run, name=f"logicalrep-loader-{number}", daemon=True)
+            for number in range(_THREADS)
+        ]
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stop.set()
-        self._wanted.put(None)
-        self._thread.join(30)
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join(30)
+        self._loading.close()
 
     def add(self, folders: Mapping[TableName, str]) -> None:
         """Load these tables into their folders. Their changes are kept already, so that none is missed."""
-        self._wanted.put(folders)
+        with self._changed:
+            self._wanted |= folders
+            self._changed.notify()
 
     def results(self) -> list[Loaded | NotLoaded]:
-        """Return what has ended since the last call. Raises the error that ended the thread."""
+        """Return what has ended since the last call. Raises the error that ended a thread."""
         found: list[Loaded | NotLoaded] = []
         while not self._results.empty():
             result = self._results.get()
@@ -50,11 +65,22 @@ class Loader:
 
     def _run(self) -> None:
         try:
-            while (folders := self._wanted.get()) is not None and not self._stop.is_set():
-                for result in self._loading.load(folders):
+            while group := self._group():
+                for result in self._loading.load(group):
                     self._results.put(result)
         except BaseException as error:
             self._results.put(error)
+
+    def _group(self) -> dict[TableName, str]:
+        """Wait for tables, and take some; none if the end has come."""
+        with self._changed:
+            while not self._wanted and not self._stop.is_set():
+                self._changed.wait_for(lambda: self._wanted or self._stop.is_set())
+                # The other thread may take all of them meanwhile.
+                self._changed.wait_for(self._stop.is_set, _GATHERING)
+            if self._stop.is_set():
+                return {}
+            return {name: self._wanted.pop(name) for name in list(self._wanted)[:GROUP]}
 
 
 __all__ = ["Loader"]

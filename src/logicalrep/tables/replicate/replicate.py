@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.load.loading import Loading
+from logicalrep.tables.load.loading import Ended, Loading
 from logicalrep.tables.replicate.changes import Receiver
 from logicalrep.tables.replicate.loader import Loader
 from logicalrep.tables.replicate.loop import Loop
@@ -92,7 +92,10 @@ def replicate_with(
     """Do what `replicate` does, with settings; `tasks` runs the work in place of Spark."""
     stop = stop or threading.Event()
     place = Place(settings.to, settings.storage_options)
-    prepared = prepare(settings, place, report)
+    try:
+        prepared = prepare(settings, place, report, stop)
+    except Ended:
+        return
     identity, publications = prepared.identity, (prepared.identity.publication,)
     with ExitStack() as stack:
         # The receiver holds the slot, and so keeps other writers from the place.

@@ -278,6 +278,9 @@ class ReplicatedTables:
             if table is None or table.mark is None:
                 continue
             if isinstance(result, Loaded):
+                if result.table.relation.relation_id != table.oid:
+                    # Another table has the name meanwhile, and loads.
+                    continue
                 self._catching_up.append((table, self._pool.submit(self._replace, table, result)))
             elif result.again:
                 self._load_again[table.name] = now + _LOAD_AGAIN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, SlotError, find_slot, newest_protocol, the_slot
+from logicalrep.postgres.snapshots import while_waiting
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.load.loading import waiter
 from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.tables.replicate.state import Identity, State, StateError
 from logicalrep.tables.report import Report
@@ -37,7 +40,7 @@ class Prepared:
     """The slot's position."""
 
 
-def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepared:
+def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: threading.Event) -> Prepared:
     """Make what is not there yet: the place's identity, then the publication, then the slot.
 
     Raises:
@@ -45,6 +48,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
         PlaceError: the place cannot be written.
         PreflightError: the server or the role does not meet a requirement.
         SlotError: the slot is lost.
+        Ended: `stop` was set while it waited.
     """
     # A place that cannot be read is found before anything is made.
     state = State.read(place)
@@ -64,7 +68,10 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report) -> Prepar
             )
         for warning in check(connection, needs):
             report.warning(warning)
-        ensure_slot(connection, needs)
+        # A transaction that has written keeps the new slot waiting, for as long as it takes.
+        connection.execute("SET lock_timeout = 0")
+        with settings.connection.connect() as now:
+            while_waiting(lambda: ensure_slot(connection, needs), connection, now, waiter(report, stop))
         slot = the_slot(connection, identity.slot)
         if state.lsn and slot.confirmed.lsn > state.lsn:
             raise SlotError(

@@ -1,0 +1,78 @@
+"""The threads that load tables: groups, two of them at a time, and how they end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded
+from logicalrep.tables.replicate.loader import Loader
+from logicalrep.transactions.table_names import TableName
+from tests.waiting import eventually
+
+
+class Held:
+    """Takes groups, and holds each until it may go on."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[TableName]] = []
+        self.go_on = threading.Event()
+        self.is_closed = False
+
+    def load(self, folders: Mapping[TableName, str]) -> Iterator[Loaded | NotLoaded]:
+        self.groups.append(list(folders))
+        assert self.go_on.wait(30)
+        for name in folders:
+            yield NotLoaded(name, "tried", again=False)
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+def names(count: int) -> list[TableName]:
+    return [TableName("public", f"t{number}") for number in range(count)]
+
+
+def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> None:
+    held, found = Held(), []
+    with Loader(cast(Loading, held), threading.Event()) as loader:
+        for name in names(20):
+            loader.add({name: name.name})
+        eventually(lambda: len(held.groups) == 2)
+        assert [len(group) for group in held.groups] == [GROUP, GROUP]
+        held.go_on.set()
+
+        def are_all_there() -> bool:
+            found.extend(loader.results())
+            return len(found) == 20
+
+        eventually(are_all_there)
+    assert sorted(result.name for result in found) == sorted(names(20))
+    assert (len(held.groups), held.is_closed) == (3, True)
+
+
+def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
+    held = Held()
+    held.go_on.set()
+    with Loader(cast(Loading, held), threading.Event()) as loader:
+        for _ in range(3):
+            loader.add({names(1)[0]: "t0"})
+        eventually(lambda: len(loader.results()) == 1)
+        loader.add({names(1)[0]: "t0"})
+        eventually(lambda: len(held.groups) == 2)
+
+
+def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held()
+
+    def fail(folders: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(held, "load", fail)
+    with Loader(cast(Loading, held), threading.Event()) as loader:
+        loader.add({names(1)[0]: "t0"})
+        with pytest.raises(ZeroDivisionError):
+            eventually(lambda: bool(loader.results()))

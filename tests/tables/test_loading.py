@@ -1,0 +1,384 @@
+"""Loads on a real server: whose rows they have, what happens to them under DDL, and that nobody waits for them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.replicate.state import State
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.tables.comparison import delta_rows, differences
+from tests.tables.test_replicate import following, settings
+from tests.waiting import eventually
+
+
+class Heard(Quiet):
+    """What is said."""
+
+    def __init__(self) -> None:
+        self.waits: list[str] = []
+        self.estimates: dict[str, int] = {}
+
+    def loading(self, table: TableName, rows: int) -> None:
+        self.estimates[table.name] = rows
+
+    def waiting(self, text: str) -> None:
+        self.waits.append(text)
+
+
+class Before(LocalTasks):
+    """Does something once before the first part is copied."""
+
+    def __init__(self, action: Callable[[], object]) -> None:
+        self._action: Callable[[], object] | None = action
+
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        action, self._action = self._action, None
+        if action is not None:
+            action()
+        return super().run(function, items)
+
+
+def loading(
+    db: Database, place: Path, *, dsn: str = "", tasks: LocalTasks | None = None, report: Quiet | None = None,
+    stop: threading.Event | None = None, **options: Any,
+) -> Loading:  # fmt: skip
+    given = ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(place), **options)
+    return Loading(
+        given, Place(str(place), {}), ("p",), tasks or LocalTasks(), report or Quiet(), stop or threading.Event()
+    )
+
+
+def load(db: Database, place: Path, *names: str, **options: Any) -> list[Loaded | NotLoaded]:
+    made = loading(db, place, **options)
+    try:
+        return list(made.load({TableName("public", name): f"t{number}" for number, name in enumerate(names)}))
+    finally:
+        made.close()
+
+
+def rows_of(place: Path, loaded: Loaded | NotLoaded, folder: str = "t0") -> Counter[tuple[Any, ...]]:
+    assert isinstance(loaded, Loaded), loaded
+    tables = [pq.read_table(place / folder / file.path).to_pydict().values() for file in loaded.files]
+    return Counter(row for columns in tables for row in zip(*columns, strict=True))
+
+
+def rows_there(db: Database, query: str) -> Counter[tuple[Any, ...]]:
+    return Counter(db.rows(query))
+
+
+ODD = '"; DROP TABLE plain; --'
+SHAPES = {
+    "an empty table": ("t", "CREATE TABLE t (id int PRIMARY KEY, v text)", "SELECT * FROM t"),
+    "an odd name": (
+        ODD,
+        'CREATE TABLE """; DROP TABLE plain; --" ("a ""b"" \\\\ c" int PRIMARY KEY, "select" text);'
+        'INSERT INTO """; DROP TABLE plain; --" SELECT i, \'v\' FROM generate_series(1, 100) AS i',
+        'SELECT * FROM """; DROP TABLE plain; --"',
+    ),
+    "300 columns": (
+        "t",
+        f"CREATE TABLE t ({', '.join(f'c{number} int' for number in range(300))});"
+        f"INSERT INTO t SELECT {', '.join(f'i + {number}' for number in range(300))} FROM generate_series(1, 20) AS i",
+        "SELECT * FROM t",
+    ),
+    "many ranges": (
+        "t",
+        "CREATE TABLE t (id int PRIMARY KEY, v text); "
+        "INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i",
+        "SELECT * FROM t",
+    ),
+    "partitions of partitions, with other orders of columns": (
+        "t",
+        "CREATE TABLE t (id int, day int, v text, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);"
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (1) TO (2);"
+        "CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (2) TO (4) PARTITION BY LIST (day);"
+        "CREATE TABLE t3 (v text, gone int, day int NOT NULL, id int NOT NULL);"
+        "ALTER TABLE t3 DROP COLUMN gone; ALTER TABLE t2 ATTACH PARTITION t3 FOR VALUES IN (3);"
+        "CREATE TABLE t4 PARTITION OF t2 DEFAULT;"
+        "INSERT INTO t SELECT i, 1 + i % 3, 'v' || i FROM generate_series(1, 300) AS i",
+        "SELECT * FROM t",
+    ),
+    "a parent without the rows of its children": (
+        "t",
+        "CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE child () INHERITS (t);"
+        "INSERT INTO t VALUES (1); INSERT INTO child VALUES (2)",
+        "SELECT * FROM ONLY t",
+    ),
+    "a generated column, which is not sent": (
+        "t",
+        "CREATE TABLE t (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (id * 2) STORED, v int);"
+        "INSERT INTO t SELECT i FROM generate_series(1, 10) AS i",
+        "SELECT id, v FROM t",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "statements", "query"), SHAPES.values(), ids=SHAPES)
+def test_a_load_has_the_published_rows(db: Database, tmp_path: Path, name: str, statements: str, query: str) -> None:
+    for statement in statements.split(";") if name != ODD else statements.split(";I"):
+        db.execute(statement if not statement.startswith("NSERT") else f"I{statement}")
+    listed = '"' + name.replace('"', '""') + '"'
+    db.execute(f"CREATE PUBLICATION p FOR TABLE ONLY {listed} WITH (publish_via_partition_root = true)")
+    (loaded,) = load(db, tmp_path, name)
+    assert rows_of(tmp_path, loaded) == rows_there(db, query)
+
+
+PUBLISHED = {
+    "a row filter": ("FOR TABLE t WHERE (v > 5)", "", "SELECT id, v, w FROM t WHERE v > 5"),
+    "a column list": ("FOR TABLE t (id, w)", "", "SELECT id, w FROM t"),
+    "both": ("FOR TABLE t (id, w) WHERE (id < 10)", "", "SELECT id, w FROM t WHERE id < 10"),
+    "generated columns": ("FOR TABLE t", " WITH (publish_generated_columns = stored)", "SELECT id, v, w, g FROM t"),
+}
+
+
+@pytest.mark.parametrize(("tables", "options", "query"), PUBLISHED.values(), ids=PUBLISHED)
+def test_a_load_has_what_the_publication_sends(
+    db18: Database, tmp_path: Path, tables: str, options: str, query: str
+) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v int, w text, g int GENERATED ALWAYS AS (v + 1) STORED)",
+        "INSERT INTO t SELECT i, i % 10, 'w' FROM generate_series(1, 100) AS i",
+        f"CREATE PUBLICATION p {tables}{options}",
+    )
+    (loaded,) = load(db18, tmp_path, "t")
+    assert rows_of(tmp_path, loaded) == rows_there(db18, query)
+
+
+DDL = {
+    "truncate": "TRUNCATE t",
+    "a rewrite": "ALTER TABLE t ALTER COLUMN v TYPE bigint USING length(v)",
+    "a column": "ALTER TABLE t ADD COLUMN more int DEFAULT 1",
+    "a renamed column": "ALTER TABLE t RENAME COLUMN v TO renamed",
+    "drop": "DROP TABLE t",
+    "another table of the name": "ALTER TABLE t RENAME TO old; ALTER TABLE twin RENAME TO t",
+    "another schema of the name": "CREATE SCHEMA aside; ALTER TABLE t SET SCHEMA aside; ALTER TABLE twin RENAME TO t",
+}
+
+
+@pytest.mark.parametrize("statements", DDL.values(), ids=DDL)
+def test_a_table_that_is_changed_meanwhile_is_loaded_again(db18: Database, tmp_path: Path, statements: str) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "CREATE TABLE twin (id int PRIMARY KEY, v text)",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "INSERT INTO t SELECT i, 'v' FROM generate_series(1, 100) AS i",
+        "CREATE PUBLICATION p FOR TABLE t, twin, other",
+    )
+
+    def change() -> None:
+        with db18.writer() as writer:
+            writer.execute("SET lock_timeout = '1s'")
+            for statement in statements.split(";"):
+                writer.execute(statement.encode())
+
+    heard = Heard()
+    results = {
+        result.name.name: result
+        for result in load(db18, tmp_path, "t", "other", tasks=Before(change), report=heard, load_sessions=1)
+    }
+    changed = results["t"]
+    assert isinstance(changed, NotLoaded), changed
+    assert changed.again
+    assert [text.partition(":")[0] for text in heard.waits] == ["the load of public.t begins anew"]
+    assert isinstance(results["other"], Loaded)
+
+
+def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 30000) AS i",
+        "CREATE PUBLICATION p FOR TABLE t",
+    )
+    results: list[Loaded | NotLoaded] = []
+    thread = threading.Thread(
+        target=lambda: results.extend(load(db18, tmp_path, "t", load_sessions=1, load_rate=500_000.0))
+    )
+    thread.start()
+    locks = "SELECT count(*) FROM pg_locks WHERE relation = 't'::regclass AND mode = 'AccessShareLock' AND granted"
+    try:
+        eventually(lambda: db18.value(locks) != 0)
+        time.sleep(1)
+        with db18.writer() as writer:
+            # At this rate the whole table takes seven seconds.
+            writer.execute("SET lock_timeout = '2s'")
+            writer.execute("ALTER TABLE t ADD COLUMN more int")
+    finally:
+        thread.join(60)
+    (result,) = results
+    assert isinstance(result, NotLoaded)
+    assert result.again
+
+
+def test_a_killed_session_is_no_error(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    kill = (
+        "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots "
+        "WHERE slot_name LIKE 'logicalrep_load_%' AND database = current_database()"
+    )
+    (result,) = load(db18, tmp_path, "t", tasks=Before(lambda: db18.execute(kill)))
+    assert isinstance(result, NotLoaded)
+    assert result.again
+
+
+def test_rows_that_the_role_may_not_read_stop_their_table_alone(db18: Database, tmp_path: Path) -> None:
+    role = f"reader_{db18.name}"
+    db18.execute(
+        "CREATE TABLE secret (id int PRIMARY KEY)",
+        "CREATE TABLE filtered (id int PRIMARY KEY)",
+        "ALTER TABLE filtered ENABLE ROW LEVEL SECURITY",
+        "CREATE TABLE open (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE secret, filtered, open",
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT SELECT ON filtered, open TO {role}",
+    )
+    try:
+        dsn = db18.server.dsn_as(role, db18.name)
+        results = {result.name.name: result for result in load(db18, tmp_path, "secret", "filtered", "open", dsn=dsn)}
+        assert isinstance(results["open"], Loaded)
+        for name, said in {"secret": "run GRANT SELECT ON public.secret", "filtered": "row-level security"}.items():
+            result = results[name]
+            assert isinstance(result, NotLoaded)
+            assert not result.again
+            assert said in result.reason
+    finally:
+        db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_a_prepared_transaction_in_the_way_is_named_and_the_load_can_end(db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        "BEGIN",
+        "INSERT INTO t VALUES (1)",
+        "PREPARE TRANSACTION 'left behind'",
+    )
+    heard, stop = Heard(), threading.Event()
+    results: list[Loaded | NotLoaded] = []
+    for ends in (True, False):
+        heard.waits.clear()
+        stop.clear()
+        thread = threading.Thread(target=lambda: results.extend(load(db18, tmp_path, "t", report=heard, stop=stop)))
+        thread.start()
+        eventually(lambda: bool(heard.waits))
+        assert heard.waits[0].startswith(
+            "a new slot waits for the transaction of the prepared transaction 'left behind'"
+        )
+        if ends:
+            stop.set()
+        else:
+            db18.execute("ROLLBACK PREPARED 'left behind'")
+        thread.join(20)
+        assert not thread.is_alive()
+        assert len(results) == (0 if ends else 1)
+    assert isinstance(results[0], Loaded)
+
+
+def test_a_transaction_that_keeps_the_first_slot_waiting_is_named_too(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    heard, stop = Heard(), threading.Event()
+    with db18.writer() as writer, writer.transaction():
+        writer.execute("INSERT INTO t VALUES (1)")
+        thread = threading.Thread(
+            target=lambda: replicate_with(settings(db18, tmp_path), heard, tasks=LocalTasks(), stop=stop)
+        )
+        thread.start()
+        eventually(lambda: any("a new slot waits for the transaction of process" in text for text in heard.waits))
+        stop.set()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_estimates_without_statistics(db18: Database, tmp_path: Path) -> None:
+    make = "CREATE TABLE {} (id int PRIMARY KEY, a int, v text) WITH (autovacuum_enabled = false)"
+    fill = "INSERT INTO {} SELECT i, i, repeat('x', 20) FROM generate_series(1, 20000) AS i"
+    for name in ("empty", "fresh", "known", "grown"):
+        db18.execute(make.format(name))
+    for name in ("fresh", "known", "grown"):
+        db18.execute(fill.format(name))
+    db18.execute(
+        "ANALYZE known, grown", "INSERT INTO grown SELECT i, i, repeat('x', 20) FROM generate_series(20001, 40000) AS i"
+    )
+    db18.execute("CREATE PUBLICATION p FOR TABLE empty, fresh, known, grown")
+    heard = Heard()
+    load(db18, tmp_path, "empty", "fresh", "known", "grown", report=heard)
+    assert (heard.estimates["empty"], heard.estimates["known"]) == (0, 20000)
+    assert 10000 < heard.estimates["fresh"] < 40000
+    assert 38000 < heard.estimates["grown"] < 42000
+
+
+def test_a_table_that_somebody_alters_holds_up_no_other(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
+    with following(db18, tmp_path) as caught_up:
+        caught_up()
+        with db18.writer() as writer, writer.transaction():
+            writer.execute("LOCK TABLE a IN ACCESS EXCLUSIVE MODE")
+            for number in range(2):
+                # The second after the server's tables have been looked for.
+                time.sleep(6 * number)
+                db18.execute(f"INSERT INTO b VALUES ({number})")
+                eventually(lambda: delta_rows(f"{tmp_path}/public/b").total() == number + 1, seconds=20)  # noqa: B023
+        caught_up()
+
+
+@pytest.mark.parametrize("is_ahead", [False, True], ids=["the stream is behind the copy", "the stream is ahead"])
+def test_changes_during_a_load_are_there_once(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_ahead: bool
+) -> None:
+    """Each change counts with the copy or with the stream, whichever of them is ahead; the stream has all of them."""
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v int)",
+        "INSERT INTO t SELECT i, 0 FROM generate_series(1, 1000) AS i",
+        "CREATE TABLE whole (v int)",
+        "ALTER TABLE whole REPLICA IDENTITY FULL",
+        "INSERT INTO whole SELECT 1 FROM generate_series(1, 100) AS i",
+    )
+
+    def change(number: int) -> None:
+        db18.execute(
+            f"UPDATE t SET v = v + 1, id = id + {1000 if number % 2 else -1000} WHERE id % 3 = {number % 3}",
+            "DELETE FROM whole WHERE ctid IN (SELECT ctid FROM whole LIMIT 10)",
+            f"INSERT INTO whole VALUES ({number}), ({number})",
+        )
+
+    @contextmanager
+    def changed_around(*arguments: Any) -> Iterator[Snapshot]:
+        # The copy has these changes, and the stream too.
+        change(0)
+        change(1)
+        with temporary_snapshot(*arguments) as snapshot:
+            change(2)
+            change(3)
+            if is_ahead:
+                # The slot has passed them before the copy begins.
+                end = Lsn(str(db18.value("SELECT pg_current_wal_insert_lsn()")))
+                eventually(lambda: State.read(Place(str(tmp_path), {})).lsn >= end)
+                assert len(list(tmp_path.glob("_logicalrep/kept/**/*.parquet"))) >= 2
+            yield snapshot
+
+    monkeypatch.setattr("logicalrep.tables.load.loading.temporary_snapshot", changed_around)
+    with following(db18, tmp_path) as caught_up:
+        caught_up()
+        assert differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
+        change(4)
+        caught_up()
+    assert differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
+    assert delta_rows(f"{tmp_path}/public/whole").total() == 100 - 50 + 10
