@@ -20,7 +20,7 @@ from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.tasks import Here, LocalTasks
+from logicalrep.tables.tasks import Here, LocalTasks, SparkTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.tables.histories import History, Row, table
 
@@ -193,3 +193,59 @@ def test_a_table_that_is_replaced_has_the_old_rows_in_its_old_version(tmp_path: 
     assert rows_at(place) == Counter([("1", "new", None, None)])
     assert replaced.applied("logicalrep/1/1/y") == 5000
     assert DeltaTable(place.uri_of("public/t"), version=version).to_pyarrow_table().num_rows == len(history.rows)
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_large_batch_is_applied_in_parts_and_one_commit(
+    tmp_path: Path, key: tuple[str, ...] | None, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, key)
+    history = History(key, random.Random(seed))
+    for _ in range(5):
+        for _ in range(150):
+            history.step()
+        changes = history.take()
+        monkeypatch.setattr(applying, "_MOST_BYTES", changes.nbytes // 7)
+        parts = list(applying._parts(changes, -1))
+        assert len(parts) > 2
+        assert pa.concat_tables(parts) == changes
+        version = log.version
+        apply(log, changes, Lsn(history.lsn - 1), APP, LocalTasks())
+        assert log.version == version + 1
+        assert rows_at(place) == history.truth()
+    # Files between the parts are in no version, and gone.
+    there = {path.name for path in tmp_path.rglob("part-*.parquet")}
+    assert there == log.files.keys() | {file.path for file in log.removed}
+
+
+def test_a_large_batch_begins_where_the_table_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(5))
+    kept = []
+    for _ in range(4):
+        for _ in range(40):
+            history.step()
+        kept.append(history.take())
+        monkeypatch.setattr(applying, "_MOST_BYTES", kept[-1].nbytes // 3)
+        apply(log, pa.concat_tables(kept), Lsn(history.lsn - 1), APP, LocalTasks())
+        assert rows_at(place) == history.truth()
+
+
+@pytest.mark.spark
+def test_executors_rewrite_many_files_of_one_table(tmp_path: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "_OF_ONE_TASK", 2000)
+    monkeypatch.setattr(data_files, "MOST_ROWS", 7)
+    monkeypatch.setattr(applying, "_SMALL", 1)
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    history = History(("id",), random.Random(7))
+    for number in range(4):
+        for _ in range(60):
+            history.step()
+        # Executors have modules of their own: the first batch makes the files.
+        tasks = LocalTasks() if number == 0 else SparkTasks(spark)
+        apply(log, history.take(), Lsn(history.lsn - 1), APP, tasks)
+        assert rows_at(place) == history.truth()

@@ -172,13 +172,19 @@ def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
     name = work.table.key_names[0]
     if len(work.table.key_names) > 1 or effect.gone.type != work.table.schema.field(name).type:
         return list(work.files)
-    gone = effect.gone.sort().to_pylist()
+    try:
+        gone = effect.gone.sort().to_pylist()
+    except OverflowError:
+        # Days that Python has not.
+        return list(work.files)
 
     def may_have(file: DataFile) -> bool:
-        if name not in file.least:
-            return True
-        place = bisect_left(gone, file.least[name])
-        return place < len(gone) and bool(gone[place] <= file.greatest[name])
+        statistics = file.statistics
+        if name not in statistics.least:
+            # All are null, or it has no bounds.
+            return name not in statistics.nulls or statistics.nulls[name] < file.rows
+        place = bisect_left(gone, statistics.least[name])
+        return place < len(gone) and bool(gone[place] <= statistics.greatest[name])
 
     return [file for file in work.files if may_have(file)]
 

@@ -5,24 +5,19 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, datetime
-from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from logicalrep.tables.delta.place import DamagedError, Place
+from logicalrep.tables.delta.statistics import Statistics, statistics_of
 
 MOST_ROWS = 1 << 20
 """The most rows of a data file."""
 MOST_BYTES = 128 << 20
 """About the most bytes of a data file's rows in memory."""
-_LONGEST_TEXT = 64
-"""The length up to which a text is a statistic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +29,12 @@ class DataFile:
     size: int
     """Its bytes."""
     rows: int
-    least: dict[str, Any]
-    """The least value of each column that has one here."""
-    greatest: dict[str, Any]
-    """The greatest value of these columns."""
-    nulls: dict[str, int]
-    """The number of nulls of each column that is not nested."""
+    statistics: Statistics
 
     @property
     def stats(self) -> str:
         """The statistics as Delta's log has them."""
-        return json.dumps(
-            {
-                "numRecords": self.rows,
-                "minValues": {name: _logged(value) for name, value in self.least.items()},
-                "maxValues": {name: _logged(value) for name, value in self.greatest.items()},
-                "nullCount": self.nulls,
-            }
-        )
+        return json.dumps({"numRecords": self.rows, **self.statistics.logged()})
 
 
 def write_rows(place: Place, folder: str, rows: pa.Table) -> list[DataFile]:
@@ -123,39 +106,7 @@ def _written(place: Place, folder: str, rows: pa.Table) -> DataFile:
     data = sink.getvalue()
     path = f"part-{uuid.uuid4().hex}.parquet"
     place.write(f"{folder}/{path}", data.to_pybytes())
-    least, greatest, nulls = {}, {}, {}
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        if not pa.types.is_nested(field.type):
-            # The log has those of a struct's fields, not of the struct.
-            nulls[field.name] = column.null_count
-        if _has_statistics(field.type) and column.null_count < len(column):
-            bounds = pc.min_max(column)
-            # A day before the year 1 or after 9999 has no form in the log.
-            with suppress(OverflowError, ValueError):
-                low, high = bounds["min"].as_py(), bounds["max"].as_py()
-                if _can_be_logged(low) and _can_be_logged(high):
-                    least[field.name], greatest[field.name] = low, high
-    return DataFile(path, data.size, rows.num_rows, least, greatest, nulls)
-
-
-def _has_statistics(type_: pa.DataType) -> bool:
-    is_ordered = pa.types.is_integer(type_) or pa.types.is_decimal(type_) or pa.types.is_string(type_)
-    return bool(is_ordered or pa.types.is_date(type_) or pa.types.is_timestamp(type_))
-
-
-def _can_be_logged(value: Any) -> bool:
-    """Return whether a statistic is exact in JSON, where decimals are floats to most readers, and short enough."""
-    if isinstance(value, Decimal):
-        return Decimal(repr(float(value))) == value
-    return not isinstance(value, str) or len(value) <= _LONGEST_TEXT
-
-
-def _logged(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    return float(value) if isinstance(value, Decimal) else value
+    return DataFile(path, data.size, rows.num_rows, statistics_of(rows))
 
 
 __all__ = ["DataFile", "OpenedFile", "opened", "read_rows", "write_batches", "write_rows"]

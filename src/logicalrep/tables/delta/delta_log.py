@@ -23,6 +23,7 @@ from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Place, PlaceError
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.statistics import Statistics, statistics_properties
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
@@ -258,12 +259,13 @@ class DeltaLog:
 
     @staticmethod
     def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, Any]:
+        kept = {name: value for name, value in properties.items() if not name.startswith("delta.dataSkipping")}
         return {
             "id": id_,
             "format": {"provider": "parquet", "options": {}},
             "schemaString": Schema.from_arrow(table.schema).to_json(),
             "partitionColumns": [],
-            "configuration": {**properties, _TABLE: table.to_json()},
+            "configuration": {**kept, **statistics_properties(table.schema), _TABLE: table.to_json()},
             "createdTime": _now(),
         }
 
@@ -300,9 +302,11 @@ def _files(reader: DeltaTable) -> Iterable[DataFile]:
             path=row["path"],
             size=row["size_bytes"],
             rows=row["num_records"],
-            least={name: _kept(value) for name, value in least.items() if value is not None},
-            greatest={name: _kept(value) for name, value in greatest.items() if value is not None},
-            nulls={name: value or 0 for name, value in nulls.items()},
+            statistics=Statistics(
+                least={name: _kept(value) for name, value in least.items() if value is not None},
+                greatest={name: _kept(value) for name, value in greatest.items() if value is not None},
+                nulls={name: value for name, value in nulls.items() if value is not None},
+            ),
         )
 
 

@@ -85,7 +85,7 @@ def _small(log: DeltaLog) -> list[DataFile]:
     """Return the small files, neighbours by the first column of the key, the smallest apart: it takes in new rows."""
     name = log.table.key_names[0] if log.table.key_names else ""
     small = sorted((file for file in log.files.values() if file.size < _SMALL), key=lambda file: file.size)[1:]
-    return sorted(small, key=lambda file: (name not in file.least, file.least.get(name)))
+    return sorted(small, key=lambda file: (name not in file.statistics.least, file.statistics.least.get(name)))
 
 
 def _merged(work: _Merge) -> list[DataFile]:

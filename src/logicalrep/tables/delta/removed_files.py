@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -49,6 +49,9 @@ class RemovedFiles:
 
     def __len__(self) -> int:
         return len(self._files)
+
+    def __iter__(self) -> Iterator[RemovedFile]:
+        return iter(self._files)
 
     @property
     def is_complete(self) -> bool:

@@ -1,0 +1,91 @@
+"""The statistics by which readers, and we, leave data files out.
+
+A file has the bounds of all columns of `statistics_columns`, or of none: of a column whose bounds are missing in a file
+delta-rs makes conditions that no row of the file meets.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_MOST_COLUMNS = 32
+_LONGEST_TEXT = 32
+"""The characters of a text that are in a bound."""
+_LAST = chr(0x10FFFF)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The bounds of a file's values, by columns; empty where a column's bounds have no form in the log."""
+
+    least: dict[str, Any] = field(default_factory=dict)
+    """A value of each column that has any, which none of the file's is below."""
+    greatest: dict[str, Any] = field(default_factory=dict)
+    """A value which none of the file's is above."""
+    nulls: dict[str, int] = field(default_factory=dict)
+    """The number of nulls."""
+
+    def logged(self) -> dict[str, Any]:
+        """Return them as Delta's log has them."""
+        if not self.nulls:
+            return {}
+        return {
+            "minValues": {name: _logged(value) for name, value in self.least.items()},
+            "maxValues": {name: _logged(value) for name, value in self.greatest.items()},
+            "nullCount": self.nulls,
+        }
+
+
+def statistics_columns(schema: pa.Schema) -> list[str]:
+    """Return the first columns whose types have bounds that are exact in JSON."""
+    return [column.name for column in schema if _has_bounds(column.type)][:_MOST_COLUMNS]
+
+
+def statistics_properties(schema: pa.Schema) -> dict[str, str]:
+    """Return the properties of a table by which all its readers and writers know these columns."""
+    columns = statistics_columns(schema)
+    if not columns:
+        return {"delta.dataSkippingNumIndexedCols": "0"}
+    return {"delta.dataSkippingStatsColumns": ",".join("`" + name.replace("`", "``") + "`" for name in columns)}
+
+
+def statistics_of(rows: pa.Table) -> Statistics:
+    """Return the statistics of a file's rows."""
+    found = Statistics()
+    for name in statistics_columns(rows.schema):
+        column = rows.column(name)
+        found.nulls[name] = column.null_count
+        if column.null_count == len(column):
+            continue
+        bounds = pc.min_max(column)
+        try:
+            least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
+        except (OverflowError, ValueError):
+            # A day before the year 1 or after 9999.
+            return Statistics()
+        if isinstance(greatest, str) and len(greatest) > _LONGEST_TEXT:
+            if greatest[_LONGEST_TEXT] == _LAST:
+                return Statistics()
+            greatest = greatest[:_LONGEST_TEXT] + _LAST
+        found.least[name] = least[:_LONGEST_TEXT] if isinstance(least, str) else least
+        found.greatest[name] = greatest
+    return found
+
+
+def _has_bounds(type_: pa.DataType) -> bool:
+    is_number = pa.types.is_integer(type_)
+    return bool(is_number or pa.types.is_string(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_))
+
+
+def _logged(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else value
+
+
+__all__ = ["Statistics", "statistics_columns", "statistics_of", "statistics_properties"]

@@ -1,0 +1,215 @@
+"""Values of every kind in keys and in other columns, and tables with as many columns as there can be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.tables.apply import applying
+from logicalrep.tables.apply.applying import apply
+from logicalrep.tables.delta.data_files import write_rows
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import ColumnValueError, TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Lsn, Oid
+
+APP = "logicalrep/1/1/x"
+NUMERIC_38_2 = (38 << 16 | 2) + 4
+TYPES: dict[str, tuple[int, int, list[str]]] = {
+    # OID, modifier, texts of distinct values
+    "bool": (16, -1, ["t", "f"]),
+    "bytea": (17, -1, ["\\x", "\\x00", "\\x0000ff", "\\xdeadbeef"]),
+    "int8": (20, -1, ["-9223372036854775808", "9223372036854775807", "0"]),
+    "float4": (700, -1, ["NaN", "-0", "0", "Infinity", "-Infinity", "1e-45", "3.4028235e+38"]),
+    "float8": (701, -1, ["NaN", "-0", "0", "Infinity", "5e-324", "0.1", "1.7976931348623157e+308"]),
+    "numeric": (1700, -1, ["NaN", "1.0", "1.00", "-0.000001", "1" * 60, "Infinity"]),
+    "numeric(38,2)": (1700, NUMERIC_38_2, ["12345678901234567890.12", "12345678901234567890.13", "-0.01", "0.00"]),
+    "text": (25, -1, ["", "ä", "a\x01b", "x" * 3000, "1:a", "-"]),
+    "date": (1082, -1, ["0001-01-01", "4713-01-01 BC", "5874897-12-31", "2026-02-28"]),
+    "timestamp": (1114, -1, ["2026-01-01 00:00:00.000001", "4713-01-01 00:00:00 BC", "294247-01-01 00:00:00"]),
+    "timestamptz": (1184, -1, ["2026-01-01 00:00:00.000001+00", "0001-01-01 00:00:00+00"]),
+    "uuid": (2950, -1, ["00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"]),
+    "int4[]": (1007, -1, ["{}", "{1}", "{1,NULL}", "{NULL}"]),
+    "text[]": (1009, -1, ["{}", '{""}', '{"a,b"}', "{a,b}"]),
+    "jsonb": (3802, -1, ["{}", '{"a": 1}', "null"]),
+}
+
+
+def described(types: dict[str, tuple[int, int]], key: tuple[str, ...] | None) -> ReplicatedTable:
+    return ReplicatedTable(
+        relation=TableDescription(
+            relation_id=Oid(7),
+            schema="public",
+            name="t",
+            replica_identity=ReplicaIdentity.DEFAULT if key else ReplicaIdentity.FULL,
+            columns=tuple(
+                v1.Column(flags=0, name=name, type_id=Oid(oid), type_modifier=modifier)
+                for name, (oid, modifier) in types.items()
+            ),
+            types=(None,) * len(types),
+        ),
+        catalog=TypeCatalog(),
+        key=key,
+        attnums=tuple(range(1, len(types) + 1)),
+        files=((7, 1),),
+    )
+
+
+def made(place: Place, table: ReplicatedTable) -> DeltaLog:
+    return DeltaLog.replace(place, "public/t", table, [], APP, Lsn(1), load="x", keep_hours=24, before=None)
+
+
+def rows(changes: list[tuple[str, Any, Any]], lsn: int, key: tuple[str, ...] | None) -> pa.Table:
+    return pa.Table.from_pylist(
+        [
+            {
+                "op": op,
+                "schema": "public",
+                "table": "t",
+                "relation_id": 7,
+                "before": None if before is None else list(before.items()),
+                "after": None if after is None else list(after.items()),
+                "key": list(key or (before or after)),
+                "unchanged": [],
+                "lsn": lsn,
+                "commit_lsn": lsn,
+                "commit_timestamp": datetime(2026, 1, 1, tzinfo=UTC),
+                "xid": 1,
+                "ordinal": number,
+            }
+            for number, (op, before, after) in enumerate(changes)
+        ],
+        FEED_SCHEMA,
+    )
+
+
+def reopened(place: Place) -> DeltaLog:
+    log = DeltaLog.open(place, "public/t")
+    assert log is not None
+    return log
+
+
+def counted(place: Place, name: str) -> Counter[str]:
+    """Count the rows by the texts of another column, which no type has touched."""
+    table = DeltaTable(place.uri_of("public/t")).to_pyarrow_table(columns=[name])
+    return Counter(table.column(name).to_pylist())
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_keys_of_every_type_are_found_again(tmp_path: Path, kind: str) -> None:
+    oid, modifier, texts = TYPES[kind]
+    place, key = Place(str(tmp_path)), ("k",)
+    log = made(place, described({"k": (oid, modifier), "v": (25, -1)}, key))
+    inserts = [("insert", None, {"k": text, "v": f"old {text}"}) for text in texts]
+    apply(log, rows(inserts, 10, key), Lsn(10), APP, LocalTasks())
+    updates = [("update", None, {"k": text, "v": f"new {text}"}) for text in texts[1:]]
+    deletes: list[tuple[str, Any, Any]] = [("delete", {"k": texts[0]}, None)]
+    apply(reopened(place), rows(updates + deletes, 20, key), Lsn(20), APP, LocalTasks())
+    assert counted(place, "v") == Counter(f"new {text}" for text in texts[1:])
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_rows_without_a_key_are_counted_by_values_of_every_type(tmp_path: Path, kind: str) -> None:
+    oid, modifier, texts = TYPES[kind]
+    place = Place(str(tmp_path))
+    log = made(place, described({"k": (oid, modifier), "v": (25, -1)}, None))
+    values: list[str | None] = [*texts, None]
+    inserts = [("insert", None, {"k": text, "v": str(text)}) for text in values for _ in range(3)]
+    apply(log, rows(inserts, 10, None), Lsn(10), APP, LocalTasks())
+    deletes = [("delete", {"k": text, "v": str(text)}, None) for text in values[1:]]
+    apply(log, rows(deletes, 20, None), Lsn(20), APP, LocalTasks())
+    assert counted(place, "v") == Counter({str(text): 2 for text in values[1:]} | {str(values[0]): 3})
+
+
+def test_statistics_leave_no_row_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "_SMALL", 0)
+    place, key = Place(str(tmp_path)), ("id",)
+    columns = {"id": (23, -1)} | {f"c{number}": TYPES[kind][:2] for number, kind in enumerate(TYPES)}
+    log = made(place, described(columns, key))
+    for number in range(7):
+        row = {"id": str(number)}
+        row |= {f"c{place}": texts[number % len(texts)] for place, (_, _, texts) in enumerate(TYPES.values())}
+        apply(log, rows([("insert", None, row)], 10 + number, key), Lsn(10 + number), APP, LocalTasks())
+    log = reopened(place)
+    log.write_checkpoint()
+    table = DeltaTable(place.uri_of("public/t"))
+    assert table.metadata().configuration["delta.dataSkippingStatsColumns"].startswith("`id`,`c2`,`c5`")
+    whole = table.to_pyarrow_table().sort_by("id")
+    assert whole.num_rows == 7
+    rows_of = table.to_pyarrow_dataset()
+    for column in whole.schema:
+        if pa.types.is_nested(column.type):
+            continue
+        for number, value in enumerate(whole.column(column.name)):
+            found = rows_of.to_table(filter=pc.field(column.name) == value).column("id").to_pylist()
+            expected = whole.filter(pc.field(column.name) == value).column("id").to_pylist()
+            assert sorted(found) == expected, (column.name, number)
+            is_nan = pa.types.is_floating(column.type) and value.as_py() != value.as_py()
+            assert (number in found) != is_nan, (column.name, number)
+
+
+@pytest.mark.parametrize("texts", [["x" * 40, "x" * 40 + "y", "y"], [chr(0x10FFFF) * 40, "a"], ["", "ä" * 33]])
+def test_bounds_of_long_texts(tmp_path: Path, texts: list[str]) -> None:
+    rows = pa.table({"id": list(range(len(texts))), "v": texts})
+    (file,) = write_rows(Place(str(tmp_path)), "t", rows)
+    for text in texts if "v" in file.statistics.least else []:
+        assert file.statistics.least["v"] <= text <= file.statistics.greatest["v"]
+    assert len(file.stats) < 500
+    assert ("v" in file.statistics.least) == ("id" in file.statistics.least)
+
+
+def test_1600_columns(tmp_path: Path) -> None:
+    names = [f"column {number}" if number % 2 else f"Column.{number}" for number in range(1600)]
+    place, key = Place(str(tmp_path)), (names[0],)
+    log = made(place, described(dict.fromkeys(names, (25, -1)), key))
+    first = {name: name for name in names}
+    second = first | {names[0]: "other"}
+    apply(
+        log,
+        rows([("insert", None, first), ("insert", None, second)], 10, key),
+        Lsn(10),
+        APP,
+        LocalTasks(),
+    )
+    changed = second | {names[-1]: "changed"}
+    apply(
+        reopened(place),
+        rows([("update", None, changed), ("delete", {names[0]: names[0]}, None)], 20, key),
+        Lsn(20),
+        APP,
+        LocalTasks(),
+    )
+    (row,) = DeltaTable(place.uri_of("public/t")).to_pyarrow_table().to_pylist()
+    assert list(row.values()) == list(changed.values())
+    assert list(row) == list(log.table.names)
+
+
+def test_a_column_whose_name_begins_with_anothers_and_a_dot(tmp_path: Path) -> None:
+    place, key = Place(str(tmp_path)), ("a",)
+    log = made(place, described({"a": (25, -1), "a.b": (25, -1), "a.b.list.element": (25, -1)}, key))
+    row = {"a": "1", "a.b": "2", "a.b.list.element": "3"}
+    apply(log, rows([("insert", None, row)], 10, key), Lsn(10), APP, LocalTasks())
+    apply(log, rows([("update", None, row | {"a.b": "4"})], 20, key), Lsn(20), APP, LocalTasks())
+    assert DeltaTable(place.uri_of("public/t")).to_pyarrow_table().to_pylist() == [row | {"a.b": "4"}]
+
+
+def test_a_value_that_its_type_cannot_hold_is_an_error_and_no_commit(tmp_path: Path) -> None:
+    place, key = Place(str(tmp_path)), ("id",)
+    log = made(place, described({"id": (23, -1), "at": (1114, -1)}, key))
+    changes = rows([("insert", None, {"id": "1", "at": "infinity"})], 10, key)
+    with pytest.raises(ColumnValueError, match="infinity"):
+        apply(log, changes, Lsn(10), APP, LocalTasks())
+    assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])
