@@ -136,3 +136,17 @@ def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Data
         shop.execute("INSERT INTO later VALUES (2, 'two')")
         caught_up()
     assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
+
+
+def test_a_table_that_leaves_the_publication_and_joins_again_is_loaded_again(db18: Database, tmp_path: Path) -> None:
+    """The entry of FOR ALL TABLES is the same; a table is none of them while it is unlogged."""
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)", "CREATE PUBLICATION p FOR ALL TABLES"
+    )
+    once(db18, tmp_path, publication="p")
+    db18.execute("ALTER TABLE t SET UNLOGGED")
+    once(db18, tmp_path, publication="p")
+    # A file number of before tells nothing of the rows that were not sent.
+    db18.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t SET LOGGED")
+    once(db18, tmp_path, publication="p")
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
+from tests.tables.comparison import delta_rows, differences
 from tests.tables.test_replicate import once
 
 TABLES = """
@@ -82,3 +83,30 @@ def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, stateme
         db18.execute("ALTER PUBLICATION p ADD TABLE plain")
     once(db18, tmp_path, publication="p")
     assert differences(db18.dsn, str(tmp_path), COPIES) == {}
+
+
+LATER = {
+    "another row filter": "ALTER PUBLICATION p SET TABLE plain WHERE (v > 40), root",
+    "fewer columns": "ALTER PUBLICATION p SET TABLE plain (id, v), root",
+    "out of the publication and in again": (
+        "ALTER PUBLICATION p DROP TABLE plain; UPDATE plain SET v = v + 1; ALTER PUBLICATION p ADD TABLE plain"
+    ),
+    "with its schema, after a while out of it": (
+        "ALTER PUBLICATION p DROP TABLE plain; UPDATE plain SET v = v + 1; "
+        "ALTER PUBLICATION p ADD TABLES IN SCHEMA public"
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", LATER.values(), ids=LATER)
+def test_another_publication_of_a_table_loads_it_again(db18: Database, tmp_path: Path, statements: str) -> None:
+    for each in TABLES.strip().split(";\n"):
+        db18.execute(each.rstrip(";\n"))
+    db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
+    once(db18, tmp_path, publication="p")
+    for each in statements.split("; "):
+        db18.execute(each)
+    once(db18, tmp_path, publication="p")
+    columns = "id, v" if "(id, v)" in statements else "*"
+    expected = Counter(db18.rows(f"SELECT {columns} FROM plain WHERE v > {40 if 'WHERE' in statements else 0}"))
+    assert delta_rows(f"{tmp_path}/public/plain") == expected

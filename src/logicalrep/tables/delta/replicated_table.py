@@ -32,6 +32,8 @@ class ReplicatedTable:
     """The columns' numbers on the server, which renaming does not change."""
     files: tuple[tuple[int, int], ...]
     """The OIDs and the numbers of the server's files, of each partition if there are any: rewriting changes them."""
+    published: str = ""
+    """A digest of how the publications list it, which changes with a row filter, or if it leaves and joins again."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is cached cannot all be pickled, and is soon made.
@@ -86,6 +88,7 @@ class ReplicatedTable:
                 "types": {oid: asdict(type_) for oid, type_ in self.catalog.by_oid.items()},
                 "key": self.key,
                 "files": self.files,
+                "published": self.published,
             },
             ensure_ascii=False,
         )
@@ -114,6 +117,7 @@ class ReplicatedTable:
             key=None if content["key"] is None else tuple(content["key"]),
             attnums=tuple(column[0] for column in columns),
             files=tuple((oid, file) for oid, file in content["files"]),
+            published=content["published"],
         )
 
 

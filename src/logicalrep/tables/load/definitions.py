@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from logicalrep.postgres.publications import published_relation, type_catalog
 from logicalrep.postgres.slots import Connection, server_major
@@ -37,6 +38,18 @@ WITH RECURSIVE files AS (
 )
 SELECT top, oid, relfilenode FROM files WHERE relkind NOT IN ('p', 'f') ORDER BY top, oid
 """
+# The publications' entries for a table: a filter that changes, or a table that leaves and joins, has another one.
+_ENTRIES = """
+SELECT prrelid, entry::text FROM pg_publication_rel AS entry
+JOIN pg_publication AS publication ON prpubid = publication.oid
+WHERE prrelid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
+"""
+_ENTRIES_OF_SCHEMAS = """
+UNION ALL
+SELECT class.oid, entry::text FROM pg_publication_namespace AS entry
+JOIN pg_publication AS publication ON pnpubid = publication.oid JOIN pg_class AS class ON relnamespace = pnnspid
+WHERE class.oid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,8 @@ class Definition:
     """The columns that identify a row; None if there are none."""
     files: tuple[tuple[int, int], ...]
     """The OIDs and file numbers of the table, or of its partitions. A rewritten or truncated one has another file."""
+    published: str
+    """A digest of how the publications list the table."""
 
     @classmethod
     def of(cls, table: ReplicatedTable) -> Definition:
@@ -60,15 +75,19 @@ class Definition:
             replica_identity=table.relation.replica_identity.value,
             key=table.key,
             files=table.files,
+            published=table.published,
         )
 
 
-def definitions(connection: Connection, published: Mapping[int, Collection[str] | None]) -> dict[int, Definition]:
+def definitions(
+    connection: Connection, published: Mapping[int, Collection[str] | None], publications: tuple[str, ...]
+) -> dict[int, Definition]:
     """Return the definitions of tables as they are, or as they were in the snapshot that the session holds.
 
     Args:
         connection: a connection to the server.
         published: the tables' OIDs, each with the names of the published columns; None for all.
+        publications: the publications.
     """
     oids = list(published)
     columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
@@ -86,11 +105,21 @@ def definitions(connection: Connection, published: Mapping[int, Collection[str] 
     files: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
     for top, oid, file in connection.execute(_FILES, (oids,)).fetchall():
         files[top].append((oid, file))
+    entries: dict[int, list[str]] = {oid: [] for oid in oids}
+    query = _ENTRIES + (_ENTRIES_OF_SCHEMAS if server_major(connection) >= 15 else "")
+    for oid, entry in connection.execute(query.encode(), {"oids": oids, "names": list(publications)}).fetchall():
+        entries[oid].append(entry)
     found = {}
     for oid, identity in connection.execute(_IDENTITIES, (oids,)).fetchall():
         key = tuple(keys.get(oid, ()))
         is_published = bool(key) and set(key) <= {name for _, name, _, _ in columns[oid]}
-        found[oid] = Definition(tuple(columns[oid]), identity, key if is_published else None, tuple(files[oid]))
+        found[oid] = Definition(
+            columns=tuple(columns[oid]),
+            replica_identity=identity,
+            key=key if is_published else None,
+            files=tuple(files[oid]),
+            published=sha256("\n".join(sorted(entries[oid])).encode()).hexdigest()[:16],
+        )
     return found
 
 
@@ -99,13 +128,14 @@ def described(connection: Connection, table: TableName, publications: tuple[str,
     relation = published_relation(connection, table, publications)
     if relation is None:
         return None
-    found = definitions(connection, {relation.relation_id: relation.names})[relation.relation_id]
+    found = definitions(connection, {relation.relation_id: relation.names}, publications)[relation.relation_id]
     return ReplicatedTable(
         relation=relation,
         catalog=type_catalog(connection, table),
         key=found.key,
         attnums=tuple(number for number, *_ in found.columns),
         files=found.files,
+        published=found.published,
     )
 
 

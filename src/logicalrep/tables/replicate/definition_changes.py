@@ -34,6 +34,7 @@ def difference(connection: Connection, copied: Definition, now: Definition) -> D
         ("columns", copied.columns, now.columns),
         ("replica identity", copied.replica_identity, now.replica_identity),
         ("key", copied.key, now.key),
+        ("publication", copied.published, now.published),
     ):
         if before != after:
             return Difference(f"its {what} changed")

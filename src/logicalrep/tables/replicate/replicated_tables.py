@@ -69,6 +69,8 @@ class ReplicatedTables:
         # The tables whose copies are being committed, or whose kept changes are being applied.
         self._catching_up: list[tuple[Followed, Future[None]]] = []
         self._load_again: dict[TableName, float] = {}
+        # The tables that have left the publication since the start, whose changes were not sent.
+        self._left: set[TableName] = set()
 
     # What there is
 
@@ -104,6 +106,7 @@ class ReplicatedTables:
         self._timeline = timeline
         for name in self._tables.keys() - found.keys():
             table = self._tables.pop(name)
+            self._left.add(name)
             self._by_oid.pop(table.oid, None)
             self._report.warning(f"{name} is not published any more: its rows stay as they are")
         for name, now in found.items():
@@ -171,6 +174,8 @@ class ReplicatedTables:
                 self._loader.add({name: table.folder})
         elif table.log.table.relation.relation_id != oid:
             self.load(table, "another table of this name")
+        elif before is None or name in self._left:
+            self.load(table, "published again")
         return table
 
     def _application(self, log: DeltaLog) -> str:

@@ -119,9 +119,10 @@ class Watch:
         for warning in published.warnings:
             self._warn(warning)
         names = set(published.tables)
-        listed = listed_tables(connection, (self._publication,))
+        publications = (self._publication,)
+        listed = listed_tables(connection, publications)
         wanted = {table.oid: table for table in listed if table.under is None and table.name in names}
-        now = definitions(connection, {oid: table.columns for oid, table in wanted.items()})
+        now = definitions(connection, {oid: table.columns for oid, table in wanted.items()}, publications)
         head = wal_head(connection)
         return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
 
