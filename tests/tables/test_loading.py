@@ -359,15 +359,20 @@ def test_changes_during_a_load_are_there_once(
             f"INSERT INTO whole VALUES ({number}), ({number})",
         )
 
+    # Only the first group's snapshot has changes around it, if the tables are not in one.
+    numbers, are_made = [3, 2, 1, 0], threading.Event()
+
     @contextmanager
     def changed_around(*arguments: Any) -> Iterator[Snapshot]:
         # The copy has these changes, and the stream too.
-        change(0)
-        change(1)
+        changes = [numbers.pop() for _ in numbers[:2]]
+        for number in changes:
+            change(number)
         with temporary_snapshot(*arguments) as snapshot:
-            change(2)
-            change(3)
-            if is_ahead:
+            for number in [numbers.pop() for _ in changes]:
+                change(number)
+            are_made.set()
+            if changes and is_ahead:
                 # The slot has passed them before the copy begins.
                 end = Lsn(str(db18.value("SELECT pg_current_wal_insert_lsn()")))
                 eventually(lambda: State.read(Place(str(tmp_path), {})).lsn >= end)
@@ -376,6 +381,7 @@ def test_changes_during_a_load_are_there_once(
 
     monkeypatch.setattr("logicalrep.tables.load.loading.temporary_snapshot", changed_around)
     with following(db18, tmp_path) as caught_up:
+        assert are_made.wait(60)
         caught_up()
         assert differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
         change(4)

@@ -51,7 +51,7 @@ class Loader:
         """Load these tables into their folders. Their changes are kept already, so that none is missed."""
         with self._changed:
             self._wanted |= folders
-            self._changed.notify()
+            self._changed.notify_all()
 
     def results(self) -> list[Loaded | NotLoaded]:
         """Return what has ended since the last call. Raises the error that ended a thread."""
