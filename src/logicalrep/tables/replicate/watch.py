@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ class Watch:
         self._slot = slot
         self._report = report
         self._connection: Connection | None = None
+        self._lock = threading.Lock()
         self._next = 0.0
         self._said: set[str] = set()
 
@@ -97,7 +99,9 @@ class Watch:
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on the connection; try again while the server is away."""
-        return retried(lambda: action(self._connected()), _PATIENCE, self._close)
+        # Tables that wait for the place ask from threads of their own.
+        with self._lock:
+            return retried(lambda: action(self._connected()), _PATIENCE, self._close)
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
