@@ -83,6 +83,8 @@ class SparkTasks:
         """
         if not items:
             return []
+        # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its own pool.
+        self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
         try:
             results = self._context.parallelize(items, len(items)).map(_Caught(function)).collect()
         except Exception as error:
