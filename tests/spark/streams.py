@@ -20,9 +20,10 @@ class Stream:
             "slot": "spark",
             "publication": "p",
             "poll_interval": "0.05",
-            "spool": str(folder / "spool"),
             **options,
         }
+        if options.get("mode") == "walsender":
+            self.options.setdefault("spool", str(folder / "spool"))
 
     def load(self, **options: str) -> Any:
         return self.spark.readStream.format("logicalrep").options(**(self.options | options)).load()

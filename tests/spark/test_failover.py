@@ -26,7 +26,7 @@ def primary() -> Iterator[Database]:
         yield database
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", ["auto", "peek", "walsender"])
 def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mode: str) -> None:
     with standby_of(primary.server, tmp_path / "backup") as standby:
         primary.reconnect()

@@ -67,8 +67,9 @@ class Program:
             "mode": mode,
             LIMIT: "500",
             "poll_interval": "0.02",
-            "spool": str(folder / "spool"),
         }
+        if mode == "walsender":
+            self._options["spool"] = str(folder / "spool")
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, *, available_now: bool = False) -> None:
@@ -118,7 +119,7 @@ class Program:
         return (self._folder / "log").read_text(errors="replace")[-3000:]
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", ["auto", "peek", "walsender"])
 def test_kills_lose_nothing_and_double_nothing(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark", "twin")
     chance = random.Random(1)

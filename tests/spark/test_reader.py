@@ -17,10 +17,9 @@ from logicalrep.spark import feed_schema
 from logicalrep.spark.offsets import position_of
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
-from logicalrep.spark.peek.stream import PeekStreamReader
+from logicalrep.spark.source import LogicalRepDataSource
 from logicalrep.spark.typed_tables.table_schema import table_schema
 from logicalrep.spark.walsender import stream as walsender_stream
-from logicalrep.spark.walsender.stream import WalsenderStreamReader
 from logicalrep.transactions import logs
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -28,21 +27,25 @@ from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")
 
-READERS = {"peek": PeekStreamReader, "walsender": WalsenderStreamReader}
+MODES = ("auto", "peek", "walsender")
 
 
 class Query:
     """A query's state in Spark, whose readers are replaced."""
 
     def __init__(self, db: Database, folder: Path, schema: StructType | None = None, **options: str) -> None:
-        given = {"mode": "walsender", "dsn": db.dsn, "slot": "s", "publication": "p", "spool": str(folder)} | options
+        given = {"mode": "walsender", "dsn": db.dsn, "slot": "s", "publication": "p"} | options
+        if given["mode"] == "walsender":
+            given.setdefault("spool", str(folder))
         self._options, self._schema = read_options(given), schema or feed_schema()
         self.reader = self._new()
         self.start: Any = self.reader.initialOffset()
         self.end = self.start
 
     def _new(self) -> Any:
-        return READERS[self._options.mode](self._options, self._schema)
+        source = LogicalRepDataSource({})
+        source._options = lambda: self._options  # type: ignore[method-assign]
+        return source.streamReader(self._schema)
 
     def plan(self, seconds: float = 20) -> list[dict[str, Any]]:
         """Return the rows of the next batch, which is not committed."""
@@ -63,7 +66,7 @@ class Query:
 
     def restart(self, *, again: bool = True, **options: Any) -> None:
         """End the reader as a kill does, and start another one if `again`, with changed options."""
-        receiver = getattr(self.reader, "_receiver", None)
+        receiver = getattr(getattr(self.reader, "_walsender", self.reader), "_receiver", None)
         if receiver is not None:
             # A killed reader acknowledges nothing.
             receiver._replication.acknowledge = lambda lsn: None
@@ -91,7 +94,7 @@ def db(db18: Database) -> Database:
 
 
 @pytest.mark.parametrize("limit", [{}, {"max_changes_per_batch": "1"}])
-@pytest.mark.parametrize("mode", READERS)
+@pytest.mark.parametrize("mode", MODES)
 def test_a_publication_that_was_dropped_and_made_again(
     db: Database, tmp_path: Path, mode: str, limit: dict[str, str]
 ) -> None:
@@ -116,7 +119,7 @@ def test_what_is_planned_can_be_read_when_the_receiver_has_ended(db: Database, t
         query.end = query.reader.latestOffset(query.start, None)
     parts = query.reader.partitions(query.start, query.end)
     db.execute("DROP PUBLICATION p", "INSERT INTO t VALUES (2)")
-    eventually(lambda: query.reader._receiver._error is not None)
+    eventually(lambda: query.reader._receiver.error is not None)
     rows = [row for part in parts for batch in query.reader.read(part) for row in batch.to_pylist()]
     assert new_values(rows) == ["1"]
     query.restart(again=False)
@@ -265,7 +268,7 @@ def test_a_transaction_that_takes_longer_than_the_server_may_be_away(db: Databas
     query.restart(again=False)
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, mode: str) -> None:
     db.execute("CREATE TABLE u (id int PRIMARY KEY, commit_lsn bigint NOT NULL, commit_timestamp text)")
     schema = table_schema(db.connection, TableName("public", "u"), ("p",))
@@ -282,7 +285,7 @@ def test_a_table_with_columns_of_the_feed_s_names(db: Database, tmp_path: Path, 
     query.restart(again=False)
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_dot_in_a_name(db: Database, tmp_path: Path, mode: str) -> None:
     """Two tables have the same name once a dot joins it to the schema's."""
     tables = {TableName("a", "b.c"): 1, TableName("a.b", "c"): 2}

@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from array import array
+from types import SimpleNamespace
 
 import pytest
 
 from logicalrep import Lsn
 from logicalrep.spark.peek.admission import Limits
-from logicalrep.spark.walsender.receiver import Receiver
+from logicalrep.spark.walsender.backlog import Backlog
+from logicalrep.spark.walsender.receiver import Progress, Receiver
 
 
 @pytest.fixture
 def receiver() -> Receiver:
     """Return a receiver with transactions of ten rows each that end at 100, 200 and 300, and everything up to 350."""
     receiver = Receiver.__new__(Receiver)
-    receiver._changed, receiver._error, receiver._thread = threading.Condition(), None, threading.current_thread()
-    receiver._ends, receiver._rows, receiver._bytes = (
-        array("Q", [100, 200, 300]),
-        array("Q", [10, 20, 30]),
-        array("Q", [1, 2, 3]),
-    )
-    receiver._total_rows, receiver._total_bytes = 30, 3
-    receiver._position, receiver._has_no_room = Lsn(350), False
+    receiver._changed, receiver._thread = threading.Condition(), threading.current_thread()
+    receiver._backlog, receiver._progress = Backlog(), Progress(position=Lsn(350))
+    receiver._rows, receiver._room = SimpleNamespace(size=0), 0  # type: ignore[assignment]
+    for end in (100, 200, 300):
+        receiver._backlog.add(end, 10, 1, 0)
     return receiver
 
 
@@ -52,7 +50,7 @@ def test_a_batch_of_so_much_wal(receiver: Receiver, start: int, wal: int, end: i
 
 
 def test_a_transaction_of_which_the_position_is_yet_to_be_told(receiver: Receiver) -> None:
-    receiver._position = Lsn(250)
+    receiver._progress = Progress(position=Lsn(250))
     assert receiver.end_after(Lsn(50), Limits(None, None)) == (300, True)
 
 
@@ -80,7 +78,7 @@ def test_a_batch_waits_until_it_has_enough_or_all_there_is(
 
     def wait(seconds: float) -> None:
         waited.append(seconds)
-        receiver._position = Lsn(until)
+        receiver._progress = Progress(position=Lsn(until))
 
     monkeypatch.setattr(receiver._changed, "wait", wait)
     assert receiver.wait(Lsn(start), 60, Lsn(until), Limits(changes, size))

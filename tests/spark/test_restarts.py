@@ -35,7 +35,9 @@ def test_a_restart_with_smaller_batches(spark: Any, db18: Database, tmp_path: Pa
     assert [row.id for row in rows] == list(range(15))
 
 
-@pytest.mark.parametrize("mode", ["peek", pytest.param("walsender", marks=pytest.mark.thorough)])
+@pytest.mark.parametrize(
+    "mode", ["auto", *(pytest.param(mode, marks=pytest.mark.thorough) for mode in ("peek", "walsender"))]
+)
 def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18)
     stream = Stream(spark, db18, tmp_path, mode=mode, create_slot="true")
@@ -108,6 +110,7 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
 @pytest.mark.parametrize(
     ("mode", "committed"),
     [
+        ("auto", False),
         ("peek", False),
         ("walsender", True),
         pytest.param("peek", True, marks=pytest.mark.thorough),
@@ -127,7 +130,7 @@ def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, 
 
 @pytest.mark.parametrize(
     ("mode", "committed"),
-    [pytest.param("peek", True, marks=pytest.mark.thorough), ("peek", False), ("walsender", True)],
+    [pytest.param("peek", True, marks=pytest.mark.thorough), ("auto", True), ("peek", False), ("walsender", True)],
 )
 def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
     """The server's own changes have LSNs of other changes that the query has read: they would be left out as known."""

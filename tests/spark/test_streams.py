@@ -22,7 +22,7 @@ from tests.spark.streams import Stream
 from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually
 
-MODES = ("peek", "walsender")
+MODES = ("auto", "peek", "walsender")
 
 
 def confirmed(db: Database, slot: str = "spark") -> Lsn:

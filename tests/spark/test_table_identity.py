@@ -31,7 +31,7 @@ def db(db18: Database) -> Database:
     return db18
 
 
-@pytest.fixture(params=["peek", "walsender"])
+@pytest.fixture(params=["auto", "peek", "walsender"])
 def query(request: pytest.FixtureRequest, db: Database, tmp_path: Path) -> Any:
     """Return a query that has read a row, 1."""
     made = Query(db, tmp_path, table_schema(db.connection, T, ("p",)), mode=request.param, table="t")

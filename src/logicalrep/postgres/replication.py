@@ -57,6 +57,8 @@ class Replication:
         self._has_prepared = False
         # Earlier values of `position.delivered`, each with the LSN to acknowledge once everything before it is safe.
         self._allowed: deque[tuple[Lsn, Lsn]] = deque()
+        self.unfinished_bytes = 0
+        """The bytes of messages since the last event, which are those of an unfinished transaction."""
         self.started_at: Lsn | None = None
         """The slot's position when the first session started."""
         self.timeline: Timeline | None = None
@@ -124,7 +126,10 @@ class Replication:
                 yield self._round(received)
 
     def _round(self, received: Received) -> Iterator[Event | WholeTransactions]:
-        yield from self._intake.take(received.messages)
+        self.unfinished_bytes += received.size
+        for event in self._intake.take(received.messages):
+            self.unfinished_bytes = 0
+            yield event
         if received.keepalive is not None:
             self._intake.keepalive(received.keepalive)
         self._note_allowed()
@@ -152,6 +157,7 @@ class Replication:
             self._session = Walsender(self._settings, self._slot, self._options, position=position, reached=reached)
             self.timeline = self._session.slot.timeline
             self._has_prepared = self._session.slot.two_phase or self._options.two_phase
+            self.unfinished_bytes = 0
             self._intake.connect(self._options.decoder(slot_two_phase=self._session.slot.two_phase))
             if self.started_at is None:
                 self.started_at = self._session.started_at

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from types import TracebackType
 from typing import NoReturn, Self
@@ -49,6 +49,8 @@ class Received:
     """The server's position from a keepalive that followed these messages; None without one."""
     asks: bool = False
     """Whether the keepalive asks for a status update at once."""
+    size: int = field(default=0, compare=False)
+    """The bytes of these messages and their envelopes."""
 
     @property
     def last(self) -> Lsn:
@@ -72,7 +74,7 @@ def receive_messages(connection: Connection, timeout: float, most: int) -> Recei
             elif length > 0:
                 keepalive = walsender.parse(bytes(data))
                 assert isinstance(keepalive, walsender.PrimaryKeepaliveMessage)
-                return Received(messages, keepalive.end_lsn, keepalive.reply_requested)
+                return Received(messages, keepalive.end_lsn, keepalive.reply_requested, size)
             elif length == 0:
                 pause = timeout
                 if messages:
@@ -84,7 +86,7 @@ def receive_messages(connection: Connection, timeout: float, most: int) -> Recei
                 pgconn.consume_input()
             else:
                 _raise_the_end(connection)
-    return Received(messages)
+    return Received(messages, size=size)
 
 
 def _raise_the_end(connection: Connection) -> NoReturn:

@@ -66,16 +66,16 @@ class SourceOptions:
         "Create the slot so that standbys keep it too (PostgreSQL 17), see [spark.md](spark.md).",
         default="`false`",
     )
-    mode: Literal["peek", "walsender"] = option(
+    mode: Literal["auto", "peek", "walsender"] = option(
         "mode",
-        kinds.choice("peek", "walsender"),
-        "`peek` or `walsender`, see [spark.md](spark.md).",
-        default="`peek`",
+        kinds.choice("auto", "peek", "walsender"),
+        "`auto`, `peek` or `walsender`, see [spark.md](spark.md).",
+        default="`auto`",
     )
     decoding_sessions: int = option(
         "decoding_sessions",
         kinds.count(2, 1, 16),
-        "peek only: the number of server sessions that decode a long batch in parallel, 1 to 16. With "
+        "By peek: the number of server sessions that decode a long batch in parallel, 1 to 16. With "
         "`relations` it is always one.",
         default="`2`",
     )
@@ -141,14 +141,14 @@ class SourceOptions:
     streaming: Streaming | None = option(
         "streaming",
         kinds.choice(None, "off", "on", "parallel"),
-        "walsender only: `off`, `on`, `parallel`.",
-        default="the protocol version's best",
+        "`mode = walsender` only: `off`, `on`, `parallel`; the last two need a folder, see `spool`.",
+        default="with `spool` and without `messages` the protocol version's best, else `off`",
     )
     two_phase: bool = option(
         "two_phase",
         kinds.flag,
-        "walsender only (PostgreSQL 15): create the slot with two_phase, see [spark.md](spark.md). An existing slot "
-        "without it gets it permanently.",
+        "Not with `mode = peek` (PostgreSQL 15): create the slot with two_phase, see [spark.md](spark.md). An existing "
+        "slot without it gets it permanently.",
         default="`false`",
     )
     max_changes: int | None = option(
@@ -201,22 +201,24 @@ class SourceOptions:
     spool: Path | None = option(
         "spool",
         kinds.folder,
-        "walsender only: the folder for segments, created if absent. It must belong to the user, must not be "
+        "A folder for the rows that a walsender receives, which driver and executors share: then they travel in files, "
+        "segments, not in the executors' tasks. It is created if absent. It must belong to the user, must not be "
         "writable by others, and must not be a link; the driver and the executors check this before each use. "
         "Executors must see the folder and run as the driver's user. The next start removes files that killed "
         "processes of the same host have left.",
-        default="`logicalrep-` and the user's number in the system's temporary folder",
+        default="none; with `two_phase`, and with `mode = walsender` and `streaming` or `relations`, `logicalrep-` and "
+        "the user's number in the system's temporary folder",
     )
     segment_bytes: int = option(
         "segment_bytes",
         kinds.count(32 << 20, 1),
-        "walsender only: the size of a segment in bytes. Each segment is a task.",
+        "With `spool`: the size of a segment in bytes. Each segment is a task.",
         default="`32m`",
     )
     spool_bytes: int = option(
         "spool_bytes",
         kinds.count(8 << 30, 1),
-        "walsender only: the size of the spool in bytes at which the receiver waits for Spark.",
+        "The size of the spool in bytes at which the receiver waits for Spark.",
         default="`8g`",
     )
     memory_limit: int = option(
@@ -269,12 +271,19 @@ class SourceOptions:
             tables=self.tables if self.table is None else (self.table,),
         )
 
+    @property
+    def uses_spool(self) -> bool:
+        """Whether a walsender's rows travel through a folder; without, large transactions must be read by peek."""
+        must = self.two_phase or self.streaming in ("on", "parallel") or self.relations
+        return self.spool is not None or (self.mode == "walsender" and must)
+
     def plugin_options(self, newest_protocol: int) -> PluginOptions:
         """Return pgoutput's options for a server whose newest protocol version is given."""
         version = self.protocol_version or newest_protocol
-        streaming: Streaming = "off"
-        if self.mode == "walsender":
-            streaming = self.streaming or most_streaming(version)
+        streaming: Streaming = self.streaming or "off"
+        # A streaming session numbers the messages of rolled-back savepoints, and others do not.
+        if self.mode == "walsender" and self.streaming is None and self.uses_spool and not self.messages:
+            streaming = most_streaming(version)
         return PluginOptions(
             publication_names=self.publications,
             proto_version=version,

@@ -15,7 +15,7 @@ class LogicalRepDataSource(Shipped, DataSource):
 
     `docs/options.md` lists all options with their defaults. The server is given by `dsn`, or by libpq's parameters
     (`host`, `user`, `password` ...) and its environment. `table` selects one table in its own columns; without it the
-    source returns the change feed. `mode` is peek or walsender. `spark.read` also takes `path` (capture files or
+    source returns the change feed. `mode` is auto, peek or walsender. `spark.read` also takes `path` (capture files or
     segments), or `snapshot` (the rows that `table` had at the start of the slot); without either, it reads the slot
     and does not move it.
 
@@ -65,13 +65,17 @@ class LogicalRepDataSource(Shipped, DataSource):
         if options.snapshot is not None:
             raise OptionError("option 'snapshot' is for spark.read; a stream reads the changes after it")
         _check_schema(options, schema)
-        if options.mode == "walsender":
+        if options.mode == "peek":
+            from logicalrep.spark.peek.stream import PeekStreamReader
+
+            return PeekStreamReader(options, schema)
+        if options.mode == "walsender" and options.uses_spool:
             from logicalrep.spark.walsender.stream import WalsenderStreamReader
 
             return WalsenderStreamReader(options, schema)
-        from logicalrep.spark.peek.stream import PeekStreamReader
+        from logicalrep.spark.auto.stream import AutoStreamReader
 
-        return PeekStreamReader(options, schema)
+        return AutoStreamReader(options, schema)
 
     def _options(self) -> SourceOptions:
         return read_options(dict(self.options))

@@ -77,7 +77,7 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
         ("streaming = parallel", needs.streaming == "parallel", 4),
         ("two_phase", needs.two_phase and major >= 15, 3),
     ):
-        if wanted and version < least and needs.mode == "walsender":
+        if wanted and version < least and needs.mode != "peek":
             findings.error(
                 "OPTION_INVALID",
                 f"The option {setting} needs protocol version {least}, the reader's is {version}: leave the option out"
@@ -85,15 +85,18 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
             )
     if needs.mode == "peek" and needs.moves_slot and major < 11:
         findings.error("SERVER_LACKS_OPTION", "PostgreSQL 10 cannot move a slot for mode = peek: use mode = walsender.")
-    takes_walsender = needs.snapshot or needs.mode == "walsender"
+    takes_walsender = needs.snapshot or needs.mode == "walsender" or (needs.mode == "auto" and needs.two_phase)
     if takes_walsender and _scalar(connection, "SELECT current_setting('max_wal_senders')::int") == 0:
         findings.error(
             "NO_WALSENDERS",
             "max_wal_senders is 0: run ALTER SYSTEM SET max_wal_senders = 10 and restart the server"
             + ("." if needs.snapshot else ", or use mode = peek."),
         )
-    for option, wanted in (("streaming", needs.streaming in ("on", "parallel")), ("two_phase", needs.two_phase)):
-        if wanted and needs.mode == "peek":
+    for option, wanted in (
+        ("streaming", needs.streaming in ("on", "parallel") and needs.mode != "walsender"),
+        ("two_phase", needs.two_phase and needs.mode == "peek"),
+    ):
+        if wanted:
             findings.error(
                 "OPTION_INVALID", f"The option {option} needs mode = walsender: use that mode, or leave {option} out."
             )

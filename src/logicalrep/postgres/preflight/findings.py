@@ -39,7 +39,7 @@ class Needs:
 
     slot: str
     publications: tuple[str, ...]
-    mode: Literal["peek", "walsender"] = "peek"
+    mode: Literal["auto", "peek", "walsender"] = "peek"
     create_slot: bool = False
     """Whether the reader creates an absent slot."""
     failover: bool = False

@@ -1,4 +1,4 @@
-"""mode = peek: each micro-batch reads its part of the slot through SQL, and the slot follows Spark's commits.
+"""The reading by peek: each micro-batch reads its part of the slot through SQL, and the slot follows Spark's commits.
 
 An offset is a position in the WAL of a timeline. The batch (start, end] has a transaction if and only if its commit
 record begins at or after start and before end, and a message outside of transactions if its own record does. The slot
@@ -43,16 +43,23 @@ from logicalrep_runtime.scalars import Lsn
 class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     """A stream reader that plans micro-batches in the driver and reads them in the executors."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        table: TableIdentity | None = None,
+        driver: Driver | None = None,
+    ) -> None:
+        """Take the options and the schema; `table` and `driver` are shared with another reader of the slot, if any."""
         super().__init__()
         self._options = options
         self._schema = schema
         self._slot = options.the_slot
-        self._table = TableIdentity(options)
-        self._driver: Driver | None = None
+        self._table = table or TableIdentity(options)
+        self._driver = driver or Driver(options, self._table.look, locks=True)
         self._planner: Planner | None = None
         # The newest offset known to be planned; None right after a start from a checkpoint.
-        self._position: WalPosition | None = None
+        self.position: WalPosition | None = None
         self._acknowledged = Lsn(0)
         self._target: Lsn | None = None
         self._seen: Slot | None = None
@@ -72,26 +79,26 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         if start is not None:
             # Spark has committed everything before.
-            self._position = position_of(start)
+            self.position = position_of(start)
             self._table.go_on_from(start)
-            self._acknowledge(self._position)
-        elif self._position is None:
+            self._acknowledge(self.position)
+        elif self.position is None:
             # Spark 4.0 and 4.1 call this for a new query before initialOffset.
             self._run(lambda connection: ensure_slot(connection, self._options.needs))
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
             # The pause is short, so that a query can be stopped.
             time.sleep(min(pause, 1))
-            if pause > 1 and self._position is not None:
-                return self._offset(self._position)
+            if pause > 1 and self.position is not None:
+                return self._offset(self.position)
         limits = limits_of(limit, self._options)
         began = time.monotonic()
         end = self._run(lambda connection: self._next_end(connection, limits))
-        if end == self._position:
+        if end == self.position:
             # A look costs the server time: the longer it took, the later the next one.
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
-        self._position = end
+        self.position = end
         return self._offset(end)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
@@ -100,7 +107,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
         """Return the server's position for Spark's progress report."""
-        return None if self._seen is None or self._position is None else progress(self._seen, self._position.lsn)
+        return None if self._seen is None or self.position is None else progress(self._seen, self.position.lsn)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note the end of the WAL, up to which the query reads."""
@@ -110,8 +117,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """Return one partition, as a slot has one reader at a time."""
         first, last = position_of(start), position_of(end)
         self._table.go_on_from(start)
-        if self._position is None or self._position.lsn < last.lsn:
-            self._position = last
+        if self.position is None or self.position.lsn < last.lsn:
+            self.position = last
         if first.lsn == last.lsn:
             return []
         self._run(lambda connection: check_readable(connection, self._options, first, last))
@@ -126,14 +133,10 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def stop(self) -> None:
         """Close the connection."""
-        if self._driver is not None:
-            self._driver.close()
-            self._driver = None
+        self._driver.close()
 
     def _run(self, action: Any) -> Any:
-        if self._driver is None:
-            log_to_standard_error()
-            self._driver = Driver(self._options, self._table.look, locks=True)
+        log_to_standard_error()
         return self._driver.run(action)
 
     def _offset(self, position: WalPosition) -> Offset:
@@ -141,8 +144,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def _initial(self, connection: Connection) -> WalPosition:
         ensure_slot(connection, self._options.needs)
-        self._position = the_slot(connection, self._slot).confirmed
-        return self._position
+        self.position = the_slot(connection, self._slot).confirmed
+        return self.position
 
     def _acknowledge(self, position: WalPosition) -> None:
         if position.lsn > self._acknowledged:
@@ -156,7 +159,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         head = seen.sent_up_to
         if self._target is not None:
             head = min(head, self._target)
-        position = self._position
+        position = self.position
         if position is not None:
             check_within_wal(self._options.connection, seen, position)
             check_not_passed(seen.name, seen.confirmed.lsn, position.lsn)

@@ -1,14 +1,15 @@
-"""The thread in the driver that receives from the walsender and writes committed changes into the spool."""
+"""The thread in the driver that receives from the walsender and keeps committed changes for Spark."""
 
 from __future__ import annotations
 
 import threading
 import time
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep.arrow.committing import Committed, Committing
@@ -21,26 +22,53 @@ from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.row_form import row_form
 from logicalrep.spark.server_connection import log
-from logicalrep.spark.walsender.spool import Segment, Spool
+from logicalrep.spark.walsender.backlog import Backlog
+from logicalrep.spark.walsender.spool import Spool
 from logicalrep.spark.walsender.spool_folders import default_folder
+from logicalrep.spark.walsender.stored_rows import MOST_IN_MEMORY, RowsInMemory, StoredRows
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
+_NOWHERE = Lsn(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The state of a receiver's thread, which replaces it as a whole."""
+
+    position: Lsn = _NOWHERE
+    """The LSN before which every commit has been received."""
+    acknowledged: Lsn = _NOWHERE
+    """The position that was last acknowledged to the server."""
+    waits_for_room: bool = False
+    """Whether nothing more is received before Spark commits."""
+    has_let_go: bool = False
+    """Whether the thread has ended, and left the slot, because a transaction is too large to be kept."""
+    error: BaseException | None = None
+    """The error that ended the thread."""
+
 
 class Receiver:
-    """A receiver that runs ahead of the batches until the spool is full."""
+    """A receiver that runs ahead of the batches until its place for rows is full."""
 
     def __init__(self, options: SourceOptions, plugin: PluginOptions, schema: StructType, start: Lsn | None) -> None:
         """Start the thread. Spark has all that committed before `start`, which is left out; None: unknown."""
         self.start = start
         self._options = options
         form = row_form(options, schema)
-        folder = options.spool or default_folder()
-        self._spool = Spool(folder, options.the_slot, form.schema, options.segment_bytes, options.table)
+        self._rows: StoredRows = RowsInMemory()
+        # The bytes of rows, and of an unfinished transaction, at which the receiver stops.
+        self._room, self._most_unfinished = MOST_IN_MEMORY, MOST_IN_MEMORY
+        folder: Any = None
+        if options.uses_spool:
+            self._rows = spool = Spool(
+                options.spool or default_folder(), options.the_slot, form.schema, options.segment_bytes, options.table
+            )
+            self._room, self._most_unfinished, folder = options.spool_bytes, 0, spool.folder
         after = None if start is None else ResumeToken(delivered=start)
-        self._assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=self._spool.folder)
+        self._assembler = Assembler(after=after, memory_limit=options.memory_limit, directory=folder)
         self._committing = Committing(form, self._assembler)
         self._replication = Replication(
             options.connection,
@@ -51,19 +79,13 @@ class Receiver:
             retry_timeout=options.retry_timeout,
         )
         self._changed = threading.Condition()
-        self._stopping = False
-        self._error: BaseException | None = None
-        self._position = Lsn(0)
-        self._committed = self._acknowledged = Lsn(0)
-        # The end of the batch being read, which the spool must hold, and whether the spool takes nothing after it.
-        self._needed = Lsn(0)
-        self._has_no_room = False
-        # For each transaction with rows: its end, the total rows and bytes up to it, and its commit time.
-        self._ends, self._rows, self._bytes = array("Q"), array("Q"), array("Q")
-        self._moments = array("q")
-        self._total_rows = self._total_bytes = 0
+        self._progress = Progress()
+        self._backlog = Backlog()
         # The commits of prepared transactions whose changes were not sent.
         self._alone: list[Decision] = []
+        # Told to the thread: Spark's commits, the end of the batch being read, which must be received, and the end.
+        self._committed = self._needed = Lsn(0)
+        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
         self._thread.start()
 
@@ -91,32 +113,30 @@ class Receiver:
     @property
     def position(self) -> Lsn:
         """The LSN before which every commit has been received."""
-        with self._changed:
-            return self._position
+        return self._progress.position
+
+    @property
+    def has_let_go(self) -> bool:
+        """Whether it has left the slot because of a transaction that is too large to be kept."""
+        return self._progress.has_let_go
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error that ended the thread."""
+        return self._progress.error
+
+    def has_all_of(self, start: Lsn, end: Lsn) -> bool:
+        """Return whether it has received, and still keeps, the rows of a batch."""
+        return self.start is not None and max(self.start, self._committed) <= start and end <= self.position
 
     def end_after(self, start: Lsn, limits: Limits) -> tuple[Lsn, bool]:
         """Return the end of the batch from `start`, at most the received position, and whether it has rows."""
         with self._changed:
             self._check()
-            first = bisect_left(self._ends, start + 1)
-            if first == len(self._ends):
-                return max(self._position, start), False
-            rows_before, bytes_before = self._before(first)
-            last = len(self._ends) - 1
-            if limits.changes is not None:
-                last = min(last, bisect_left(self._rows, rows_before + limits.changes + 1) - 1)
-            if limits.bytes is not None:
-                last = min(last, bisect_left(self._bytes, bytes_before + limits.bytes + 1) - 1)
-            if limits.wal is not None:
-                last = min(last, bisect_left(self._ends, start + limits.wal + 1) - 1)
-            last = max(last, first)
-            if last == len(self._ends) - 1:
-                # The rest has no rows and needs no batch of its own.
-                return max(self._position, Lsn(self._ends[last])), True
-            return Lsn(self._ends[last]), True
+            return self._backlog.end_after(start, self.position, limits)
 
-    def segments(self, start: Lsn, end: Lsn, is_empty: Callable[[Decision], bool]) -> list[Segment]:
-        """Return the segments of a batch; wait until all of it is received.
+    def partitions(self, start: Lsn, end: Lsn, is_empty: Callable[[Decision], bool]) -> list[InputPartition] | None:
+        """Return the partitions of a batch, all of which they wait for; None if tasks cannot carry them.
 
         `is_empty` decides whether a committed prepared transaction without received changes has none. Raises
         TransactionError if it has: they were sent before the reading began.
@@ -124,36 +144,34 @@ class Receiver:
         with self._changed:
             self._needed = end
             self._changed.notify_all()
-            while self._position < end:
+            while self.position < end:
                 self._check()
                 self._changed.wait(0.05)
             self._check()
             for decision in self._alone:
                 if start < decision.end_lsn <= end and decision.error is not None and not is_empty(decision):
                     raise decision.error
-            self._spool.seal()
-            return self._spool.overlapping(start, end)
+            return self._rows.partitions(start, end)
 
     def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, float | None]:
         """Return the changes and bytes of a batch, and its last commit time in seconds since 1970."""
         with self._changed:
-            first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
-            if first == last:
-                return 0, 0, None
-            rows_before, bytes_before = self._before(first)
-            moment = self._moments[last - 1]
-            seconds = moment / 1e6 if moment else None
-            return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
+            return self._backlog.counts(start, end)
 
     def wait(self, after: Lsn, seconds: float, until: Lsn | None = None, enough: Limits | None = None) -> bool:
         """Wait for `seconds` at most until commits after a position are received, or everything up to `until`.
 
-        `enough` is the number of changes or bytes to wait for; None: any. Returns true once received, or if the spool
-        is full, so that nothing more can be received.
+        `enough` is the number of changes or bytes to wait for; None: any. Returns true once received, or if nothing
+        more can be received before Spark commits.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
-            while not (self._is_full or self._has(after, enough) or (until is not None and self._position >= until)):
+            while not (
+                self.is_full
+                or self.has_let_go
+                or self._backlog.has(after, enough)
+                or (until is not None and self.position >= until)
+            ):
                 pause = deadline - time.monotonic()
                 if pause <= 0:
                     return False
@@ -161,69 +179,50 @@ class Receiver:
                 self._changed.wait(pause)
             return True
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more is received before Spark commits."""
+        return self._progress.waits_for_room and self._rows.size > self._room
+
     def commit(self, lsn: Lsn) -> None:
-        """Note that Spark has committed everything before a position: remove its segments and acknowledge it."""
+        """Note that Spark has committed everything before a position: remove its rows and acknowledge it."""
         with self._changed:
             if lsn <= self._committed:
                 return
             self._committed = lsn
             self._alone = [decision for decision in self._alone if decision.end_lsn > lsn]
-            self._spool.remove_before(lsn)
-            gone = bisect_left(self._ends, lsn + 1)
-            if gone:
-                self._rows_dropped, self._bytes_dropped = self._rows[gone - 1], self._bytes[gone - 1]
-                del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._moments[:gone]
+            self._rows.remove_before(lsn)
+            self._backlog.remove_up_to(lsn)
             self._changed.notify_all()
 
     def wait_until_told(self, lsn: Lsn) -> None:
         """Wait until a position is acknowledged to the server, for a second at most."""
         deadline = time.monotonic() + 1
         with self._changed:
-            while self._acknowledged < lsn and time.monotonic() < deadline:
+            while self._progress.acknowledged < lsn and not self.has_let_go and time.monotonic() < deadline:
                 self._check()
                 self._changed.wait(0.01)
 
     def stop(self) -> None:
-        """End the thread, and remove the spool."""
+        """End the thread, which leaves the slot, and remove the rows."""
         self._stopping = True
         with self._changed:
             self._changed.notify_all()
         self._thread.join(30)
         # Not at the end of the thread: after an error, batches planned before it can still be read.
-        self._spool.close()
-
-    _rows_dropped = _bytes_dropped = 0
-
-    def _before(self, transaction: int) -> tuple[int, int]:
-        """Return the rows and bytes of all transactions before an index."""
-        if not transaction:
-            return self._rows_dropped, self._bytes_dropped
-        return self._rows[transaction - 1], self._bytes[transaction - 1]
-
-    def _has(self, after: Lsn, enough: Limits | None) -> bool:
-        first = bisect_left(self._ends, after + 1)
-        if enough is None:
-            return first < len(self._ends)
-        rows, size = self._before(first)
-        return (enough.changes is not None and self._total_rows - rows >= enough.changes) or (
-            enough.bytes is not None and self._total_bytes - size >= enough.bytes
-        )
-
-    @property
-    def _is_full(self) -> bool:
-        return self._has_no_room and self._spool.size > self._options.spool_bytes
+        self._rows.close()
 
     def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
-        if not self._thread.is_alive():
+        if self._progress.error is not None:
+            raise self._progress.error
+        if not self._thread.is_alive() and not self.has_let_go:
             raise SlotError("the receiver has ended: start the query again", code="RECEIVER_ENDED")
 
     # In the thread
 
     def _run(self) -> None:
         try:
-            for events in self._replication.rounds(lambda: self._stopping):
+            for events in self._replication.rounds(lambda: self._stopping or self._is_too_large()):
                 for event in events:
                     if isinstance(event, Decision):
                         self._note(event)
@@ -233,24 +232,29 @@ class Receiver:
                 # Repeated when idle: a crashed server has lost the position, and prepared transactions delay it.
                 self._advance(tells=True)
         except BaseException as error:
-            with self._changed:
-                self._error = error
-                self._changed.notify_all()
+            self._publish(error=error)
         finally:
             self._replication.close()
             with self._changed:
                 self._assembler.close()
-                self._changed.notify_all()
+            self._publish(has_let_go=self._is_too_large())
+
+    def _publish(self, **changes: Any) -> None:
+        with self._changed:
+            self._progress = replace(self._progress, **changes)
+            self._changed.notify_all()
+
+    def _is_too_large(self) -> bool:
+        """Return whether the transaction being received is too large to be kept; a spool takes any."""
+        return 0 < self._most_unfinished < self._replication.unfinished_bytes
 
     def _advance(self, *, tells: bool = False) -> None:
-        """Publish the received position, acknowledge the committed one, and wait while the spool is full."""
-        with self._changed:
-            position = self._replication.position
-            if position > self._position:
-                self._position = position
-                self._changed.notify_all()
-            committed = self._committed
-        if tells or committed > self._acknowledged:
+        """Publish the received position, acknowledge the committed one, and wait while there is no room."""
+        position = self._replication.position
+        if position > self.position:
+            self._publish(position=position)
+        committed = self._committed
+        if tells or committed > self._progress.acknowledged:
             self._tell(committed)
         self._wait_for_room()
 
@@ -259,15 +263,7 @@ class Receiver:
             with self._changed:
                 self._alone.append(decision)
                 # It counts as a transaction, so that a batch ends there and checks it.
-                self._add(decision.end_lsn, 0, 0, 0)
-
-    def _add(self, end: int, rows: int, size: int, moment: int) -> None:
-        self._total_rows += rows
-        self._total_bytes += size
-        self._ends.append(end)
-        self._rows.append(self._total_rows)
-        self._bytes.append(self._total_bytes)
-        self._moments.append(moment)
+                self._backlog.add(decision.end_lsn, 0, 0, 0)
 
     def _write(self, committed: Committed) -> None:
         count = len(committed.positions)
@@ -277,32 +273,32 @@ class Receiver:
             rows += np.bincount(numbers, minlength=count)
             moments[numbers] = commit_times(made.batch)
             with self._changed:
-                self._spool.write(made.batch, made.positions)
+                self._rows.write(made.batch, made.positions)
             self._replication.report_in_time()
         with self._changed:
             for number in np.flatnonzero(rows).tolist():
-                self._add(
+                self._backlog.add(
                     int(committed.ends[number]), int(rows[number]), int(committed.sizes[number]), int(moments[number])
                 )
             # Some rows may have been sent again that Spark has committed.
-            self._spool.remove_before(self._committed)
+            self._rows.remove_before(self._committed)
 
     def _wait_for_room(self) -> None:
-        """Wait while the spool is full; the server keeps the rest, and gets status updates.
+        """Wait while there is no room; the server keeps the rest, and gets status updates.
 
         A batch that an earlier process planned is received whole all the same.
         """
         told = False
         while not self._stopping:
             with self._changed:
-                is_full = self._spool.size > self._options.spool_bytes
-                self._has_no_room = is_full and self._position >= self._needed
-                if not self._has_no_room:
+                waits = self._rows.size > self._room and self.position >= self._needed
+                if waits != self._progress.waits_for_room:
+                    self._publish(waits_for_room=waits)
+                if not waits:
                     return
                 if not told:
-                    log.info("slot %s: the spool is full, waiting for Spark", self._options.the_slot)
+                    log.info("slot %s: the driver holds as much as it may, waiting for Spark", self._options.the_slot)
                     told = True
-                    self._changed.notify_all()
                 self._changed.wait(0.5)
                 committed = self._committed
             self._tell(committed)
@@ -310,4 +306,5 @@ class Receiver:
 
     def _tell(self, committed: Lsn) -> None:
         self._replication.acknowledge(committed)
-        self._acknowledged = committed
+        if committed > self._progress.acknowledged:
+            self._publish(acknowledged=committed)

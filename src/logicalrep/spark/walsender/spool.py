@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pyspark.sql.datasource import InputPartition
 
 from logicalrep.spark.walsender.spool_folders import SpoolError, add_folder, own_folder, shared_folder
 from logicalrep.transactions.table_names import TableName
@@ -51,6 +52,19 @@ class Segment:
     last: int
     """The highest position of a row."""
     size: int
+
+
+@dataclass
+class SegmentRange(InputPartition):
+    """The part of a segment that belongs to a micro-batch."""
+
+    path: str
+    start: Lsn
+    end: Lsn
+
+    def read(self) -> Iterator[Any]:
+        """Yield the record batches."""
+        return read_segment(Path(self.path), self.start, self.end)
 
 
 class Spool:
@@ -108,9 +122,11 @@ class Spool:
             size = os.stat(self._name, dir_fd=self._own).st_size
             self.segments.append(Segment(self.folder / self._name, self._first, self._last, size))
 
-    def overlapping(self, start: Lsn, end: Lsn) -> list[Segment]:
-        """Return the finished segments with rows whose position is at or after `start` and before `end`."""
-        return [segment for segment in self.segments if segment.last >= start and segment.first < end]
+    def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition]:
+        """Return a partition for each segment with rows whose position is at or after `start` and before `end`."""
+        self.seal()
+        found = [segment for segment in self.segments if segment.last >= start and segment.first < end]
+        return [SegmentRange(str(segment.path), start, end) for segment in found]
 
     def remove_before(self, lsn: Lsn) -> None:
         """Remove the segments whose rows all lie before a position."""

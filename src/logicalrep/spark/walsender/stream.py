@@ -1,15 +1,14 @@
-"""mode = walsender: a receiver in the driver spools committed changes, and the executors read the segments.
+"""The reading by walsender: a receiver in the driver keeps committed changes, which the executors get from there.
 
 An offset is a position in the WAL, with the same meaning as in mode = peek. A position is acknowledged only after Spark
-has committed it, so a new process starts with an empty spool and receives the missing changes again.
+has committed it, so a new process starts with nothing and receives the missing changes again.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -37,7 +36,8 @@ from logicalrep.spark.server_connection import Driver, log, log_to_standard_erro
 from logicalrep.spark.typed_tables.table_identity import TableIdentity
 from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep.spark.walsender.receiver import Receiver
-from logicalrep.spark.walsender.spool import read_segment
+from logicalrep.spark.walsender.spool import SegmentRange
+from logicalrep.spark.walsender.stored_rows import CarriedRows
 from logicalrep.spark.worker import PromptReader, collected_once
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
@@ -50,31 +50,29 @@ _GATHERING = 1.0
 """The longest wait for such a batch while the server has more than that to send, in seconds."""
 
 
-@dataclass
-class SegmentRange(InputPartition):
-    """The part of a segment that belongs to a micro-batch."""
-
-    path: str
-    start: Lsn
-    end: Lsn
-
-
 class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
-    """A stream reader with a receiver in the driver, which plans a partition for each segment."""
+    """A stream reader with a receiver in the driver, which plans partitions of the rows that it keeps."""
 
-    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        table: TableIdentity | None = None,
+        driver: Driver | None = None,
+    ) -> None:
+        """Take the options and the schema; `table` and `driver` are shared with another reader of the slot, if any."""
         super().__init__()
         self._options = options
         self._schema = schema
-        self._table = TableIdentity(options)
-        self._driver: Driver | None = None
+        self._table = table or TableIdentity(options)
+        self._driver = driver or Driver(options, self._table.look)
         self._receiver: Receiver | None = None
-        self._position: WalPosition | None = None
+        self.position: WalPosition | None = None
         self._target: Lsn | None = None
         self._caught_up = False
         self._is_within_wal = False
-        # Whether the last call of latestOffset found nothing.
-        self._is_idle = False
+        self.is_idle = False
+        """Whether the last call of latestOffset found nothing."""
         # The first transaction that the query receives whole; None without two_phase, where that holds for all.
         self._first_xid: int | None = None
         self._knows_first_xid = False
@@ -82,36 +80,38 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the slot's position; create the slot if the options say so."""
-        self._position = self._run(self._initial)
-        assert self._position is not None
+        self.position = self._run(self._initial)
+        assert self.position is not None
         self._go_on_from({})
-        return self._offset(self._position)
+        return self._offset(self.position)
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
-        if start is None and self._position is None:
+        if start is None and self.position is None:
             # Spark 4.0 and 4.1 call this for a new query before initialOffset.
             self._run(lambda connection: ensure_slot(connection, self._options.needs))
         self._go_on_from(start or {})
-        receiver = self._started(None if start is None else position_of(start).lsn)
         if start is not None:
-            self._position = position_of(start)
-            self._check(receiver, self._position)
-            receiver.commit(self._position.lsn)
+            self.position = position_of(start)
+        receiver = self._started(None if self.position is None else self.position.lsn)
+        if start is not None:
+            assert self.position is not None
+            self._check(receiver, self.position)
+            receiver.commit(self.position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is called once, and Spark does not report the trigger.
             reached = self._run(self._sent_up_to)
             self._comes(receiver, reached, reached)
             self._caught_up = True
-        if self._position is None:
+        if self.position is None:
             # Spark 4.0 and 4.1 do not pass the position after a restart; the slot's is certainly committed.
-            self._position = WalPosition(receiver.started_at, receiver.timeline)
-        end = self._next_end(receiver, self._position.lsn, limit)
-        if end != self._position.lsn:
-            self._position = WalPosition(end, receiver.timeline)
-        return self._offset(self._position)
+            self.position = WalPosition(receiver.started_at, receiver.timeline)
+        end = self._next_end(receiver, self.position.lsn, limit)
+        if end != self.position.lsn:
+            self.position = WalPosition(end, receiver.timeline)
+        return self._offset(self.position)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """Return the limit of the options max_…_per_batch."""
@@ -119,7 +119,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
         """Return the server's position for Spark's progress report."""
-        position = self._position
+        position = self.position
         if position is None:
             return None
         slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
@@ -130,22 +130,30 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._target = self._run(self._sent_up_to)
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
-        """Return a partition for each segment that has rows of the batch."""
+        """Return the partitions with the rows of the batch."""
+        found = self.carried(start, end)
+        assert found is not None
+        return found
+
+    def carried(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition] | None:
+        """Return the partitions with the rows of the batch; None if tasks cannot carry them."""
         self._go_on_from(start)
         begins, ends = position_of(start), position_of(end)
         first, last = begins.lsn, ends.lsn
         receiver = self._started(first)
-        if self._position is None or self._position.lsn < last:
-            self._position = ends
+        if self.position is None or self.position.lsn < last:
+            self.position = ends
         if first == last:
             return []
         self._check(receiver, begins, ends)
         self._run(self._table.look)
-        segments = receiver.segments(first, last, self._is_empty)
+        found = receiver.partitions(first, last, self._is_empty)
+        if found is None:
+            return None
         statistics = Statistics(self._options.the_slot, first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
         self._run(statistics.report)
-        return [SegmentRange(str(segment.path), first, last) for segment in segments]
+        return found
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Note that Spark has committed everything before `end`."""
@@ -156,22 +164,32 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def stop(self) -> None:
         """End the receiver and close the connections."""
+        self.leave()
+        self._driver.close()
+
+    def leave(self) -> None:
+        """End the receiver, which leaves the slot to others; the next call of another method starts one again."""
         if self._receiver is not None:
             self._receiver.stop()
             self._receiver = None
-        if self._driver is not None:
-            self._driver.close()
-            self._driver = None
+        self.is_idle = False
+
+    @property
+    def has_let_go(self) -> bool:
+        """Whether the receiver has left the slot because of a transaction that is too large to be kept."""
+        return self._receiver is not None and self._receiver.has_let_go
+
+    def has_all_of(self, start: Lsn, end: Lsn) -> bool:
+        """Return whether the receiver keeps all rows of a batch."""
+        return self._receiver is not None and self._receiver.has_all_of(start, end)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Return the record batches of a segment."""
-        assert isinstance(partition, SegmentRange)
-        return collected_once(read_segment(Path(partition.path), partition.start, partition.end))
+        """Return the record batches of a partition."""
+        assert isinstance(partition, CarriedRows | SegmentRange)
+        return collected_once(partition.read())
 
     def _run(self, action: Any) -> Any:
-        if self._driver is None:
-            log_to_standard_error()
-            self._driver = Driver(self._options, self._table.look)
+        log_to_standard_error()
         return self._driver.run(action)
 
     def _started(self, start: Lsn | None) -> Receiver:
@@ -245,16 +263,16 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options)
         if self._target is None:
-            if self._is_idle:
+            if self.is_idle:
                 receiver.wait(start, self._options.poll_interval)
             else:
                 # The server may have changes that have not been received yet.
                 reached = self._run(self._sent_up_to)
                 receiver.wait(start, _LONGEST_WAIT, reached)
-                if reached - receiver.position > _PLENTY:
+                if reached - receiver.position > _PLENTY and not receiver.has_let_go:
                     receiver.wait(start, _GATHERING, reached, _enough(limits))
             end, has_rows = receiver.end_after(start, limits)
-            self._is_idle = not has_rows
+            self.is_idle = not has_rows
         else:
             if start >= self._target:
                 # After the last batch the process may end at once.
@@ -264,7 +282,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 return start
             receiver.wait(start, _LONGEST_WAIT, self._target, _enough(limits))
             end, has_rows = receiver.end_after(start, limits)
-            return end if has_rows else self._target
+            return end if has_rows or receiver.has_let_go else self._target
         if has_rows or end - start >= self._options.idle_advance_bytes:
             return end
         return start

@@ -1,0 +1,219 @@
+"""mode = auto: by peek through a backlog, by the walsender near the end.
+
+Offsets mean the same in both, and a batch has the same rows with the same ordinals whoever reads it. So the reader may
+change between any two batches, and a batch that was planned before a restart is read by peek: nothing is stored. What a
+receiver keeps travels to the executors within their tasks. A batch that is too large for this is read from the slot,
+which the receiver leaves for that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from logicalrep.postgres.retries import TRANSIENT
+from logicalrep.postgres.slots import Connection, find_slot, server_major, the_slot
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.auto.choice import decoded_again, suits_peek
+from logicalrep.spark.offsets import Offset, position_of
+from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, read_limit
+from logicalrep.spark.peek.slot_range import SlotRange
+from logicalrep.spark.peek.stream import PeekStreamReader
+from logicalrep.spark.server_connection import Driver, log, log_to_standard_error
+from logicalrep.spark.typed_tables.table_identity import TableIdentity
+from logicalrep.spark.walsender.spool_folders import default_folder
+from logicalrep.spark.walsender.stream import WalsenderStreamReader
+from logicalrep.spark.worker import PromptReader
+from logicalrep.transactions.logs import warn
+
+_Result = TypeVar("_Result")
+
+_LOOK = 1.0
+"""The time between two looks at how far a receiving query is behind, in seconds."""
+_WITHOUT_WALSENDER = 60.0
+"""The time for which a query that gets no walsender stays with peek, in seconds."""
+
+
+class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
+    """A stream reader that reads each batch by peek or by the walsender.
+
+    With `mode = walsender` it reads by peek only what is too large for the walsender.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        super().__init__()
+        self._options = options
+        self._schema = schema
+        self._table = TableIdentity(options)
+        self._driver = Driver(options, self._table.look, locks=True)
+        self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, self._table, self._driver)
+        self._walsender = self._by_walsender(options)
+        # Whether the walsender reads, and the modes that can.
+        self._receives = False
+        self._can_peek = self._can_receive = True
+        self._knows = False
+        self._position: WalPosition | None = None
+        self._has_end = False
+        self._next_look = 0.0
+
+    # In the driver
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        """Return the slot's position; create the slot if the options say so."""
+        self._look()
+        offset = self._peek.initialOffset() if self._can_peek else self._walsender.initialOffset()
+        self._position = position_of(offset)
+        return offset
+
+    def latestOffset(  # noqa: N802
+        self, start: Mapping[str, object] | None = None, limit: object | None = None
+    ) -> Offset:
+        """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
+        self._look()
+        if start is not None:
+            self._position = position_of(start)
+        position = self._position
+        self._choose(start, position)
+        offset = self._latest(start, limit)
+        # Spark 4.0 and 4.1 may ask once, for everything.
+        is_rest = not HAS_ADMISSION_CONTROL or position == position_of(offset)
+        if self._receives and self._walsender.has_let_go and is_rest:
+            # A transaction comes that is too large for tasks.
+            self._leave("a transaction is too large to be sent to the executors within their tasks")
+            offset = self._latest(start, limit)
+        self._position = position_of(offset)
+        return offset
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """Return the limit of the options max_…_per_batch."""
+        return read_limit(self._options)
+
+    def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
+        """Return the server's position for Spark's progress report."""
+        return self._reader.reportLatestOffset()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Note the end of the WAL, up to which the query reads."""
+        self._has_end = True
+        for reader in (self._peek, self._walsender):
+            reader.prepareForTriggerAvailableNow()
+
+    def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
+        """Return partitions with the rows themselves, or one that an executor reads from the slot."""
+        self._look()
+        first, last = position_of(start), position_of(end)
+        if self._position is None or self._position.lsn < last.lsn:
+            self._position = last
+        if not self._can_peek:
+            return self._walsender.partitions(start, end)
+        if self._receives and self._walsender.has_all_of(first.lsn, last.lsn):
+            found = self._walsender.carried(start, end)
+            if found is not None:
+                return found
+            self._leave("a batch is too large to be sent to the executors within their tasks")
+        elif self._receives and first.lsn != last.lsn:
+            self._leave("a batch of an earlier process is read again")
+        return self._peek.partitions(start, end)
+
+    def commit(self, end: Mapping[str, object]) -> None:
+        """Note that Spark has committed everything before `end`."""
+        self._reader.commit(end)
+
+    def stop(self) -> None:
+        """End the receiver and close the connections."""
+        self._walsender.stop()
+        self._peek.stop()
+
+    @property
+    def _reader(self) -> PeekStreamReader | WalsenderStreamReader:
+        return self._walsender if self._receives else self._peek
+
+    def _run(self, action: Callable[[Connection], _Result]) -> _Result:
+        log_to_standard_error()
+        return self._driver.run(action)
+
+    def _by_walsender(self, options: SourceOptions) -> WalsenderStreamReader:
+        return WalsenderStreamReader(replace(options, mode="walsender"), self._schema, self._table, self._driver)
+
+    def _latest(self, start: Mapping[str, object] | None, limit: object | None) -> Offset:
+        self._reader.position = self._position
+        return self._reader.latestOffset(start, limit)
+
+    def _look(self) -> None:
+        """Find out once which modes can read the slot."""
+        if self._knows:
+            return
+        slot = self._run(lambda connection: find_slot(connection, self._options.the_slot))
+        major = self._run(server_major)
+        if self._options.two_phase or (slot is not None and slot.two_phase):
+            self._stay_with_walsender("only a walsender sends prepared transactions when they are prepared")
+        elif major < 11:
+            self._stay_with_walsender("PostgreSQL 10 cannot move a slot by SQL")
+        elif self._options.relations:
+            log.info(
+                "slot %s: read by peek alone, as with 'relations' each batch describes its tables", self._options.slot
+            )
+            self._can_receive = False
+        self._knows = True
+
+    def _stay_with_walsender(self, reason: str) -> None:
+        """Read by the walsender alone, through a spool that takes transactions of any size."""
+        folder = self._options.spool or default_folder()
+        log.info("slot %s: read by walsender through the folder %s: %s", self._options.the_slot, folder, reason)
+        self._walsender = self._by_walsender(replace(self._options, spool=folder))
+        self._can_peek, self._receives = False, True
+
+    def _choose(self, start: Mapping[str, object] | None, position: WalPosition | None) -> None:
+        """Change the reader if the other one suits the slot's state better."""
+        if not (self._can_peek and self._can_receive) or position is None or time.monotonic() < self._next_look:
+            # The first batch of a new query on Spark 4.0 and 4.1 may be one of Trigger.AvailableNow: peek is faster.
+            return
+        prefers_walsender = self._options.mode == "walsender"
+        if self._receives and (prefers_walsender or self._walsender.is_idle):
+            return
+        slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
+        suits = suits_peek(slot, position.lsn, receives=self._receives, has_end=self._has_end)
+        if self._receives:
+            self._next_look = time.monotonic() + _LOOK
+            if suits and not self._walsender.has_let_go:
+                self._leave(f"it is {slot.sent_up_to - position.lsn} bytes behind the server")
+        elif (prefers_walsender or not suits) and self._gets_walsender():
+            log.info(
+                "slot %s: read by walsender, %d bytes behind the server; peek would decode %d bytes again each time",
+                slot.name, slot.sent_up_to - position.lsn, decoded_again(slot, position.lsn),
+            )  # fmt: skip
+            if start is not None:
+                # Spark has committed everything before, which need not be received.
+                self._peek.commit(start)
+            self._receives = True
+
+    def _gets_walsender(self) -> bool:
+        """Return whether the server has a walsender to spare; if not, stay with peek for a while."""
+        try:
+            self._options.connection.connect(replication=True).close()
+        except TRANSIENT as error:
+            # A connection for queries was there a moment ago.
+            reason = str(error).strip()
+            warn([f"Slot {self._options.the_slot} is read by peek alone, as the server gives no walsender: {reason}"])
+            self._next_look = time.monotonic() + _WITHOUT_WALSENDER
+            return False
+        return True
+
+    def _leave(self, reason: str) -> None:
+        """Let the receiver leave the slot, which is read by peek from now on."""
+        log.info("slot %s: read by peek, as %s", self._options.the_slot, reason)
+        self._walsender.leave()
+        self._receives = False
+
+    # In an executor
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Return the record batches of a partition."""
+        reader = self._peek if isinstance(partition, SlotRange) else self._walsender
+        return reader.read(partition)

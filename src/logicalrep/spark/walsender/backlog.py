@@ -1,0 +1,87 @@
+"""The received transactions that Spark has not committed yet, from which the ends of batches are chosen."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+
+from logicalrep.spark.peek.admission import Limits
+from logicalrep_runtime.scalars import Lsn
+
+
+class Backlog:
+    """The transactions with rows in the order of their ends: of each its end, its commit time, and the sums up to it.
+
+    Example:
+        >>> backlog = Backlog()
+        >>> backlog.add(end=100, rows=10, size=1000, moment=0)
+        >>> backlog.end_after(Lsn(50), Lsn(150), Limits())
+        (Lsn('0/96'), True)
+    """
+
+    def __init__(self) -> None:
+        self._ends, self._rows, self._bytes, self._moments = array("Q"), array("Q"), array("Q"), array("q")
+        # The sums up to the transactions that are in the arrays, and those up to the last one.
+        self._rows_before = self._bytes_before = 0
+        self._total_rows = self._total_bytes = 0
+
+    def add(self, end: int, rows: int, size: int, moment: int) -> None:
+        """Add a transaction; `size` is in bytes, `moment` in microseconds since 1970 or 0."""
+        self._total_rows += rows
+        self._total_bytes += size
+        self._ends.append(end)
+        self._rows.append(self._total_rows)
+        self._bytes.append(self._total_bytes)
+        self._moments.append(moment)
+
+    def remove_up_to(self, lsn: Lsn) -> None:
+        """Remove the transactions that end at or before a position."""
+        gone = bisect_left(self._ends, lsn + 1)
+        if gone:
+            self._rows_before, self._bytes_before = self._rows[gone - 1], self._bytes[gone - 1]
+            del self._ends[:gone], self._rows[:gone], self._bytes[:gone], self._moments[:gone]
+
+    def end_after(self, start: Lsn, position: Lsn, limits: Limits) -> tuple[Lsn, bool]:
+        """Return the end of the batch from `start`, and whether it has rows; all before `position` is received."""
+        first = bisect_left(self._ends, start + 1)
+        if first == len(self._ends):
+            return max(position, start), False
+        rows_before, bytes_before = self._before(first)
+        last = len(self._ends) - 1
+        if limits.changes is not None:
+            last = min(last, bisect_left(self._rows, rows_before + limits.changes + 1) - 1)
+        if limits.bytes is not None:
+            last = min(last, bisect_left(self._bytes, bytes_before + limits.bytes + 1) - 1)
+        if limits.wal is not None:
+            last = min(last, bisect_left(self._ends, start + limits.wal + 1) - 1)
+        last = max(last, first)
+        if last == len(self._ends) - 1:
+            # The rest has no rows and needs no batch of its own.
+            return max(position, Lsn(self._ends[last])), True
+        return Lsn(self._ends[last]), True
+
+    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, float | None]:
+        """Return the changes and bytes of a batch, and its last commit time in seconds since 1970."""
+        first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
+        if first == last:
+            return 0, 0, None
+        rows_before, bytes_before = self._before(first)
+        moment = self._moments[last - 1]
+        seconds = moment / 1e6 if moment else None
+        return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
+
+    def has(self, after: Lsn, enough: Limits | None) -> bool:
+        """Return whether there are transactions after a position, or as many changes or bytes as `enough`."""
+        first = bisect_left(self._ends, after + 1)
+        if enough is None:
+            return first < len(self._ends)
+        rows, size = self._before(first)
+        return (enough.changes is not None and self._total_rows - rows >= enough.changes) or (
+            enough.bytes is not None and self._total_bytes - size >= enough.bytes
+        )
+
+    def _before(self, transaction: int) -> tuple[int, int]:
+        """Return the rows and bytes of all transactions before an index."""
+        if not transaction:
+            return self._rows_before, self._bytes_before
+        return self._rows[transaction - 1], self._bytes[transaction - 1]

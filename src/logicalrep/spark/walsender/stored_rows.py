@@ -1,0 +1,133 @@
+"""The committed rows that a receiver keeps for Spark: in memory here, or in a spool's files."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.datasource import InputPartition
+
+from logicalrep_runtime.scalars import Lsn
+
+MOST_IN_MEMORY = 64 << 20
+"""The rows that a receiver keeps in memory, in bytes, and the most that the tasks of a batch carry to the executors.
+
+A batch of 256 MiB exhausted a driver's heap of 1 GiB at the third batch.
+"""
+_GATHERED = 4 << 20
+"""The rows that are compressed together, in bytes."""
+_TASK = 900 << 10
+"""The compressed rows of a task in bytes: Spark warns of tasks of more than 1000 KiB."""
+_LARGEST_TASK = 4 << 20
+"""The largest compressed row that a task carries, in bytes."""
+_ZSTD = pa.ipc.IpcWriteOptions(compression="zstd")
+
+
+class StoredRows(Protocol):
+    """A place for committed rows until Spark has committed them."""
+
+    @property
+    def size(self) -> int:
+        """The bytes that the rows take."""
+
+    def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
+        """Add rows with the positions that decide their batch, which do not decrease within a record batch."""
+
+    def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition] | None:
+        """Return the partitions with the rows from `start` on and before `end`; None if tasks cannot carry them."""
+
+    def remove_before(self, lsn: Lsn) -> None:
+        """Remove rows that lie before a position."""
+
+    def close(self) -> None:
+        """Remove everything; further calls do nothing."""
+
+
+@dataclass
+class CarriedRows(InputPartition):
+    """Rows that travel to the executor within their task."""
+
+    data: bytes
+    """An Arrow stream, compressed."""
+
+    def read(self) -> Iterator[Any]:
+        """Yield the record batches."""
+        with pa.ipc.open_stream(self.data) as reader:
+            yield from reader
+
+
+class RowsInMemory:
+    """Rows in the driver's memory, for which no folder is needed."""
+
+    def __init__(self) -> None:
+        self._batches: deque[tuple[Any, NDArray[np.int64]]] = deque()
+        self.size = 0
+        """The bytes that the rows take."""
+
+    def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
+        """Add rows with their positions."""
+        self._batches.append((batch, positions))
+        self.size += batch.nbytes
+
+    def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition] | None:
+        """Return the rows from `start` on and before `end`; None if they are too large for tasks."""
+        found: list[InputPartition] = []
+        size = 0
+        for data in _tasks(self._between(start, end)):
+            size += len(data)
+            if len(data) > _LARGEST_TASK or size > MOST_IN_MEMORY:
+                return None
+            found.append(CarriedRows(data))
+        return found
+
+    def remove_before(self, lsn: Lsn) -> None:
+        """Remove the record batches whose rows all lie before a position."""
+        while self._batches and self._batches[0][1][-1] < lsn:
+            self.size -= self._batches.popleft()[0].nbytes
+
+    def close(self) -> None:
+        """Remove everything."""
+        self._batches.clear()
+        self.size = 0
+
+    def _between(self, start: Lsn, end: Lsn) -> Iterator[Any]:
+        for batch, positions in self._batches:
+            first, last = positions.searchsorted([int(start), int(end)])
+            if first < last:
+                yield batch.slice(first, last - first)
+
+
+def _tasks(batches: Iterator[Any]) -> Iterator[bytes]:
+    """Yield Arrow streams of these rows, each small enough for a task unless it is a single row."""
+    gathered: list[Any] = []
+    size = 0
+    for batch in batches:
+        if size and size + batch.nbytes > _GATHERED:
+            yield from _compressed(gathered)
+            gathered, size = [], 0
+        gathered.append(batch)
+        size += batch.nbytes
+    if gathered:
+        yield from _compressed(gathered)
+
+
+def _compressed(batches: list[Any]) -> Iterator[bytes]:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema, options=_ZSTD) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    data = sink.getvalue().to_pybytes()
+    rows = sum(batch.num_rows for batch in batches)
+    if len(data) <= _TASK or rows == 1:
+        yield data
+    elif len(batches) > 1:
+        yield from _compressed(batches[: len(batches) // 2])
+        yield from _compressed(batches[len(batches) // 2 :])
+    else:
+        yield from _compressed([batches[0].slice(0, rows // 2)])
+        yield from _compressed([batches[0].slice(rows // 2)])
