@@ -211,10 +211,12 @@ class Walsender:
             reply_requested=False,
         )
         pgconn = self._connection.pgconn
-        while pgconn.put_copy_data(update.build()) == 0:
-            pgconn.flush()
-        while pgconn.flush():
-            time.sleep(0.001)
+        # libpq takes the server's warnings in here too.
+        with publications_there(self._connection):
+            while pgconn.put_copy_data(update.build()) == 0:
+                pgconn.flush()
+            while pgconn.flush():
+                time.sleep(0.001)
         self._next_status = time.monotonic() + self._status_interval
 
     def _start(self, command: bytes) -> None:
