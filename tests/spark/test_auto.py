@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from logicalrep.spark import feed_schema
 from logicalrep.spark.auto import choice
 from logicalrep.spark.auto import stream as auto_stream
 from logicalrep.spark.auto.choice import FAR, NEAR, suits_peek
+from logicalrep.spark.peek import stream as peek_stream
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.slot_range import SlotRange
 from logicalrep.spark.schemas import arrow_schema
@@ -235,6 +237,27 @@ def test_the_time_of_a_batch_is_flat_while_a_transaction_stays_open(db: Database
     assert seconds_of_a_batch() < before + 0.1
     assert kinds(query) <= {CarriedRows}
     other.close()
+
+
+@needs_admission_control
+def test_peek_behind_an_open_transaction_warns(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(peek_stream, "_MUCH_WAL", 1 << 20)
+    other = db.writer()
+    other.execute("BEGIN")
+    other.execute("INSERT INTO t VALUES (-1)")
+    query = Query(db, tmp_path, mode="peek")
+    for rows in (20_000, 1, 1):
+        db.execute(
+            f"INSERT INTO t SELECT (SELECT coalesce(max(id), 0) FROM t) + i FROM generate_series(1, {rows}) AS i"
+        )
+        query.plan()
+        query.commit()
+    query.restart(again=False)
+    other.close()
+    (said,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
+    assert re.fullmatch(r"slot s: the server decodes [1-9] MiB of WAL before each batch again, .*", said)
 
 
 @needs_admission_control

@@ -33,11 +33,14 @@ from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import AvailableNow, Limits, limits_of, read_limit
 from logicalrep.spark.peek.planning import Planner
 from logicalrep.spark.peek.slot_range import SlotRange, check_readable, read_slot
-from logicalrep.spark.server_connection import Driver, acknowledge_position, log_to_standard_error
+from logicalrep.spark.server_connection import Driver, acknowledge_position, log, log_to_standard_error
 from logicalrep.spark.typed_tables.table_identity import TableIdentity
 from logicalrep.spark.worker import PromptReader, collected_once
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
+
+_MUCH_WAL = 64 << 20
+"""The WAL in bytes that may be decoded again for each batch without a warning."""
 
 
 class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
@@ -61,6 +64,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         # The newest offset known to be planned; None right after a start from a checkpoint.
         self.position: WalPosition | None = None
         self._acknowledged = Lsn(0)
+        # The WAL that is decoded again for each batch, when it was last warned of.
+        self._warned_of = _MUCH_WAL
         self._target: Lsn | None = None
         self._seen: Slot | None = None
         # The end of the WAL up to which nothing was found, and the time of the next look.
@@ -165,6 +170,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             check_not_passed(seen.name, seen.confirmed.lsn, position.lsn)
             if head <= max(position.lsn, self._nothing_up_to):
                 return position
+            self._warn_of_lag(seen, position.lsn, head)
         if self._planner is None:
             self._planner = Planner(self._slot, self._options.plugin_options(newest_protocol(connection)))
         start = seen.confirmed if position is None else position
@@ -176,6 +182,17 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             # The WAL has no changes to read: an occasional empty batch lets the server remove it.
             return WalPosition(head, seen.timeline)
         return position
+
+    def _warn_of_lag(self, seen: Slot, position: Lsn, head: Lsn) -> None:
+        """Warn if most of what the server decodes for a batch lies before it, and again whenever that has doubled."""
+        again = position - (seen.restart_lsn or position)
+        if again >= max(self._warned_of, 4 * (head - position)):
+            self._warned_of = 2 * again
+            log.warning(
+                "slot %s: the server decodes %d MiB of WAL before each batch again, behind an open transaction: "
+                "end it, or read with mode = auto or walsender",
+                self._slot, again >> 20,
+            )  # fmt: skip
 
     # In an executor
 
