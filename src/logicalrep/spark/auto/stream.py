@@ -66,7 +66,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the slot's position; create the slot if the options say so."""
-        self._look()
+        self._look({})
         offset = self._peek.initialOffset() if self._can_peek else self._walsender.initialOffset()
         self._position = position_of(offset)
         return offset
@@ -75,7 +75,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
-        self._look()
+        self._look(start)
         if start is not None:
             self._position = position_of(start)
         position = self._position
@@ -106,7 +106,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return partitions with the rows themselves, or one that an executor reads from the slot."""
-        self._look()
+        self._look(start)
         first, last = position_of(start), position_of(end)
         if self._position is None or self._position.lsn < last.lsn:
             self._position = last
@@ -123,6 +123,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Note that Spark has committed everything before `end`."""
+        self._look(end)
         self._reader.commit(end)
 
     def stop(self) -> None:
@@ -145,8 +146,9 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._reader.position = self._position
         return self._reader.latestOffset(start, limit)
 
-    def _look(self) -> None:
-        """Find out once which modes can read the slot."""
+    def _look(self, offset: Mapping[str, object] | None) -> None:
+        """Find out once which modes can read the slot; the offset knows the table, which is then checked."""
+        self._table.go_on_from(offset or {})
         if self._knows:
             return
         slot = self._run(lambda connection: find_slot(connection, self._options.the_slot))
