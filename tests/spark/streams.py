@@ -5,8 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from logicalrep.spark import feed_schema
 from tests.postgres.servers import Database
+
+EACH_MODE = ["auto", *(pytest.param(mode, marks=pytest.mark.thorough) for mode in ("peek", "walsender"))]
+"""The modes for which tests are repeated; `make test` has the default, which reads in both ways."""
 
 
 class Stream:

@@ -11,7 +11,7 @@ import pytest
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import Connection, the_slot
 from tests.postgres.servers import Database, installation, standby_of, writer
-from tests.spark.streams import Stream
+from tests.spark.streams import EACH_MODE, Stream
 from tests.waiting import eventually
 
 
@@ -26,7 +26,7 @@ def primary() -> Iterator[Database]:
         yield database
 
 
-@pytest.mark.parametrize("mode", ["auto", "peek", "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_standby_takes_over(spark: Any, primary: Database, tmp_path: Path, mode: str) -> None:
     with standby_of(primary.server, tmp_path / "backup") as standby:
         primary.reconnect()

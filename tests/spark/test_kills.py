@@ -22,6 +22,7 @@ import pytest
 
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
+from tests.spark.streams import EACH_MODE
 from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually
 
@@ -119,7 +120,7 @@ class Program:
         return (self._folder / "log").read_text(errors="replace")[-3000:]
 
 
-@pytest.mark.parametrize("mode", ["auto", "peek", "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_kills_lose_nothing_and_double_nothing(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark", "twin")
     chance = random.Random(1)

@@ -12,13 +12,13 @@ from logicalrep import Lsn
 from logicalrep.postgres.slots import the_slot
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
-from tests.spark.streams import Stream
+from tests.spark.streams import EACH_MODE, Stream
 from tests.spark.workload import prepare
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark before 4.2 asks a source for offsets alone")
 
 
-@pytest.mark.parametrize("mode", ["auto", "peek", "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_how_far_the_server_is(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path, mode=mode, max_changes_per_batch="1")

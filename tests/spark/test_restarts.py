@@ -13,7 +13,7 @@ from logicalrep.postgres.slots import advance_slot, create_slot, the_slot, wal_h
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database, back_up, installation, restore, take_over, writer
 from tests.spark.failures import fails
-from tests.spark.streams import Stream
+from tests.spark.streams import EACH_MODE, Stream
 from tests.spark.workload import prepare
 from tests.waiting import eventually
 
@@ -35,9 +35,7 @@ def test_a_restart_with_smaller_batches(spark: Any, db18: Database, tmp_path: Pa
     assert [row.id for row in rows] == list(range(15))
 
 
-@pytest.mark.parametrize(
-    "mode", ["auto", *(pytest.param(mode, marks=pytest.mark.thorough) for mode in ("peek", "walsender"))]
-)
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_slot_made_by_the_query(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18)
     stream = Stream(spark, db18, tmp_path, mode=mode, create_slot="true")

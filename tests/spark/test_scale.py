@@ -12,7 +12,7 @@ import pytest
 from bench.spark_memory import resident
 from logicalrep.postgres.slots import create_slot, the_slot
 from tests.postgres.servers import Database
-from tests.spark.streams import Stream
+from tests.spark.streams import EACH_MODE, Stream
 from tests.waiting import eventually
 
 pytestmark = [
@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("mode", ["auto", "peek", "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_transaction_of_a_million_rows(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "spark")
@@ -57,7 +57,7 @@ def test_ten_thousand_tables(spark: Any, db18: Database, tmp_path: Path) -> None
     }
 
 
-@pytest.mark.parametrize("mode", ["auto", "peek", "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_slow_sink_bounds_memory_spool_and_wal(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR ALL TABLES")
     create_slot(db18.connection, "spark")
