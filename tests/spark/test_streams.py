@@ -397,7 +397,7 @@ def test_a_password_is_in_no_plan_and_no_error(spark: Any, db18: Database, tmp_p
 def test_options_are_checked(spark: Any, db18: Database, tmp_path: Path) -> None:
     for options, reason in (
         ({"publicaton": "p"}, "did you mean 'publication'"),
-        ({"mode": "push"}, "expected one of peek, walsender"),
+        ({"mode": "push"}, "expected one of auto, peek, walsender"),
         ({"max_changes_per_batch": "0"}, "expected a number from 1"),
         ({"poll_interval": "soon"}, "expected a number of seconds"),
         ({"max_wal_per_batch": "1k"}, "expected a number from 65536"),

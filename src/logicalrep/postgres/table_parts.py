@@ -20,7 +20,7 @@ def part_queries(
     publications: tuple[str, ...],
     *,
     more: Sequence[str] = (),
-    size: int = _PART,
+    size: int | None = None,
 ) -> list[str]:
     """Return the queries for the published rows of a table's parts, or of those of its partitions.
 
@@ -29,8 +29,9 @@ def part_queries(
         relation: the table with its published columns.
         publications: the publications, which may leave out rows.
         more: expressions whose values follow those of the columns.
-        size: about the bytes of a part.
+        size: about the bytes of a part; 64 MiB by default.
     """
+    size = _PART if size is None else size
     published = row_filter(connection, relation.table, publications)
     columns = ", ".join([*(sql.Identifier(name).as_string(connection) for name in relation.names), *more])
     return [
