@@ -104,7 +104,8 @@ def replicate_with(
         )
         receiver.wait_until_started()
         tasks = tasks or stack.enter_context(spark_tasks(place))
-        watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report))
+        said = prepared.published.warnings
+        watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said))
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
         loading = Loading(settings, place, publications, tasks, report, ending)

@@ -21,7 +21,6 @@ from logicalrep.tables.load.publishing import PublicationNeededError, Published,
 from logicalrep.tables.replicate.state import Identity, State, StateError
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
-from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE = 20.0
 """The longest wait for a server that is starting, in seconds."""
@@ -36,8 +35,6 @@ class Prepared:
     identity: Identity
     published: Published
     protocol_version: int
-    started_at: Lsn
-    """The slot's position."""
 
 
 def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: threading.Event) -> Prepared:
@@ -80,7 +77,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
                 "--dsn and --to, and give each reader a slot of its own",
                 code="POSITION_PASSED",
             )
-        return Prepared(identity, published, newest_protocol(connection), slot.confirmed.lsn)
+        return Prepared(identity, published, newest_protocol(connection))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -14,7 +14,6 @@ import psycopg
 from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, server_major, the_slot, wal_head
-from logicalrep.postgres.timelines import Timeline
 from logicalrep.tables.load.definitions import Definition, definitions
 from logicalrep.tables.load.publishing import ensure_publication
 from logicalrep.tables.replicate.definition_changes import Difference, difference
@@ -46,8 +45,10 @@ class Found:
 class Watch:
     """A connection that survives the server's restarts."""
 
-    def __init__(self, settings: ReplicateSettings, publication: str, slot: str, report: Report) -> None:
-        """Take the server, the publication and the slot."""
+    def __init__(
+        self, settings: ReplicateSettings, publication: str, slot: str, report: Report, said: Iterable[str]
+    ) -> None:
+        """Take the server, the publication, the slot, and the warnings that are not to be repeated."""
         self._settings = settings
         self._publication = publication
         self._slot = slot
@@ -55,7 +56,7 @@ class Watch:
         self._connection: Connection | None = None
         self._lock = threading.Lock()
         self._next = 0.0
-        self._said: set[str] = set()
+        self._said = set(said)
 
     def __enter__(self) -> Self:
         return self
@@ -92,10 +93,6 @@ class Watch:
     def retained(self) -> str:
         """Say how much WAL the slot retains, and how much more it may."""
         return self.run(self._retained)
-
-    def timeline(self) -> Timeline | None:
-        """Return the server's timeline; None for a standby."""
-        return self.run(lambda connection: the_slot(connection, self._slot).timeline)
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on the connection; try again while the server is away."""
