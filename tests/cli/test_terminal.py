@@ -6,21 +6,8 @@ import io
 
 import pytest
 
-from logicalrep.cli import terminal
 from logicalrep.cli.terminal import Progress, Style
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return a clock that stands still; its one item is the time."""
-    now = [100.0]
-    monkeypatch.setattr(terminal.time, "monotonic", lambda: now[0])
-    return now
+from tests.terminals import Terminal
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from logicalrep.cli.main import main
-from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.dropping import drop
@@ -18,7 +17,7 @@ from logicalrep.tables.replicate.state import Identity, State, StateError
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.tables.comparison import differences
-from tests.tables.test_replicate import TABLES, following, once, settings, shop
+from tests.tables.test_replicate import TABLES, following, once, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -31,14 +30,14 @@ def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_pa
     with following(shop, tmp_path) as caught_up:
         caught_up()
         load = State.read(place).tables["public.orders"].load
-        assert resync(settings(shop, tmp_path), place, [ORDERS])
+        assert resync(shop.settings, place, [ORDERS])
         shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
         eventually(lambda: State.read(place).tables["public.orders"].load != load)
         caught_up()
-        found = status(ConnectionSettings(shop.dsn), place)
+        found = status(shop.settings, place)
         assert found.is_running
         with pytest.raises(StateError, match="in use by process"):
-            drop(ConnectionSettings(shop.dsn), place, deletes_tables=False)
+            drop(shop.settings, place, deletes_tables=False)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
@@ -46,13 +45,13 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
     place = Place(str(tmp_path))
     once(shop, tmp_path)
     loads = {name: table.load for name, table in State.read(place).tables.items()}
-    assert not resync(settings(shop, tmp_path), place, [ORDERS])
+    assert not resync(shop.settings, place, [ORDERS])
     shop.execute("DELETE FROM orders WHERE id < 100")
     once(shop, tmp_path)
     assert [name for name, table in State.read(place).tables.items() if table.load != loads[name]] == ["public.orders"]
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
     with pytest.raises(StateError, match=r"has no table public\.nope; it has public\.audit, public\.customer"):
-        resync(settings(shop, tmp_path), place, [TableName("public", "nope")])
+        resync(shop.settings, place, [TableName("public", "nope")])
 
 
 def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Path) -> None:
@@ -63,8 +62,8 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
     shop.execute(f"SELECT pg_drop_replication_slot('{identity.slot}')", "DELETE FROM orders WHERE id < 100")
     with pytest.raises(SlotError, match=r"\[SLOT_LOST\].*resync --all"):
         once(shop, tmp_path)
-    assert status(ConnectionSettings(shop.dsn), place).lost == "it does not exist"
-    resync(settings(shop, tmp_path), place, [])
+    assert status(shop.settings, place).lost == "it does not exist"
+    resync(shop.settings, place, [])
     once(shop, tmp_path)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 

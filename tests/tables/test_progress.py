@@ -9,25 +9,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from logicalrep.tables.replicate import progress
 from logicalrep.tables.replicate.progress import Bars, Lines, shown
 from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
+from tests.terminals import Terminal
 
 ORDERS = TableName("public", "Odd [bold] orders")
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Return a clock that stands still; its one item is the time."""
-    now = [100.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    return now
 
 
 def lines_of(stream: io.StringIO) -> list[str]:

@@ -6,13 +6,7 @@ import argparse
 import json
 import sys
 
-from logicalrep.cli.server_options import (
-    ArgumentsError,
-    add_server_and_place,
-    dsn_of,
-    hide_secrets,
-    storage_options_of,
-)
+from logicalrep.cli.server_options import ArgumentsError, add_server_and_place, server_and_place
 
 
 def add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -45,12 +39,10 @@ def add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]
 
 
 def _status(options: argparse.Namespace) -> int:
-    hide_secrets(options)
-    from logicalrep.postgres.connection import ConnectionSettings
-    from logicalrep.tables.delta.place import Place
+    connection, place = server_and_place(options)
     from logicalrep.tables.operate.status import status
 
-    found = status(ConnectionSettings(dsn_of(options)), Place(options.to, storage_options_of(options)))
+    found = status(connection, place)
     if options.json:
         print(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
         return 0
@@ -72,11 +64,8 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _resync(options: argparse.Namespace) -> int:
-    hide_secrets(options)
-    from logicalrep.postgres.connection import ConnectionSettings
-    from logicalrep.tables.delta.place import Place
+    connection, place = server_and_place(options)
     from logicalrep.tables.operate.resync import resync
-    from logicalrep.tables.operate.status import known
     from logicalrep.tables.replicate.progress import shown
     from logicalrep.tables.replicate.replicate import replicate_with
     from logicalrep.tables.settings import ReplicateSettings
@@ -84,24 +73,17 @@ def _resync(options: argparse.Namespace) -> int:
 
     if (options.table is None) != options.all:
         raise ArgumentsError("name a table, or --all")
-    storage = storage_options_of(options)
-    place = Place(options.to, storage)
-    known(place)
-    settings = ReplicateSettings(
-        connection=ConnectionSettings(dsn_of(options)), to=options.to, storage_options=storage, once=True
-    )
-    if resync(settings, place, table_names(options.table) if options.table else ()):
+    if resync(connection, place, table_names(options.table) if options.table else ()):
         print("asked the running replicate to load it again", file=sys.stderr)
         return 0
+    settings = ReplicateSettings(connection=connection, to=place.uri, storage_options=place.storage_options, once=True)
     with shown() as report:
         replicate_with(settings, report)
     return 0
 
 
 def _drop(options: argparse.Namespace) -> int:
-    hide_secrets(options)
-    from logicalrep.postgres.connection import ConnectionSettings
-    from logicalrep.tables.delta.place import Place
+    connection, place = server_and_place(options)
     from logicalrep.tables.operate.dropping import drop
 
     if options.delete_tables and not options.yes:
@@ -109,8 +91,7 @@ def _drop(options: argparse.Namespace) -> int:
             raise ArgumentsError("--delete-tables asks before it deletes: add --yes where nobody can answer")
         if input(f"Delete the tables at {options.to}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
-    place = Place(options.to, storage_options_of(options))
-    for sentence in drop(ConnectionSettings(dsn_of(options)), place, deletes_tables=options.delete_tables):
+    for sentence in drop(connection, place, deletes_tables=options.delete_tables):
         print(sentence)
     return 0
 

@@ -7,13 +7,7 @@ import signal
 import sys
 import threading
 
-from logicalrep.cli.server_options import (
-    add_server_and_place,
-    dsn_of,
-    hide_secrets,
-    not_negative,
-    storage_options_of,
-)
+from logicalrep.cli.server_options import add_server_and_place, not_negative, server_and_place
 
 _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
@@ -63,9 +57,8 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 
 def _replicate(options: argparse.Namespace) -> int:
-    hide_secrets(options)
+    connection, place = server_and_place(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.postgres.connection import ConnectionSettings
     from logicalrep.tables.load.publishing import PublicationNeededError
     from logicalrep.tables.replicate.loop import TablesStoppedError
     from logicalrep.tables.replicate.progress import shown
@@ -74,9 +67,9 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.transactions.table_names import table_names
 
     settings = ReplicateSettings(
-        connection=ConnectionSettings(dsn_of(options)),
-        to=options.to,
-        storage_options=storage_options_of(options),
+        connection=connection,
+        to=place.uri,
+        storage_options=place.storage_options,
         publication=options.publication,
         slot=options.slot,
         tables=tuple(table_names(options.tables)) if options.tables else (),

@@ -9,8 +9,13 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from logicalrep_runtime.errors import LogicalRepError
+
+if TYPE_CHECKING:
+    from logicalrep.postgres.connection import ConnectionSettings
+    from logicalrep.tables.delta.place import Place
 
 _DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
 """The environment variables in which secrets go on once they have been taken off the command line."""
@@ -46,6 +51,16 @@ def add_server_and_place(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def server_and_place(options: argparse.Namespace) -> tuple[ConnectionSettings, Place]:
+    """Return the server and the place of the arguments, once no secret is on the command line any more."""
+    _hide_secrets(options)
+    # Loaded late: the other commands need none of it.
+    from logicalrep.postgres.connection import ConnectionSettings
+    from logicalrep.tables.delta.place import Place
+
+    return ConnectionSettings(_dsn_of(options)), Place(options.to, _storage_options_of(options))
+
+
 def not_negative(text: str) -> float:
     """Return the number of an argument that is 0 or more. Raises ValueError for any other."""
     number = float(text)
@@ -54,7 +69,7 @@ def not_negative(text: str) -> float:
     return number
 
 
-def dsn_of(options: argparse.Namespace) -> str:
+def _dsn_of(options: argparse.Namespace) -> str:
     """Return the DSN of the arguments. Raises ArgumentsError if there is none."""
     if options.dsn is not None:
         return str(options.dsn)
@@ -69,7 +84,7 @@ def dsn_of(options: argparse.Namespace) -> str:
     return dsn
 
 
-def storage_options_of(options: argparse.Namespace) -> Mapping[str, str]:
+def _storage_options_of(options: argparse.Namespace) -> Mapping[str, str]:
     """Return the object store's options. Raises ArgumentsError for one without a value."""
     found: dict[str, str] = json.loads(os.environ.get(_STORAGE, "{}"))
     for text in options.storage_option:
@@ -80,14 +95,14 @@ def storage_options_of(options: argparse.Namespace) -> Mapping[str, str]:
     return found
 
 
-def hide_secrets(options: argparse.Namespace) -> None:
+def _hide_secrets(options: argparse.Namespace) -> None:
     """Start the program again without its secrets on the command line, which every user of the machine can read.
 
     They go on in the environment, which only this user can read. Nothing happens if there are none. Call it first.
     """
     has_password = options.dsn is not None and _PASSWORD.search(options.dsn) is not None
-    dsn = dsn_of(options)
-    storage = storage_options_of(options)
+    dsn = _dsn_of(options)
+    storage = _storage_options_of(options)
     if not options.storage_option and not has_password:
         return
     arguments, is_value = [], False
@@ -106,4 +121,4 @@ def hide_secrets(options: argparse.Namespace) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)
 
 
-__all__ = ["ArgumentsError", "add_server_and_place", "dsn_of", "hide_secrets", "not_negative", "storage_options_of"]
+__all__ = ["ArgumentsError", "add_server_and_place", "not_negative", "server_and_place"]

@@ -9,13 +9,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import (
-    add_server_and_place,
-    dsn_of,
-    hide_secrets,
-    not_negative,
-    storage_options_of,
-)
+from logicalrep.cli.server_options import add_server_and_place, not_negative, server_and_place
 from logicalrep.cli.terminal import Style
 
 if TYPE_CHECKING:
@@ -56,15 +50,11 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _verify(options: argparse.Namespace) -> int:
-    hide_secrets(options)
+    settings, place = server_and_place(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.postgres.connection import ConnectionSettings
-    from logicalrep.tables.delta.place import Place
     from logicalrep.tables.verify.verifying import verify
     from logicalrep.transactions.table_names import table_names
 
-    settings = ConnectionSettings(dsn_of(options))
-    place = Place(options.to, storage_options_of(options))
     tables = table_names(options.tables) if options.tables else []
     style = Style(sys.stdout)
     results: Counter[str] = Counter()

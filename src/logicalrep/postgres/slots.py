@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings
@@ -238,6 +240,23 @@ def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: floa
         # "cannot advance replication slot to X, minimum is Y": another process has advanced it meanwhile.
         if the_slot(connection, slot.name).confirmed.lsn < lsn:
             raise
+
+
+def drop_slot(connection: Connection, name: str) -> None:
+    """Drop a slot; wait for a moment while a process that has just ended still holds it."""
+    drop = sql.SQL("SELECT pg_drop_replication_slot({})").format(name)
+    when_free(lambda: connection.execute(drop), connection, name, patience=30)
+
+
+def oldest_writer(connection: Connection) -> tuple[str, datetime] | None:
+    """Return the oldest open transaction that has written, in words, and when it began; None if no other is seen."""
+    row = connection.execute(
+        "SELECT what, began FROM (SELECT format('process %s (%s)', pid, application_name) AS what, xact_start AS began "
+        "FROM pg_stat_activity WHERE backend_xid IS NOT NULL UNION ALL "
+        "SELECT format('the prepared transaction %L', gid), prepared FROM pg_prepared_xacts) AS writers "
+        "ORDER BY began LIMIT 1"
+    ).fetchone()
+    return None if row is None else (row[0], row[1])
 
 
 def next_xid(connection: Connection) -> int:

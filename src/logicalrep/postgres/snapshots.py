@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import Connection, SlotError, find_slot, when_free
+from logicalrep.postgres.slots import Connection, SlotError, drop_slot, find_slot, oldest_writer
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
@@ -149,15 +149,11 @@ def while_waiting(
 
 def _writer(connection: Connection) -> str:
     """Say which transaction keeps a new slot waiting."""
-    row = connection.execute(
-        "SELECT what, began FROM (SELECT format('process %s (%s)', pid, application_name) AS what, xact_start AS began "
-        "FROM pg_stat_activity WHERE backend_xid IS NOT NULL UNION ALL "
-        "SELECT format('the prepared transaction %L', gid), prepared FROM pg_prepared_xacts) AS writers "
-        "ORDER BY began LIMIT 1"
-    ).fetchone()
-    if row is None:
+    oldest = oldest_writer(connection)
+    if oldest is None:
         return "a new slot waits for a transaction of another role, which pg_read_all_stats would show"
-    return f"a new slot waits for the transaction of {row[0]}, which has run since {row[1]:%Y-%m-%d %H:%M:%S} UTC"
+    what, began = oldest
+    return f"a new slot waits for the transaction of {what}, which has run since {began:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def hold(connection: Connection, snapshot: Snapshot) -> None:
@@ -200,8 +196,7 @@ def _make_slot(
 
 def _drop(settings: ConnectionSettings, slot: str) -> None:
     with settings.connect() as connection:
-        drop = sql.SQL("SELECT pg_drop_replication_slot({})").format(slot)
-        when_free(lambda: connection.execute(drop), connection, slot, patience=30)
+        drop_slot(connection, slot)
 
 
 def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bool = True) -> None:

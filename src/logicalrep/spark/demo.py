@@ -6,17 +6,15 @@ the result with the server's tables.
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import Connection
+from logicalrep.spark.quiet import quiet_java
 from logicalrep.spark.sessions import session
 
 _SHOP = """
@@ -60,7 +58,7 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder,
         LocalServer(find_installation(18)) as server,
         ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
-        _quiet(Path(folder) / "spark.log"),
+        quiet_java(),
     ):
         _execute(connection, _SHOP)
         _say(f"PostgreSQL {connection.info.parameter_status('server_version')} runs, with a shop; starting Spark ...")
@@ -126,22 +124,6 @@ def _rows(connection: Connection, table: str) -> _Rows:
 def _execute(connection: Connection, statements: str) -> None:
     for statement in statements.strip().split(";\n"):
         connection.execute(statement.rstrip(";\n"))
-
-
-@contextmanager
-def _quiet(file: Path) -> Iterator[None]:
-    """Redirect Spark's standard error to a file, and show it only after an error."""
-    kept = os.dup(2)
-    with file.open("wb") as log:
-        os.dup2(log.fileno(), 2)
-    try:
-        yield
-    except BaseException:
-        os.write(kept, file.read_bytes())
-        raise
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 def _say(text: str) -> None:

@@ -54,7 +54,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._driver = Driver(options, self._table.look, locks=True)
         self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, self._table, self._driver)
         self._walsender = self._by_walsender(options)
-        # Whether the walsender reads, and the modes that can.
+        # The walsender reads if the first is true, else peek; the others say which of them can.
         self._receives = False
         self._can_peek = self._can_receive = True
         self._knows = False

@@ -20,7 +20,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from logicalrep.tables.delta.data_files import DataFile
-from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.delta.place import Place, PlaceError, first_line
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.delta.statistics import Statistics, statistics_properties
@@ -73,13 +73,12 @@ class DeltaLog:
 
         Raises PlaceError if the log cannot be read.
         """
-        try:
-            reader = DeltaTable(place.uri_of(folder), storage_options=dict(place.storage_options))
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as error:
-            raise PlaceError(f"{place.uri_of(folder)}: {str(error).partition(chr(10))[0]}") from None
         log = cls(place, folder)
+        with log._errors():
+            try:
+                reader = log._opened()
+            except TableNotFoundError:
+                return None
         log._take(reader)
         last = place.read(f"{folder}/_delta_log/_last_checkpoint")
         log.checkpoint = -1 if last is None else json.loads(last)["version"]
@@ -134,7 +133,9 @@ class DeltaLog:
         if features:
             protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
             protocol |= {"readerFeatures": features, "writerFeatures": features}
-        metadata = cls._metadata(table, str(uuid.uuid4()) if before is None else before._id(), properties)
+        metadata = cls._metadata(
+            table, str(uuid.uuid4() if before is None else before._fresh().metadata().id), properties
+        )
         old = [] if before is None else list(before.files.values())
         log.files = {file.path: file for file in old}
         log._write(files, old, application, lsn, [{"protocol": protocol}, {"metaData": metadata}])
@@ -161,7 +162,8 @@ class DeltaLog:
 
     def describe(self, table: ReplicatedTable) -> None:
         """Note another description of the same columns."""
-        metadata = self._metadata(table, str(self._fresh().metadata().id), dict(self._fresh().metadata().configuration))
+        before = self._fresh().metadata()
+        metadata = self._metadata(table, str(before.id), before.configuration)
         self._write([], [], None, None, [{"metaData": metadata}])
         self.table = table
 
@@ -244,7 +246,7 @@ class DeltaLog:
             )
         before = self.files
         with self._errors():
-            self._take(DeltaTable(self.place.uri_of(self.folder), storage_options=dict(self.place.storage_options)))
+            self._take(self._opened())
         gone = [file for path, file in before.items() if path not in self.files]
         for file in gone:
             self.removed.add(RemovedFile(time.time(), file.path, file.size))
@@ -255,7 +257,7 @@ class DeltaLog:
         try:
             yield
         except (DeltaError, OSError) as error:
-            raise PlaceError(f"{self.place.uri_of(self.folder)}: {str(error).partition(chr(10))[0]}") from None
+            raise PlaceError(f"{self.place.uri_of(self.folder)}: {first_line(error)}") from None
 
     @staticmethod
     def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, Any]:
@@ -269,13 +271,13 @@ class DeltaLog:
             "createdTime": _now(),
         }
 
-    def _id(self) -> str:
-        return str(self._fresh().metadata().id)
+    def _opened(self) -> DeltaTable:
+        return DeltaTable(self.place.uri_of(self.folder), storage_options=dict(self.place.storage_options))
 
     def _fresh(self) -> DeltaTable:
         """Return a reader of the last version."""
         if self._reader is None:
-            self._reader = DeltaTable(self.place.uri_of(self.folder), storage_options=dict(self.place.storage_options))
+            self._reader = self._opened()
         elif self._reader.version() < self.version:
             self._reader.update_incremental()
         return self._reader

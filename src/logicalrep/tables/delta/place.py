@@ -134,7 +134,7 @@ class Place:
         except FileNotFoundError:
             raise DamagedError(f"{self.uri_of(path)} is not there") from None
         except (OSError, BaseError) as error:
-            raise PlaceError(f"{self.uri_of(path)}: {_first_line(error)}") from None
+            raise PlaceError(f"{self.uri_of(path)}: {first_line(error)}") from None
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file, or replace it as a whole; it is durable afterwards."""
@@ -162,10 +162,10 @@ class Place:
         except NotSupportedError as error:
             raise NoSuchPlaceError(
                 f"{self.uri} cannot write a file only if it does not exist, which keeps commits apart: use another "
-                f"({_first_line(error)})"
+                f"({first_line(error)})"
             ) from None
         except (OSError, BaseError, ValueError) as error:
-            raise PlaceError(f"{self.uri_of(path)}: {_first_line(error)}") from None
+            raise PlaceError(f"{self.uri_of(path)}: {first_line(error)}") from None
 
     @cached_property
     def _files(self) -> _Folder | _Store:
@@ -182,7 +182,7 @@ class Place:
         try:
             return _Store(from_url(self.uri, config=config, client_options=client, retry_config=_RETRIES))  # type: ignore[call-overload]
         except (OSError, BaseError, ValueError) as error:
-            raise NoSuchPlaceError(f"{self.uri} is not a place for tables: {_first_line(error)}") from None
+            raise NoSuchPlaceError(f"{self.uri} is not a place for tables: {first_line(error)}") from None
 
 
 def _refuse_codes(uri: str, path: str) -> None:
@@ -193,7 +193,8 @@ def _refuse_codes(uri: str, path: str) -> None:
         )
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error of a store or of delta-rs."""
     # The store's own errors go on with lines for its developers.
     return str(error).partition("\n")[0] or type(error).__name__
 
@@ -331,4 +332,4 @@ class _Ranges(io.RawIOBase):
         return length
 
 
-__all__ = ["DamagedError", "NoSuchPlaceError", "Place", "PlaceError"]
+__all__ = ["DamagedError", "NoSuchPlaceError", "Place", "PlaceError", "first_line"]

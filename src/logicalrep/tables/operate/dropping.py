@@ -5,7 +5,7 @@ from __future__ import annotations
 from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot, in_use
+from logicalrep.postgres.slots import drop_slot, find_slot, in_use
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.load.publishing import is_ours
 from logicalrep.tables.operate.status import known
@@ -33,7 +33,7 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
         if slot is not None and slot.active_pid is not None:
             raise StateError(in_use(identity.slot, (slot.active_pid, None, None, -1)), code="PLACE_HAS_WRITER")
         if slot is not None:
-            connection.execute(sql.SQL("SELECT pg_drop_replication_slot({})").format(sql.Literal(identity.slot)))
+            drop_slot(connection, identity.slot)
             done.append(f"dropped the replication slot {identity.slot}")
         if is_ours(connection, identity.publication):
             connection.execute(sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(identity.publication)))

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import psycopg
-
-from logicalrep.postgres.slots import find_slot
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.slots import drop_slot, find_slot
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.status import known
 from logicalrep.tables.replicate.kept import Kept, Mark
 from logicalrep.tables.replicate.requests import request_resync
 from logicalrep.tables.replicate.state import State, StateError
-from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.transactions.table_names import TableName, table_names
 
 
-def resync(settings: ReplicateSettings, place: Place, tables: Sequence[TableName]) -> bool:
+def resync(settings: ConnectionSettings, place: Place, tables: Sequence[TableName]) -> bool:
     """Have tables loaded again; readers have the old rows until the new ones are whole.
 
     Args:
-        settings: the server and the place.
-        place: the same place.
+        settings: the server.
+        place: the place.
         tables: the tables; none for all, which also makes a new slot where the slot is lost or was moved.
 
     Returns whether a running process does it; otherwise the next one does.
@@ -35,7 +33,7 @@ def resync(settings: ReplicateSettings, place: Place, tables: Sequence[TableName
     unknown = [str(table) for table in tables if table not in names.values()]
     if unknown:
         raise StateError(f"{place.uri} has no table {', '.join(unknown)}; it has {', '.join(names) or 'none'}")
-    with settings.connection.connect() as connection:
+    with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
         if slot is not None and slot.active_pid is not None:
             request_resync(place, list(tables or names.values()))
@@ -43,9 +41,7 @@ def resync(settings: ReplicateSettings, place: Place, tables: Sequence[TableName
         is_useless = slot is None or slot.lost is not None or slot.confirmed.lsn > state.lsn
         if not tables and is_useless:
             if slot is not None:
-                connection.execute(
-                    psycopg.sql.SQL("SELECT pg_drop_replication_slot({})").format(psycopg.sql.Literal(identity.slot))
-                )
+                drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
             State(tables=state.tables).write(place)
     kept = Kept(place)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot
+from logicalrep.postgres.slots import find_slot, oldest_writer
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.state import Identity, State, StateError
 
@@ -51,10 +51,7 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
     state = State.read(place)
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
-        row = connection.execute(
-            "SELECT min(began) FROM (SELECT xact_start AS began FROM pg_stat_activity WHERE backend_xid IS NOT NULL "
-            "UNION ALL SELECT prepared FROM pg_prepared_xacts) AS writers"
-        ).fetchone()
+        oldest = oldest_writer(connection)
     lag = None if slot is None else max(slot.head - state.lsn, 0)
     committed = state.commit_timestamp
     seconds = None
@@ -69,7 +66,7 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
         lag_seconds=0.0 if lag == 0 else seconds,
         retained_bytes=None if slot is None else slot.retained_bytes,
         lost="it does not exist" if slot is None else slot.lost,
-        oldest_writer=None if row is None or row[0] is None else row[0].isoformat(),
+        oldest_writer=None if oldest is None else oldest[1].isoformat(),
         tables={name: asdict(table) | {"lsn": str(table.lsn)} for name, table in state.tables.items()},
     )
 
