@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 
 
@@ -35,10 +36,18 @@ class ReplicateSettings:
     """The seconds between two commits of a table; 0 is as fast as it goes."""
     keep: float = 24.0
     """The hours for which old versions of a table can be read."""
+    table_settings: TableSettings = field(default_factory=TableSettings)
+    """The settings of tables that have none of their own."""
+    settings_by_table: Mapping[TableName, TableSettings] = field(default_factory=dict)
+    """The settings of tables that have some of their own."""
     load_sessions: int = 4
     """The most sessions that copy rows at the same time."""
     load_rate: float | None = None
     """The most bytes a second that a session copies; None for no bound."""
+
+    def of(self, table: TableName) -> TableSettings:
+        """Return a table's settings."""
+        return self.settings_by_table.get(table, self.table_settings)
 
 
 __all__ = ["ReplicateSettings"]

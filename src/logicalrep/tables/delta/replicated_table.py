@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.tables.delta.names import column_names
+from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, TypeCatalog
 from logicalrep_protocol import v1
@@ -34,6 +35,8 @@ class ReplicatedTable:
     """The OIDs and the numbers of the server's files, of each partition if there are any: rewriting changes them."""
     published: str = ""
     """A digest of how the publications list it, which changes with a row filter, or if it leaves and joins again."""
+    settings: TableSettings = field(default_factory=TableSettings)
+    """The settings with which its rows were loaded."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is cached cannot all be pickled, and is soon made.
@@ -89,6 +92,7 @@ class ReplicatedTable:
                 "key": self.key,
                 "files": self.files,
                 "published": self.published,
+                "settings": self.settings.to_content(),
             },
             ensure_ascii=False,
         )
@@ -118,6 +122,7 @@ class ReplicatedTable:
             attnums=tuple(column[0] for column in columns),
             files=tuple((oid, file) for oid, file in content["files"]),
             published=content["published"],
+            settings=TableSettings.from_content(content["settings"]) if "settings" in content else TableSettings(),
         )
 
 

@@ -9,6 +9,7 @@ from hashlib import sha256
 from logicalrep.postgres.publications import published_relation, type_catalog
 from logicalrep.postgres.slots import Connection, server_major
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 
 _COLUMNS = """
@@ -123,7 +124,9 @@ def definitions(
     return found
 
 
-def described(connection: Connection, table: TableName, publications: tuple[str, ...]) -> ReplicatedTable | None:
+def described(
+    connection: Connection, table: TableName, publications: tuple[str, ...], settings: TableSettings
+) -> ReplicatedTable | None:
     """Return a table as it is, or as it was in the snapshot that the session holds; None if there is none."""
     relation = published_relation(connection, table, publications)
     if relation is None:
@@ -136,6 +139,7 @@ def described(connection: Connection, table: TableName, publications: tuple[str,
         attnums=tuple(number for number, *_ in found.columns),
         files=found.files,
         published=found.published,
+        settings=settings,
     )
 
 

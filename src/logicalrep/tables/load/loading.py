@@ -194,7 +194,7 @@ class Loading:
                 # What asks for a table's size, or a publication's tables, waits for sessions that alter one.
                 connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
                 hold(connection, snapshot)
-                table = described(connection, name, self._publications)
+                table = described(connection, name, self._publications, settings.of(name))
                 if table is None:
                     return NotLoaded(name, f"{name} did not exist when the snapshot was made", again=True)
                 queries = part_queries(connection, table.relation, self._publications, size=size)

@@ -112,7 +112,7 @@ def replicate_with(
         loader = stack.enter_context(Loader(loading, ending))
         patience = Patience(report, stop, watch.retained)
         tables = ReplicatedTables(
-            place, identity.system_identifier, settings.keep, tasks, report, watch, loader, pool, patience
+            place, identity.system_identifier, settings, tasks, report, watch, loader, pool, patience
         )
         Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
 

@@ -25,6 +25,7 @@ from logicalrep.tables.replicate.patience import Patience
 from logicalrep.tables.replicate.state import State, StateError, TableState
 from logicalrep.tables.replicate.watch import Found, Watch
 from logicalrep.tables.report import Report
+from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -42,7 +43,7 @@ class ReplicatedTables:
         self,
         place: Place,
         system_identifier: int,
-        keep_hours: float,
+        settings: ReplicateSettings,
         tasks: Tasks,
         report: Report,
         watch: Watch,
@@ -50,11 +51,11 @@ class ReplicatedTables:
         pool: ThreadPoolExecutor,
         patience: Patience,
     ) -> None:
-        """Take the place, the server's system identifier, and what reads and writes the tables."""
+        """Take the place, the server's system identifier, the settings, and what reads and writes the tables."""
         self._watch = watch
         self._place = place
         self._system = system_identifier
-        self._keep_hours = keep_hours
+        self._settings = settings
         self._tasks = tasks
         self._report = report
         self._loader = loader
@@ -135,6 +136,9 @@ class ReplicatedTables:
                 self.load(table, "the server rewrote it")
                 return
             self._describe(table, suspected)
+        if table.log.table.settings != self._settings.of(table.name):
+            self.load(table, "its settings changed")
+            return
         copied = Definition.of(table.log.table)
         if copied == now.definition:
             table.truncates = 0
@@ -236,7 +240,7 @@ class ReplicatedTables:
     def tidy(self, *, is_busy: bool) -> None:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
         for table in self._tables.values():
-            if table.log is None or table.mark is not None or not is_due(table.log, self._keep_hours):
+            if table.log is None or table.mark is not None or not is_due(table.log, self._settings.keep):
                 continue
             waited = table.log.version - table.log.checkpoint
             if not is_busy or waited >= _CANNOT_WAIT * CHECKPOINT_EVERY:
@@ -251,7 +255,7 @@ class ReplicatedTables:
 
     def _maintain(self, table: Followed, log: DeltaLog) -> None:
         try:
-            self._patience.run(lambda: maintain(log, self._keep_hours, self._tasks))
+            self._patience.run(lambda: maintain(log, self._settings.keep, self._tasks))
         except DamagedError as error:
             self.load(table, error.description)
 
@@ -307,7 +311,7 @@ class ReplicatedTables:
                 application,
                 lsn,
                 load=loaded.load,
-                keep_hours=self._keep_hours,
+                keep_hours=self._settings.keep,
                 before=table.log,
             )
         )

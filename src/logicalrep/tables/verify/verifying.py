@@ -115,7 +115,7 @@ def _sides(
 ) -> tuple[ServerRows, PlaceRows]:
     publications = (identity.publication,)
     rows = PlaceRows(place, folder)
-    table = described(connection, name, publications)
+    table = described(connection, name, publications, rows.table.settings)
     if table is None:
         raise UnsettledError("the server has no such table any more")
     if table.relation.relation_id != rows.table.relation.relation_id:
