@@ -13,6 +13,7 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import create_slot, the_slot, wal_head
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, ReadAllAvailable, limits_of, read_limit
+from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.peek.planning import Planner
 from tests.postgres.servers import Database
 from tests.spark.test_reader import Query, new_values
@@ -132,10 +133,14 @@ def test_a_batch_of_nothing(db: Database) -> None:
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="there is no limit by default")
 def test_the_limits_that_hold() -> None:
     default = read_options({})
-    assert limits_of(read_limit(default), default) == Limits(None, None, 256 << 20)
+    assert limits_of(read_limit(default), default, Pace(30)) == Limits(None, None, 256 << 20)
     given = read_options({"max_wal_per_batch": "1m", "max_bytes_per_batch": "7", "max_changes_per_batch": "8"})
-    assert limits_of(read_limit(given), given) == Limits(8, 7, 1 << 20)
+    assert limits_of(read_limit(given), given, Pace(30)) == Limits(8, 7, 1 << 20)
+    slow = Pace(30)
+    slow.bound = 2 << 20
+    assert limits_of(read_limit(default), default, slow) == Limits(None, None, 2 << 20)
+    assert limits_of(read_limit(given), given, slow) == Limits(8, 7, 1 << 20)
     # That holds with Trigger.Once alone.
     for options in (default, given):
         assert not isinstance(read_limit(options), ReadAllAvailable)
-        assert limits_of(ReadAllAvailable(), options) == Limits()
+        assert limits_of(ReadAllAvailable(), options, slow) == Limits()

@@ -171,6 +171,13 @@ class SourceOptions:
         "The same limit in bytes of the server's WAL, whatever is written to it: see [spark.md](spark.md).",
         default="`256m`; with Spark 4.0 and 4.1 none",
     )
+    target_seconds: float = option(
+        "target_seconds_per_batch",
+        kinds.seconds(30),
+        "The seconds that a batch may take. After a batch that took longer the next ones are smaller, in WAL, as long "
+        "as smaller ones do take less time; they grow again once they take less than half as long.",
+        default="`30`",
+    )
     poll_interval: float = option(
         "poll_interval",
         kinds.seconds(0.1),

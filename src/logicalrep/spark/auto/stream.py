@@ -23,6 +23,7 @@ from logicalrep.spark.auto.choice import decoded_again, suits_peek
 from logicalrep.spark.offsets import Offset, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, read_limit
+from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.peek.slot_range import SlotRange
 from logicalrep.spark.peek.stream import PeekStreamReader
 from logicalrep.spark.server_connection import Driver, log, log_to_standard_error
@@ -52,7 +53,9 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._schema = schema
         self._table = TableIdentity(options)
         self._driver = Driver(options, self._table.look, locks=True)
-        self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, self._table, self._driver)
+        self._pace = Pace(options.target_seconds)
+        shared = self._table, self._driver, self._pace
+        self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, *shared)
         self._walsender = self._by_walsender(options)
         # The walsender reads if the first is true, else peek; the others say which of them can.
         self._receives = False
@@ -140,7 +143,9 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return self._driver.run(action)
 
     def _by_walsender(self, options: SourceOptions) -> WalsenderStreamReader:
-        return WalsenderStreamReader(replace(options, mode="walsender"), self._schema, self._table, self._driver)
+        return WalsenderStreamReader(
+            replace(options, mode="walsender"), self._schema, self._table, self._driver, self._pace
+        )
 
     def _latest(self, start: Mapping[str, object] | None, limit: object | None) -> Offset:
         self._reader.position = self._position

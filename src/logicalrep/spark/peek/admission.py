@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.pace import Pace
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import (
@@ -55,11 +56,12 @@ def read_limit(options: SourceOptions) -> Any:
     return ReadMaxBytes(options.max_bytes or _max_wal(options) or 0)
 
 
-def limits_of(limit: object | None, options: SourceOptions) -> Limits:
-    """Return the limits of the next batch: none with Trigger.Once, else those of the options."""
+def limits_of(limit: object | None, options: SourceOptions, pace: Pace) -> Limits:
+    """Return the limits of the next batch: none with Trigger.Once, else those of the options and the sink's pace."""
     if HAS_ADMISSION_CONTROL and isinstance(limit, ReadAllAvailable):
         return Limits()
-    return Limits(options.max_changes, options.max_bytes, _max_wal(options))
+    bounds = [wal for wal in (_max_wal(options), pace.bound) if wal is not None]
+    return Limits(options.max_changes, options.max_bytes, min(bounds, default=None))
 
 
 def _max_wal(options: SourceOptions) -> int | None:

@@ -31,6 +31,7 @@ from logicalrep.spark.metrics import progress
 from logicalrep.spark.offsets import Offset, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import AvailableNow, Limits, limits_of, read_limit
+from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.peek.planning import Planner
 from logicalrep.spark.peek.slot_range import SlotRange, check_readable, read_slot
 from logicalrep.spark.server_connection import Driver, acknowledge_position, log, log_to_standard_error
@@ -52,14 +53,16 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         schema: StructType,
         table: TableIdentity | None = None,
         driver: Driver | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        """Take the options and the schema; `table` and `driver` are shared with another reader of the slot, if any."""
+        """Take the options and the schema; the others are shared with another reader of the slot, if there is one."""
         super().__init__()
         self._options = options
         self._schema = schema
         self._slot = options.the_slot
         self._table = table or TableIdentity(options)
         self._driver = driver or Driver(options, self._table.look, locks=True)
+        self._pace = pace or Pace(options.target_seconds)
         self._planner: Planner | None = None
         # The newest offset known to be planned; None right after a start from a checkpoint.
         self.position: WalPosition | None = None
@@ -82,6 +85,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
+        self._pace.finished()
         if start is not None:
             # Spark has committed everything before.
             self.position = position_of(start)
@@ -96,13 +100,15 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             time.sleep(min(pause, 1))
             if pause > 1 and self.position is not None:
                 return self._offset(self.position)
-        limits = limits_of(limit, self._options)
+        limits = limits_of(limit, self._options, self._pace)
         began = time.monotonic()
         end = self._run(lambda connection: self._next_end(connection, limits))
         if end == self.position:
             # A look costs the server time: the longer it took, the later the next one.
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
+        elif self.position is not None:
+            self._pace.planned(self.position.lsn, end.lsn)
         self.position = end
         return self._offset(end)
 

@@ -32,6 +32,7 @@ from logicalrep.spark.metrics import Statistics, progress
 from logicalrep.spark.offsets import Offset, first_xid_of, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, Limits, limits_of, read_limit
+from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.server_connection import Driver, log, log_to_standard_error
 from logicalrep.spark.typed_tables.table_identity import TableIdentity
 from logicalrep.spark.typed_tables.table_schema import with_catalog
@@ -59,13 +60,15 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         schema: StructType,
         table: TableIdentity | None = None,
         driver: Driver | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        """Take the options and the schema; `table` and `driver` are shared with another reader of the slot, if any."""
+        """Take the options and the schema; the others are shared with another reader of the slot, if there is one."""
         super().__init__()
         self._options = options
         self._schema = schema
         self._table = table or TableIdentity(options)
         self._driver = driver or Driver(options, self._table.look)
+        self._pace = pace or Pace(options.target_seconds)
         self._receiver: Receiver | None = None
         self.position: WalPosition | None = None
         self._target: Lsn | None = None
@@ -89,6 +92,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
+        self._pace.finished()
         if start is None and self.position is None:
             # Spark 4.0 and 4.1 call this for a new query before initialOffset.
             self._run(lambda connection: ensure_slot(connection, self._options.needs))
@@ -110,6 +114,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self.position = WalPosition(receiver.started_at, receiver.timeline)
         end = self._next_end(receiver, self.position.lsn, limit)
         if end != self.position.lsn:
+            self._pace.planned(self.position.lsn, end)
             self.position = WalPosition(end, receiver.timeline)
         return self._offset(self.position)
 
@@ -261,7 +266,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         check_not_passed(self._options.the_slot, receiver.started_at, first)
 
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
-        limits = limits_of(limit, self._options)
+        limits = limits_of(limit, self._options, self._pace)
         if self._target is None:
             if self.is_idle:
                 receiver.wait(start, self._options.poll_interval)

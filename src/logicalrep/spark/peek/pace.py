@@ -1,0 +1,75 @@
+"""The pace of the sink: the WAL for which a batch takes about the time that the options wish."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+
+from logicalrep_runtime.scalars import Lsn
+
+_LEAST = 1 << 20
+"""The smallest bound in bytes of WAL."""
+_REMEMBERED = 8
+"""The number of batches from which the next bound is computed."""
+_DIFFERENT = 1.5
+"""The ratio of two batches' sizes from which on their times tell the fixed part of a batch's time."""
+_ON_TIME = 0.1
+"""The seconds after a whole second within which a batch is taken for one that a trigger's interval began."""
+
+
+class Pace:
+    """The bound on a batch, which shrinks when batches take longer than a number of seconds, and grows again.
+
+    It decides only where a new batch ends. A planned batch keeps its end, also after a restart.
+
+    A batch's time is that from its plan to the next one, which has begun when Spark asks for it. With a trigger's
+    interval Spark may have waited before it asks, until a multiple of that interval: such a time says nothing.
+
+    Example:
+        >>> pace = Pace(30)
+        >>> pace.planned(Lsn(0), Lsn(256 << 20))
+        >>> pace.finished()     # after 60 seconds
+        >>> pace.bound
+        134217728
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._batches: deque[tuple[int, float]] = deque(maxlen=_REMEMBERED)
+        self._planned: tuple[int, float] | None = None
+        self.bound: int | None = None
+        """The most WAL of the next batch in bytes; None while no batch has taken too long."""
+
+    def planned(self, start: Lsn, end: Lsn) -> None:
+        """Note that the next batch is planned; one without WAL is none."""
+        self._planned = (end - start, time.monotonic()) if end > start else None
+
+    def finished(self) -> None:
+        """Note that Spark asks for another batch, so that the planned one is done."""
+        if self._planned is None:
+            return
+        wal, began = self._planned
+        self._planned = None
+        took = time.monotonic() - began
+        if time.time() % 1 >= _ON_TIME:
+            self._batches.append((wal, took))
+            self._adapt(wal, took)
+
+    def _adapt(self, wal: int, took: float) -> None:
+        if took > self._seconds:
+            self.bound = self._suitable(wal, took)
+        elif self.bound is not None and took < self._seconds / 2 and wal > self.bound / 2:
+            self.bound *= 2
+
+    def _suitable(self, wal: int, took: float) -> int | None:
+        """Return the WAL of a batch that takes as long as it should, after one that took longer."""
+        fixed, each = 0.0, took / wal
+        sizes, times = zip(*self._batches, strict=True)
+        if max(sizes) > _DIFFERENT * min(sizes):
+            each, fixed = statistics.linear_regression(sizes, times)
+            if each <= 0:
+                # Smaller batches take as long.
+                return None
+        # Shorter batches would do little but repeat what each one costs.
+        return max(int(max(self._seconds - fixed, fixed) / each), _LEAST)
