@@ -17,6 +17,7 @@ from logicalrep.cli.message_json import message_json
 from logicalrep.cli.operate import add_operations
 from logicalrep.cli.replicate import add_replicate
 from logicalrep.cli.server_options import ArgumentsError
+from logicalrep.cli.slot import add_slot
 from logicalrep.cli.summary import Summary
 from logicalrep.cli.terminal import Progress, Style
 from logicalrep.cli.verify import add_verify
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     add_replicate(commands)
     add_verify(commands)
     add_operations(commands)
+    add_slot(commands)
     return parser
 
 

@@ -30,8 +30,9 @@ class ArgumentsError(LogicalRepError, ValueError):
     code = "USAGE"
 
 
-def add_server_and_place(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments."""
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a server."""
+    parser.set_defaults(storage_option=[])
     server = parser.add_mutually_exclusive_group()
     server.add_argument(
         "--dsn",
@@ -39,6 +40,11 @@ def add_server_and_place(parser: argparse.ArgumentParser) -> None:
         help="the server: a URI or connection string of libpq; put a password into PGPASSWORD, ~/.pgpass or --dsn-file",
     )
     server.add_argument("--dsn-file", metavar="FILE", type=Path, help="the file that has the DSN, for a password in it")
+
+
+def add_server_and_place(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that name a server and a place."""
+    add_server(parser)
     parser.add_argument(
         "--to", metavar="PLACE", required=True, help="the place of the tables: a folder, or an object store's URI"
     )
@@ -51,14 +57,21 @@ def add_server_and_place(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def server_and_place(options: argparse.Namespace) -> tuple[ConnectionSettings, Place]:
-    """Return the server and the place of the arguments, once no secret is on the command line any more."""
+def server_of(options: argparse.Namespace) -> ConnectionSettings:
+    """Return the server of the arguments, once no secret is on the command line any more."""
     _hide_secrets(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.postgres.connection import ConnectionSettings
+
+    return ConnectionSettings(_dsn_of(options))
+
+
+def server_and_place(options: argparse.Namespace) -> tuple[ConnectionSettings, Place]:
+    """Return the server and the place of the arguments, once no secret is on the command line any more."""
+    connection = server_of(options)
     from logicalrep.tables.delta.place import Place
 
-    return ConnectionSettings(_dsn_of(options)), Place(options.to, _storage_options_of(options))
+    return connection, Place(options.to, _storage_options_of(options))
 
 
 def not_negative(text: str) -> float:
@@ -121,4 +134,4 @@ def _hide_secrets(options: argparse.Namespace) -> None:
     os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)
 
 
-__all__ = ["ArgumentsError", "add_server_and_place", "not_negative", "server_and_place"]
+__all__ = ["ArgumentsError", "add_server", "add_server_and_place", "not_negative", "server_and_place", "server_of"]

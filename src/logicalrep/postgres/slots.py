@@ -85,6 +85,10 @@ class Slot:
     """The slots in synchronized_standby_slots that no standby uses; until one does, nothing is sent."""
     timeline: Timeline | None
     """The timeline that the server writes; None on a standby, which writes none."""
+    wal_status: str | None = None
+    """The state of its WAL: reserved, extended, unreserved or lost; None before PostgreSQL 13."""
+    safe_wal_size: int | None = None
+    """The bytes that can be written until max_slot_wal_keep_size makes it lost; None without that bound."""
 
     @property
     def confirmed(self) -> WalPosition:
@@ -135,7 +139,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     major = server_major(connection)
     columns = ["slot_name", "plugin", "database", "active_pid", "restart_lsn", "confirmed_flush_lsn"]
     columns.append("two_phase" if major >= 14 else "false AS two_phase")
-    columns.append("wal_status" if major >= 13 else "NULL AS wal_status")
+    columns += ["wal_status", "safe_wal_size"] if major >= 13 else ["NULL AS wal_status", "NULL AS safe_wal_size"]
     columns.append("invalidation_reason" if major >= 17 else "NULL AS invalidation_reason")
     columns.append("failover" if major >= 17 else "false AS failover")
     columns += ["standbys.reached", "standbys.useless"] if major >= 17 else ["NULL AS reached", "NULL AS useless"]
@@ -164,6 +168,8 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
         sent_up_to=min(head, (row["useless"] and confirmed) or _lsn(row["reached"]) or head),
         useless_standbys=tuple(row["useless"] or ()),
         timeline=row["timeline"] and Timeline(row["system_identifier"], int(row["timeline"], 16)),
+        wal_status=row["wal_status"],
+        safe_wal_size=row["safe_wal_size"],
     )
 
 
@@ -183,6 +189,12 @@ def the_slot(connection: Connection, name: str) -> Slot:
             code="SLOT_LOST",
         )
     return slot if slot.timeline is None else replace(slot, timeline=with_beginning(connection, slot.timeline))
+
+
+def check_free(connection: Connection, slot: Slot) -> None:
+    """Raise SlotError, which names the process, if one reads a slot."""
+    if slot.active_pid is not None:
+        raise SlotError(in_use(slot.name, _reader(connection, slot.name)), code="SLOT_IN_USE")
 
 
 def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:

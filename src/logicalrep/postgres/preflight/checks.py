@@ -27,6 +27,14 @@ def check(connection: Connection, needs: Needs) -> list[str]:
     return findings.warnings
 
 
+def check_role(connection: Connection) -> None:
+    """Raise PreflightError if the role may not replicate, and so neither make nor drop slots."""
+    findings = Findings()
+    _check_role(connection, findings)
+    if findings.errors:
+        raise PreflightError(findings.errors)
+
+
 def ensure_slot(connection: Connection, needs: Needs) -> None:
     """Create the slot if it is absent and `needs` allows it."""
     if needs.create_slot and find_slot(connection, needs.slot) is None:

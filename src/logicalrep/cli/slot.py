@@ -1,0 +1,160 @@
+"""The command `logicalrep slot`: a replication slot of a stream is made, looked at, moved and dropped."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from logicalrep.cli.server_options import add_server, server_of
+from logicalrep_runtime.scalars import Lsn
+
+if TYPE_CHECKING:
+    from logicalrep.postgres.slots import Connection, Slot
+
+
+def add_slot(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands."""
+    slot = commands.add_parser(
+        "slot",
+        help="make, show, move or drop the slot of a stream",
+        description="Make, show, move or drop the replication slot of a Spark query or of logicalrep.stream. The "
+        "slot of replicated tables belongs to logicalrep replicate: use status and drop for it.",
+    )
+    actions = slot.add_subparsers(required=True, metavar="ACTION")
+    create = _add(actions, "create", _create, "make a slot, from which every later commit can be read")
+    create.add_argument(
+        "--two-phase", action="store_true", help="send prepared transactions when they are prepared (PostgreSQL 15)"
+    )
+    create.add_argument(
+        "--failover", action="store_true", help="have standbys keep the slot, for a failover (PostgreSQL 17)"
+    )
+    status = _add(actions, "status", _status, "show the slot's position and the WAL that it retains")
+    status.add_argument("--json", action="store_true", help="print a JSON object")
+    advance = _add(actions, "advance", _advance, "acknowledge commits without reading them")
+    advance.add_argument(
+        "--upto", metavar="LSN", type=Lsn, help="the position, such as 0/1A2B3C4 (default: the end of the WAL)"
+    )
+    _add(actions, "drop", _drop, "drop a slot that nobody reads")
+
+
+def _add(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    text: str,
+) -> argparse.ArgumentParser:
+    parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    add_server(parser)
+    parser.add_argument("slot", metavar="SLOT", help="the slot's name")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _create(options: argparse.Namespace) -> int:
+    settings = server_of(options)
+    from logicalrep.postgres.preflight.checks import check
+    from logicalrep.postgres.preflight.findings import Needs
+    from logicalrep.postgres.slots import SlotError, create_slot, find_slot
+
+    wanted = {"two_phase": options.two_phase, "failover": options.failover}
+    with settings.connect() as connection:
+        if find_slot(connection, options.slot) is not None:
+            raise SlotError(f"replication slot {options.slot!r} exists already", code="SLOT_EXISTS")
+        needs = Needs(slot=options.slot, publications=(), mode="auto", create_slot=True, **wanted)
+        for warning in check(connection, needs):
+            print(f"warning: {warning}", file=sys.stderr)
+        slot = create_slot(connection, options.slot, **wanted)
+    print(f"made the replication slot {slot.name} at {slot.confirmed_flush_lsn}")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    settings = server_of(options)
+    from logicalrep.postgres.slots import oldest_writer
+
+    with settings.connect() as connection:
+        slot = _slot(connection, options.slot)
+        writer = oldest_writer(connection)
+    found: dict[str, Any] = {
+        "slot": slot.name,
+        "plugin": slot.plugin,
+        "database": slot.database,
+        "active_pid": slot.active_pid,
+        "confirmed_flush_lsn": slot.confirmed_flush_lsn and str(slot.confirmed_flush_lsn),
+        "restart_lsn": slot.restart_lsn and str(slot.restart_lsn),
+        "lag_bytes": None if slot.confirmed_flush_lsn is None else max(slot.head - slot.confirmed_flush_lsn, 0),
+        "retained_bytes": slot.retained_bytes,
+        "safe_wal_size": slot.safe_wal_size,
+        "wal_status": slot.wal_status,
+        "lost": slot.lost,
+        "two_phase": slot.two_phase,
+        "failover": slot.failover,
+        "oldest_transaction": writer and writer[0],
+        "oldest_transaction_since": writer and writer[1].isoformat(),
+    }
+    if options.json:
+        print(json.dumps(found, ensure_ascii=False, indent=2))
+        return 0
+    for name, value in found.items():
+        print(f"{name:<24}  {_shown(name, value)}")
+    if slot.standbys_warning:
+        print(f"warning: {slot.standbys_warning}", file=sys.stderr)
+    return 0
+
+
+def _shown(name: str, value: object) -> str:
+    if name == "safe_wal_size" and value is None:
+        return "without bound"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and name != "active_pid":
+        return f"{value / 1e6:,.1f} MB"
+    return "-" if value is None else str(value)
+
+
+def _advance(options: argparse.Namespace) -> int:
+    settings = server_of(options)
+    from logicalrep.postgres.preflight.checks import check
+    from logicalrep.postgres.preflight.findings import Needs
+    from logicalrep.postgres.slots import advance_slot, check_free, the_slot
+
+    with settings.connect() as connection:
+        check_free(connection, _slot(connection, options.slot))
+        check(connection, Needs(slot=options.slot, publications=(), mode="auto"))
+        slot = the_slot(connection, options.slot)
+        advance_slot(connection, slot, slot.sent_up_to if options.upto is None else options.upto)
+        moved = the_slot(connection, options.slot)
+    was = "is at" if moved.confirmed.lsn == slot.confirmed.lsn else f"was at {slot.confirmed.lsn}, is now at"
+    print(f"the replication slot {slot.name} {was} {moved.confirmed.lsn}")
+    return 0
+
+
+def _drop(options: argparse.Namespace) -> int:
+    settings = server_of(options)
+    from logicalrep.postgres.preflight.checks import check_role
+    from logicalrep.postgres.slots import check_free, drop_slot
+
+    with settings.connect() as connection:
+        check_role(connection)
+        check_free(connection, _slot(connection, options.slot))
+        drop_slot(connection, options.slot)
+    print(f"dropped the replication slot {options.slot}")
+    return 0
+
+
+def _slot(connection: Connection, name: str) -> Slot:
+    """Return a logical slot. Raises SlotError if there is none of that name."""
+    from logicalrep.postgres.slots import SlotError, find_slot
+
+    slot = find_slot(connection, name)
+    if slot is None:
+        raise SlotError(f"replication slot {name!r} does not exist", code="SLOT_MISSING")
+    if slot.plugin is None:
+        raise SlotError(f"replication slot {name!r} is a physical one, which a standby reads", code="SLOT_UNUSABLE")
+    return slot
+
+
+__all__ = ["add_slot"]

@@ -1,0 +1,81 @@
+"""`logicalrep slot`: what it prints, what it leaves at the server, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from logicalrep.cli.main import main
+from tests.waiting import eventually
+
+pytest.importorskip("psycopg")
+from logicalrep.postgres.plugin_options import PluginOptions
+from logicalrep.postgres.replication_connection import Walsender
+from tests.postgres.servers import Database
+
+
+def test_a_slot_from_its_making_to_its_end(db: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    def run(action: str, *arguments: str) -> str:
+        assert main(["slot", action, *arguments, "--dsn", db.dsn]) == 0
+        return capsys.readouterr().out
+
+    def refused(action: str, *arguments: str) -> str:
+        assert main(["slot", action, *arguments, "--dsn", db.dsn]) == 1
+        return capsys.readouterr().err
+
+    assert refused("drop", "plain") == "error: [SLOT_MISSING] replication slot 'plain' does not exist\n"
+    assert run("create", "plain").startswith("made the replication slot plain at ")
+    assert "[SLOT_EXISTS]" in refused("create", "plain")
+    assert "[OPTION_INVALID]" in refused("create", "With-Capitals")
+    if db.major >= 17:
+        run("create", "kept", "--failover", "--two-phase")
+        row = db.rows("SELECT plugin, two_phase, failover FROM pg_replication_slots WHERE slot_name = 'kept'")
+        assert row == [("pgoutput", True, True)]
+    else:
+        assert "[SERVER_LACKS_OPTION]" in refused("create", "kept", "--failover")
+    with db.writer() as other, other.transaction():
+        other.execute("CREATE TABLE t (id int)")
+        found = json.loads(run("status", "--json", "plain"))
+        assert "process" in found["oldest_transaction"]
+    db.execute("INSERT INTO t SELECT generate_series(1, 20000)")
+    found = json.loads(run("status", "--json", "plain"))
+    columns = "plugin, database, active_pid, confirmed_flush_lsn::text, restart_lsn::text, wal_status, safe_wal_size"
+    (row,) = db.rows(f"SELECT {columns} FROM pg_replication_slots WHERE slot_name = 'plain'")
+    names = ("plugin", "database", "active_pid", "confirmed_flush_lsn", "restart_lsn", "wal_status", "safe_wal_size")
+    assert tuple(found[name] for name in names) == row
+    assert 1_000_000 < found["lag_bytes"] <= found["retained_bytes"]
+    assert (found["lost"], found["oldest_transaction"]) == (None, None)
+    text = run("status", "plain")
+    assert "safe_wal_size             without bound" in text
+    assert "two_phase                 no" in text
+
+    half = str(db.value(f"SELECT '{found['confirmed_flush_lsn']}'::pg_lsn + 500000"))
+    assert f"was at {found['confirmed_flush_lsn']}, is now at" in run("advance", "plain", "--upto", half)
+    moved = json.loads(run("status", "--json", "plain"))
+    assert 0 < moved["lag_bytes"] < found["lag_bytes"]
+    run("advance", "plain")
+    db.execute("CREATE PUBLICATION p FOR ALL TABLES")
+    with Walsender(db.settings, "plain", PluginOptions(publication_names=("p",), proto_version=1)):
+        eventually(lambda: json.loads(run("status", "--json", "plain"))["active_pid"] is not None)
+        for action in ("drop", "advance"):
+            said = refused(action, "plain")
+            assert "[SLOT_IN_USE] replication slot 'plain' is in use by process" in said
+            assert said.count("\n") == 1
+    eventually(lambda: json.loads(run("status", "--json", "plain"))["active_pid"] is None)
+    assert run("drop", "plain") == "dropped the replication slot plain\n"
+    assert db.value("SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'plain'") == 0
+
+
+def test_the_slot_of_a_standby_is_left_alone(db18: Database, capsys: pytest.CaptureFixture[str]) -> None:
+    db18.execute("SELECT pg_create_physical_replication_slot('standby_of_mine')", "CREATE ROLE nobody_here LOGIN")
+    try:
+        for action in ("drop", "advance", "status"):
+            assert main(["slot", action, "standby_of_mine", "--dsn", db18.dsn]) == 1
+            assert "[SLOT_UNUSABLE] replication slot 'standby_of_mine' is a physical one" in capsys.readouterr().err
+        weak = db18.server.dsn_as("nobody_here", db18.name)
+        for action in ("drop", "create"):
+            assert main(["slot", action, "mine", "--dsn", weak]) == 1
+            assert "[ROLE_CANNOT_REPLICATE]" in capsys.readouterr().err
+    finally:
+        db18.execute("SELECT pg_drop_replication_slot('standby_of_mine')", "DROP ROLE nobody_here")
