@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from tests.postgres.servers import Database
 from tests.tables.comparison import delta_rows, differences
@@ -26,15 +27,14 @@ COPIES = ["public.plain", "public.root"]
 
 STATEMENTS = {
     "a rewrite that changes every value": "ALTER TABLE plain ALTER COLUMN v TYPE bigint USING v * 10",
-    "a column with a default": "ALTER TABLE plain ADD COLUMN more text DEFAULT 'old rows too'",
     "a column with a volatile default": "ALTER TABLE plain ADD COLUMN chance float8 DEFAULT random()",
-    "a dropped column": "ALTER TABLE plain DROP COLUMN w",
-    "a renamed column": "ALTER TABLE plain RENAME COLUMN w TO renamed",
     "another type": "ALTER TABLE plain ALTER COLUMN id TYPE bigint",
-    "another key": "ALTER TABLE plain DROP CONSTRAINT plain_pkey, ADD PRIMARY KEY (w)",
     "a new table of the name": "DROP TABLE plain; CREATE TABLE plain (id int PRIMARY KEY); INSERT INTO plain VALUES (1)",
     "a truncate": "TRUNCATE plain",
     "a truncate and new rows": "TRUNCATE plain; INSERT INTO plain VALUES (1, 1, 'one')",
+    "a truncate, and values written anew": (
+        "TRUNCATE plain; INSERT INTO plain VALUES (1, 1, 'one'); ALTER TABLE plain ALTER COLUMN v TYPE bigint USING v * 10"
+    ),
     "a vacuum that writes it anew": "VACUUM FULL plain",
     "a truncated partition": "TRUNCATE day1",
     "a dropped partition": "DROP TABLE day1",
@@ -52,7 +52,7 @@ STATEMENTS = {
 
 OFTEN = {
     "a rewrite that changes every value",
-    "a column with a default",
+    "a truncate, and values written anew",
     "a new table of the name",
     "a truncate and new rows",
     "a truncated partition",
@@ -110,3 +110,78 @@ def test_another_publication_of_a_table_loads_it_again(db18: Database, tmp_path:
     columns = "id, v" if "(id, v)" in statements else "*"
     expected = Counter(db18.rows(f"SELECT {columns} FROM plain WHERE v > {40 if 'WHERE' in statements else 0}"))
     assert delta_rows(f"{tmp_path}/public/plain") == expected
+
+
+def load_of(place: Path, table: str) -> str:
+    """Return the name of the load that a table's rows began with."""
+    return DeltaTable(str(place / table)).metadata().configuration["logicalrep.load"]
+
+
+FOLLOWED = {
+    "a column": "ALTER TABLE plain ADD COLUMN more text",
+    "a column with a default": "ALTER TABLE plain ADD COLUMN more timestamp DEFAULT now()",
+    "an array with a default": "ALTER TABLE plain ADD COLUMN more int[] DEFAULT '{1,2}'",
+    "a column with a default without rows": "ALTER TABLE plain ADD COLUMN more numeric(10,2) DEFAULT 1.5 NOT NULL",
+    "a dropped column": "ALTER TABLE plain DROP COLUMN w",
+    "a dropped column and another of its name": (
+        "ALTER TABLE plain DROP COLUMN w; {rows}; ALTER TABLE plain ADD COLUMN w text"
+    ),
+    "a renamed column": "ALTER TABLE plain RENAME COLUMN w TO renamed",
+    "a renamed key": "ALTER TABLE plain RENAME COLUMN id TO number",
+    "several at once": (
+        "ALTER TABLE plain ADD COLUMN a int DEFAULT 7; {rows}; ALTER TABLE plain ADD COLUMN b text; {rows}; "
+        "ALTER TABLE plain DROP COLUMN w"
+    ),
+    "a longer number": "ALTER TABLE plain ALTER COLUMN n TYPE numeric(12,2)",
+    "a text without a bound": "ALTER TABLE plain ALTER COLUMN c TYPE text",
+    "a column that may not be null": "ALTER TABLE plain ALTER COLUMN v SET NOT NULL",
+    "another key": "ALTER TABLE plain DROP CONSTRAINT plain_pkey, ADD PRIMARY KEY (w)",
+    "all columns as the replica identity": "ALTER TABLE plain REPLICA IDENTITY FULL",
+    "a column of a partitioned table": "ALTER TABLE root ADD COLUMN more text DEFAULT 'old'",
+    "a renamed column of a partitioned table": "ALTER TABLE root RENAME COLUMN v TO renamed",
+}
+FOLLOWED_OFTEN = {
+    "a column with a default",
+    "a dropped column and another of its name",
+    "a renamed key",
+    "several at once",
+    "another key",
+    "a column of a partitioned table",
+}
+"""Those that `make test` has, with rows before and after; `make test-all` has all, without such rows too."""
+ROWS = (
+    "INSERT INTO plain DEFAULT VALUES; UPDATE plain SET v = v + 1 WHERE v % 2 = 0; DELETE FROM plain WHERE v % 7 = 0; "
+    "INSERT INTO root VALUES ((SELECT max(id) + 1 FROM root), 1); DELETE FROM root WHERE id % 7 = 0"
+)
+
+
+@pytest.mark.parametrize(
+    ("statements", "with_rows"),
+    [
+        pytest.param(
+            statements,
+            with_rows,
+            id=f"{name}{', rows before and after' if with_rows else ''}",
+            marks=() if with_rows and name in FOLLOWED_OFTEN else pytest.mark.thorough,
+        )
+        for name, statements in FOLLOWED.items()
+        for with_rows in (False, True)
+    ],
+)
+def test_columns_and_keys_are_followed_without_a_load(
+    db18: Database, tmp_path: Path, statements: str, with_rows: bool
+) -> None:
+    for each in TABLES.strip().split(";\n"):
+        db18.execute(each.rstrip(";\n"))
+    db18.execute("CREATE SEQUENCE ids START 100")
+    db18.execute("ALTER TABLE plain ALTER id SET DEFAULT nextval('ids'), ALTER v SET DEFAULT 1")
+    db18.execute("ALTER TABLE plain ALTER w SET DEFAULT 'new' || currval('ids'), ADD n numeric(10,2), ADD c varchar(9)")
+    db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
+    once(db18, tmp_path, publication="p")
+    before = {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES}
+    rows = ROWS if with_rows else "SELECT 1"
+    for each in f"{rows}; {statements.replace('{rows}', rows)}; {rows}".split("; "):
+        db18.execute(each)
+    once(db18, tmp_path, publication="p")
+    assert differences(db18.dsn, str(tmp_path), COPIES) == {}
+    assert {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.tables.apply.events import events_of
-from logicalrep.tables.apply.reduction import NeedsResync, Reduced, reduced
+from logicalrep.tables.apply.reduction import NeedsResync, OtherShape, Reduced, reduced
 from logicalrep.tables.apply.rewriting import Rewriting, Rewritten, rewrite
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.delta_log import DeltaLog
@@ -50,6 +50,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
         tasks: the runner of the work.
 
     Raises:
+        OtherShape: the changes have other columns, or another replica identity.
         NeedsResync: the changes do not fit the table.
         ColumnValueError: the column's type cannot hold a value.
         DamagedError: a data file of the table is gone.
@@ -115,7 +116,7 @@ def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
     try:
         effect = reduced(events_of(work.table, work.changes.to_batches()))
     except SchemaMismatchError as error:
-        raise NeedsResync(error.description) from None
+        raise OtherShape(error.description) from None
     files = _candidates(work, effect)
     if sum(file.size for file in files) > _OF_ONE_TASK and work.table.key is not None and not effect.replaces_all:
         return effect
@@ -189,4 +190,4 @@ def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
     return [file for file in work.files if may_have(file)]
 
 
-__all__ = ["Applied", "NeedsResync", "apply"]
+__all__ = ["Applied", "NeedsResync", "OtherShape", "apply"]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import RowReader
+from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE, refuse_kept
 from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.keys import row_keys
@@ -87,6 +89,7 @@ class _Part:
 
 
 def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.RecordBatch) -> _Part:
+    _refuse_other_key(table, batch)
     images = feed.images(batch, reader)
     count = batch.num_rows
     new, takes = np.flatnonzero(images.has_new), np.flatnonzero(images.ops != INSERT)
@@ -112,6 +115,18 @@ def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.
         else:
             new_columns[name] = new_values.take(pa.array(new)).cast(field.type)
     return _Part(images.ops, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent)
+
+
+def _refuse_other_key(table: ReplicatedTable, batch: pa.RecordBatch) -> None:
+    """Raise SchemaMismatchError for rows from before or after a change of the replica identity."""
+    if table.sent_key is None:
+        return
+    lists = batch["key"]
+    ends = lists.offsets.to_numpy()
+    places = pc.index_in(lists.values[int(ends[0]) : int(ends[-1])], value_set=pa.array(table.sent_key, pa.string()))
+    counts = np.diff(ends)
+    if places.null_count or not (counts == len(table.sent_key)).all():
+        raise SchemaMismatchError(f"{table.relation} has changes with another replica identity")
 
 
 def _indices(chosen: _Bools) -> _Ints:

@@ -27,6 +27,10 @@ class NeedsResync(LogicalRepError, RuntimeError):  # noqa: N818
     code = "TABLE_DIFFERS"
 
 
+class OtherShape(NeedsResync):
+    """Changes with other columns, or another replica identity, than the table has."""
+
+
 @dataclass(frozen=True)
 class Reduced:
     """The effect of changes on a table."""

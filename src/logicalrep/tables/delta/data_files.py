@@ -67,9 +67,15 @@ class OpenedFile:
         self._file = file
 
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
-        """Return columns, in the types of the table's schema."""
-        table = self._file.read(columns=list(columns))
-        return table.select(list(columns)).cast(pa.schema([schema.field(name) for name in columns]))
+        """Return columns, in the types of the table's schema; NULL in one that the file does not have."""
+        there = set(self._file.schema_arrow.names).intersection(columns)
+        table = self._file.read(columns=[name for name in columns if name in there])
+        fields = [schema.field(name) for name in columns]
+        rows = self._file.metadata.num_rows
+        return pa.table(
+            [table[each.name].cast(each.type) if each.name in there else pa.nulls(rows, each.type) for each in fields],
+            schema=pa.schema(fields),
+        )
 
 
 @contextmanager

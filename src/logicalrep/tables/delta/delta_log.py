@@ -128,17 +128,12 @@ class DeltaLog:
             _KEEP: f"interval {min(int(keep_hours * 3600), _NOTED)} seconds",
             _LOG_KEEP: f"interval {int(keep_hours * 3600)} seconds",
         }
-        features = ["timestampNtz"] if any(_has_ntz(field.type) for field in table.schema) else []
-        protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
-        if features:
-            protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
-            protocol |= {"readerFeatures": features, "writerFeatures": features}
         metadata = cls._metadata(
             table, str(uuid.uuid4() if before is None else before._fresh().metadata().id), properties
         )
         old = [] if before is None else list(before.files.values())
         log.files = {file.path: file for file in old}
-        log._write(files, old, application, lsn, [{"protocol": protocol}, {"metaData": metadata}])
+        log._write(files, old, application, lsn, [_protocol(table), {"metaData": metadata}])
         return log
 
     def applied(self, application: str) -> Lsn | None:
@@ -160,11 +155,23 @@ class DeltaLog:
         self._write(added, removed, application, lsn, [])
         return self.version
 
-    def describe(self, table: ReplicatedTable) -> None:
-        """Note another description of the same columns."""
+    def describe(
+        self, table: ReplicatedTable, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()
+    ) -> None:
+        """Note another description of the table, in one commit.
+
+        Args:
+            table: the description.
+            added: the files with its columns, or files that are there with other statistics.
+            removed: the files in whose place they are.
+        """
+        if self.table == table:
+            return  # A try that seemed to fail was successful.
         before = self._fresh().metadata()
-        metadata = self._metadata(table, str(before.id), before.configuration)
-        self._write([], [], None, None, [{"metaData": metadata}])
+        first: list[Mapping[str, Any]] = [{"metaData": self._metadata(table, str(before.id), before.configuration)}]
+        if _has_ntz_columns(table) and not _has_ntz_columns(self.table):
+            first.insert(0, _protocol(table))
+        self._write(added, removed, None, None, first, changes_data=bool(removed))
         self.table = table
 
     def commit_merged(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
@@ -285,6 +292,19 @@ class DeltaLog:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _protocol(table: ReplicatedTable) -> Mapping[str, Any]:
+    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
+    if _has_ntz_columns(table):
+        features = ["timestampNtz"]
+        protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+        protocol |= {"readerFeatures": features, "writerFeatures": features}
+    return {"protocol": protocol}
+
+
+def _has_ntz_columns(table: ReplicatedTable) -> bool:
+    return any(_has_ntz(field.type) for field in table.schema)
 
 
 def _has_ntz(type_: pa.DataType) -> bool:

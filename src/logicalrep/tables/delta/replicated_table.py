@@ -37,6 +37,8 @@ class ReplicatedTable:
     """A digest of how the publications list it, which changes with a row filter, or if it leaves and joins again."""
     settings: TableSettings = field(default_factory=TableSettings)
     """The settings with which its rows were loaded."""
+    left: tuple[str, ...] = ()
+    """The names of dropped columns that older data files may have."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is cached cannot all be pickled, and is soon made.
@@ -66,6 +68,11 @@ class ReplicatedTable:
         of_columns = dict(zip(self.relation.names, self.names, strict=True))
         return tuple(of_columns[name] for name in self.key)
 
+    @property
+    def sent_key(self) -> tuple[str, ...] | None:
+        """The columns that the server sends of old rows; None if it sends none, and refuses updates and deletes."""
+        return self.relation.names if self.relation.replica_identity is ReplicaIdentity.FULL else self.key
+
     def to_json(self) -> str:
         """Return the description as text."""
         relation = self.relation
@@ -93,6 +100,7 @@ class ReplicatedTable:
                 "files": self.files,
                 "published": self.published,
                 "settings": self.settings.to_content(),
+                "left": self.left,
             },
             ensure_ascii=False,
         )
@@ -123,6 +131,7 @@ class ReplicatedTable:
             files=tuple((oid, file) for oid, file in content["files"]),
             published=content["published"],
             settings=TableSettings.from_content(content["settings"]) if "settings" in content else TableSettings(),
+            left=tuple(content.get("left", ())),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.load.definitions import Definition
@@ -28,10 +28,10 @@ class Followed:
     """The application id of the Delta table's transactions."""
     mark: Mark | None = None
     """The mark of a table whose changes are kept; None for one whose changes are applied."""
-    truncates: int = 0
-    """The number of truncates in the stream since the table's files were those of its copy."""
-    suspect: tuple[Definition, Lsn] | None = None
-    """A definition with other files, which a truncate in the stream up to the LSN may explain."""
+    truncates: set[int] = field(default_factory=set)
+    """The ids of transactions that truncated it since its files were those of its copy."""
+    pending: tuple[Definition, Lsn] | None = None
+    """A definition that differs from the copy's, as changes in the stream up to the LSN may explain."""
     stopped: str | None = None
     """The reason why the table stands still."""
 

@@ -71,7 +71,7 @@ class Loop:
         if self._settings.once:
             target = self._watch.run(lambda connection: sent_up_to(connection, self._slot))
         while not self._stop.is_set():
-            if self._watch.is_due:
+            if self._watch.is_due or self._tables.wait_for(self._noted):
                 self._look()
             self._tables.step()
             self._tables.tidy(is_busy=self._receiver.has_changes)
@@ -113,8 +113,9 @@ class Loop:
                 self._watch.look_soon()
             elif table.stopped is None:
                 rows = pa.Table.from_batches(batches)
-                writes.append((table, self._pool.submit(self._tables.write, table, rows, changes.end)))
-        count = sum(self._tables.settle(table, future) for table, future in writes)
+                future = self._pool.submit(self._tables.write, table, rows, changes.end)
+                writes.append((table, rows, future))
+        count = sum(self._tables.settle(table, rows, changes.end, future) for table, rows, future in writes)
         committed = changes.commit_timestamp
         if committed is not None:
             self._commit_timestamp = committed.isoformat()

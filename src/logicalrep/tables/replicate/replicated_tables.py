@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.apply.applying import NeedsResync, OtherShape, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, application_id
 from logicalrep.tables.delta.maintenance import CHECKPOINT_EVERY, is_due, maintain, needs_checkpoint
 from logicalrep.tables.delta.names import table_folder
@@ -25,10 +27,15 @@ from logicalrep.tables.replicate.patience import Patience
 from logicalrep.tables.replicate.state import State, StateError, TableState
 from logicalrep.tables.replicate.watch import Found, Watch
 from logicalrep.tables.report import Report
+from logicalrep.tables.schema.reshaping import reshape
+from logicalrep.tables.schema.shapes import Shape, by_shape
 from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+
+_Result = TypeVar("_Result")
 
 _CANNOT_WAIT = 2
 """The multiple of `CHECKPOINT_EVERY` commits after which upkeep comes before batches."""
@@ -87,9 +94,13 @@ class ReplicatedTables:
     def are_up_to_date(self) -> bool:
         """Whether no table loads, or may have to."""
         return all(
-            (table.mark is None and table.suspect is None) or table.stopped is not None
+            (table.mark is None and table.pending is None) or table.stopped is not None
             for table in self._tables.values()
         )
+
+    def wait_for(self, lsn: Lsn) -> bool:
+        """Return whether a table waits for the stream up to an LSN to explain how it differs."""
+        return any(table.pending is not None and table.pending[1] <= lsn for table in self._tables.values())
 
     @property
     def stopped(self) -> dict[TableName, str]:
@@ -127,30 +138,30 @@ class ReplicatedTables:
     def _compare(self, table: Followed, now: Found, position: Lsn) -> None:
         """Load a table again if it differs from its copy in a way that the stream does not explain."""
         assert table.log is not None
-        if table.suspect is not None:
-            suspected, until = table.suspect
-            if position < until:
-                return
-            table.suspect = None
-            if not table.truncates:
-                self.load(table, "the server rewrote it")
-                return
-            self._describe(table, suspected)
         if table.log.table.settings != self._settings.of(table.name):
             self.load(table, "its settings changed")
             return
         copied = Definition.of(table.log.table)
         if copied == now.definition:
-            table.truncates = 0
+            table.truncates.clear()
+            table.pending = None
             return
         different = self._watch.difference(copied, now)
         if different is None:
             self._describe(table, now.definition)
-        elif different.is_rewritten:
-            # The stream tells whether it was truncated.
-            table.suspect = now.definition, now.head
-        else:
+        elif not different.is_rewritten and not different.is_reshaped:
             self.load(table, different.reason)
+        elif table.pending is None or table.pending[0] != now.definition:
+            # The stream may tell more until then: a truncate, or rows from before other columns.
+            table.pending = now.definition, now.head
+        elif position >= table.pending[1]:
+            table.pending = None
+            if different.is_reshaped:
+                self._fit(table, lambda: self._evolve(table, None))
+            elif self._watch.explains(copied, now.definition, table.truncates):
+                self._describe(table, now.definition)
+            else:
+                self.load(table, different.reason)
 
     def _describe(self, table: Followed, now: Definition) -> None:
         """Note the files that a table has now."""
@@ -210,22 +221,68 @@ class ReplicatedTables:
 
     def write(self, table: Followed, rows: pa.Table, end: Lsn) -> int:
         """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
+        table.truncates.update(rows.filter(pc.equal(rows["op"], "truncate"))["xid"].to_pylist())
         if table.mark is None:
             self._apply(table, rows, end)
         else:
             self._patience.run(lambda: self._kept.keep(table.folder, rows, end))
-        table.truncates += pc.sum(pc.equal(rows["op"], "truncate")).as_py() or 0
         return int(rows.num_rows)
 
-    def settle(self, table: Followed, future: Future[int]) -> int:
-        """Return the result of `write`; a table that does not fit its changes any more is loaded again."""
+    def settle(self, table: Followed, rows: pa.Table, end: Lsn, future: Future[int]) -> int:
+        """Return the result of `write`; a table that does not fit its changes any more follows them, or is loaded."""
+
+        def written() -> int:
+            try:
+                return future.result()
+            except OtherShape:
+                self._apply_by_shape(table, rows, end)
+                return int(rows.num_rows)
+
+        return self._fit(table, written) or 0
+
+    def _fit(self, table: Followed, action: Callable[[], _Result]) -> _Result | None:
+        """Return an action's result; load the table again if that shows that it does not fit its changes any more."""
         try:
-            return future.result()
+            return action()
         except (NeedsResync, DamagedError) as error:
             self.load(table, error.description)
         except OF_ONE_TABLE as error:
-            self._stand_still(table, str(error))
-        return 0
+            # The server may have changed the column's type since.
+            assert table.log is not None
+            now = self._watch.described(table.oid)
+            if now is None or Definition.of(now).columns != Definition.of(table.log.table).columns:
+                self.load(table, "its columns changed")
+            else:
+                self._stand_still(table, str(error))
+        return None
+
+    def _apply_by_shape(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
+        """Apply rows of which some have other columns, or another key, than the table; it gets them in between."""
+        assert table.log is not None
+        assert table.application is not None
+        applied = table.log.applied(table.application)
+        if applied is not None:
+            rows = rows.filter(pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
+        upto = -1
+        for shape, part in by_shape(rows):
+            lsns = part["commit_lsn"]
+            if not shape.fits(table.log.table):
+                if lsns[0].as_py() == upto:
+                    raise NeedsResync(f"the columns of {table.name} changed within a transaction")
+                self._evolve(table, shape)
+            upto = lsns[-1].as_py()
+            self._apply(table, part, Lsn(upto + 1))
+
+    def _evolve(self, table: Followed, shape: Shape | None) -> None:
+        """Give a table's copy the columns and the key of the rows that come; None for those of the server's table."""
+        log, now = table.log, self._watch.described(table.oid)
+        assert log is not None
+        evolution = None
+        if now is not None and log.table.settings == TableSettings():
+            evolution = self._watch.evolution(log.table, now, shape)
+        if evolution is None:
+            raise NeedsResync(f"how the columns of {table.name} changed cannot be told from the catalog any more")
+        self._patience.run(lambda: reshape(log, evolution, self._tasks))
 
     def _apply(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
         assert table.log is not None
@@ -265,7 +322,8 @@ class ReplicatedTables:
         """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
         mark = Mark(table.folder, table.load, reason)
         self._patience.run(lambda: self._kept.mark(mark))
-        table.mark, table.stopped, table.suspect, table.truncates = mark, None, None, 0
+        table.mark, table.stopped, table.pending = mark, None, None
+        table.truncates.clear()
         self._loader.add({table.name: table.folder})
 
     def load_named(self, names: Sequence[TableName]) -> None:
@@ -316,29 +374,27 @@ class ReplicatedTables:
             )
         )
         table.load, table.application = loaded.load, application
-        self._apply_kept(table)
+        self._apply_kept(table, self._apply)
 
     def _catch_up(self, table: Followed) -> None:
-        self._catching_up.append((table, self._pool.submit(self._apply_kept, table)))
+        self._catching_up.append((table, self._pool.submit(self._apply_kept, table, self._apply)))
 
-    def _apply_kept(self, table: Followed) -> None:
+    def _apply_kept(self, table: Followed, apply: Callable[[Followed, pa.Table, Lsn], None]) -> None:
         """Apply what is kept of a table whose copy is whole; more may come meanwhile."""
         for end, rows in self._kept.changes(table.folder):
-            self._apply(table, rows, end)
+            apply(table, rows, end)
             self._kept.forget(table.folder, end)
 
     def _caught_up(self, table: Followed, future: Future[None]) -> None:
-        try:
-            future.result()
+        def caught_up() -> None:
+            with suppress(OtherShape):
+                future.result()
             # Nothing is kept meanwhile, as this thread takes the batches.
-            self._apply_kept(table)
-        except (NeedsResync, DamagedError) as error:
-            self.load(table, error.description)
-        except OF_ONE_TABLE as error:
-            self._stand_still(table, str(error))
-        else:
+            self._apply_kept(table, self._apply_by_shape)
             self._patience.run(lambda: self._kept.remove(table.folder))
             table.mark = None
+
+        self._fit(table, caught_up)
 
 
 __all__ = ["ReplicatedTables"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self, TypeVar
@@ -14,10 +14,13 @@ import psycopg
 from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, server_major, the_slot, wal_head
-from logicalrep.tables.load.definitions import Definition, definitions
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.load.definitions import Definition, definitions, described
 from logicalrep.tables.load.publishing import ensure_publication
-from logicalrep.tables.replicate.definition_changes import Difference, difference
 from logicalrep.tables.report import Report
+from logicalrep.tables.schema.differences import Difference, difference, explains
+from logicalrep.tables.schema.evolution import Evolution, evolution
+from logicalrep.tables.schema.shapes import Shape
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -30,6 +33,10 @@ _PATIENCE = 60.0
 """The longest wait for a server that is away, in seconds."""
 _PATIENCE_FOR_LOCKS = "1s"
 """The longest wait for a table that another session alters: the loop waits meanwhile."""
+
+_NAME = """
+SELECT nspname, relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = %s
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +121,28 @@ class Watch:
     def difference(self, copied: Definition, found: Found) -> Difference | None:
         """Return how a table differs from its copy; None if the copy can be kept."""
         return self.run(lambda connection: difference(connection, copied, found.definition))
+
+    def explains(self, copied: Definition, found: Definition, truncates: Collection[int]) -> bool:
+        """Return whether truncates, by their transactions' ids, are why a table's files are others."""
+        return self.run(lambda connection: explains(connection, copied, found, truncates))
+
+    def described(self, oid: int) -> ReplicatedTable | None:
+        """Return a table as it is; None if there is none, or another session alters it."""
+        try:
+            return self.run(lambda connection: self._described(connection, oid))
+        except psycopg.errors.LockNotAvailable:
+            return None
+
+    def evolution(self, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None) -> Evolution | None:
+        """Return how a table's columns changed; None if that cannot be told, or the server wrote its rows anew."""
+        return self.run(lambda connection: evolution(connection, copied, now, shape))
+
+    def _described(self, connection: Connection, oid: int) -> ReplicatedTable | None:
+        row = connection.execute(_NAME, (oid,)).fetchone()
+        if row is None:
+            return None
+        name = TableName(*row)
+        return described(connection, name, (self._publication,), self._settings.of(name))
 
     def _tables(self, connection: Connection) -> dict[TableName, Found]:
         published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)

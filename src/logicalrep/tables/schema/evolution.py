@@ -1,0 +1,129 @@
+"""The description of a table after its columns or its key changed, and the values of its old rows in them.
+
+Columns are told apart by their numbers, which renaming does not change; the stream has names only, and the catalog is
+of now. A description in between is made of both, as long as a name means one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.schema.shapes import Shape
+from logicalrep.values import TypeCatalog
+from logicalrep_protocol.v1 import Column, Type
+
+# The value that rows have in a column which was added after them. The table's file does not have it.
+_MISSING = """
+SELECT DISTINCT (attmissingval::text::text[])[1] FROM pg_attribute
+WHERE attrelid = ANY(%s) AND attname = %s AND NOT attisdropped
+"""
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """A table's later description, and how its rows are those of the earlier one."""
+
+    table: ReplicatedTable
+    """The later description."""
+    sources: Mapping[str, str]
+    """The earlier name of each column that was there, by its name in the Delta table, both of them."""
+    defaults: Mapping[str, str]
+    """The text of the value that old rows have in a new column, by its name in the Delta table; NULL in others."""
+
+
+def evolution(
+    connection: Connection, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None
+) -> Evolution | None:
+    """Return how a table changed; None if that cannot be told, or the server wrote its rows anew.
+
+    Args:
+        connection: a connection to the server.
+        copied: the table as it was.
+        now: the table as it is on the server.
+        shape: the shape of the rows that follow; None if they are like `now`.
+    """
+    later = dict(now.files)
+    if any(later.get(oid) != file for oid, file in copied.files):
+        return None
+    table = _between(copied, now, shape)
+    if table is None:
+        return None
+    before = dict(zip(copied.attnums, zip(copied.names, copied.schema.types, strict=True), strict=True))
+    sources: dict[str, str] = {}
+    defaults: dict[str, str] = {}
+    for attnum, own, name, type_ in zip(
+        table.attnums, table.relation.names, table.names, table.schema.types, strict=True
+    ):
+        if attnum in before:
+            sources[name], earlier = before[attnum]
+            if type_ != earlier and not _is_wider(earlier, type_):
+                return None
+            continue
+        values = _missing(connection, [oid for oid, _ in copied.files], own)
+        if len(values) != 1:
+            # The partitions' old rows have different values.
+            return None
+        if values[0] is not None:
+            defaults[name] = values[0]
+    left = {*copied.left, *copied.names} - set(table.names)
+    return Evolution(replace(table, left=tuple(sorted(left))), sources, defaults)
+
+
+def _between(copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None) -> ReplicatedTable | None:
+    """Return the description that has a shape's columns, as they are now or, if they are gone, as they were."""
+    names = frozenset(now.relation.names) if shape is None or shape.names is None else shape.names
+    by_name: dict[str, tuple[int, Column, Type | None]] = {}
+    for table in (copied, now):
+        for attnum, column, type_ in zip(table.attnums, table.relation.columns, table.relation.types, strict=True):
+            if shape is not None and column.name in names and by_name.get(column.name, (attnum,))[0] != attnum:
+                # The name means two columns.
+                return None
+            by_name[column.name] = attnum, column, type_
+    if not names <= by_name.keys():
+        return None
+    found = sorted((by_name[name] for name in names), key=lambda each: each[0])
+    attnums = tuple(attnum for attnum, *_ in found)
+    if len(set(attnums)) < len(attnums):
+        return None
+    renamed = dict(zip(attnums, (column.name for _, column, _ in found), strict=True))
+    for identified in (copied, now):
+        of_names = dict(zip(identified.relation.names, identified.attnums, strict=True))
+        key = None if identified.key is None else tuple(renamed.get(of_names[name], "") for name in identified.key)
+        if key is not None and "" in key:
+            continue
+        table = replace(
+            copied,
+            relation=replace(
+                copied.relation,
+                replica_identity=identified.relation.replica_identity,
+                columns=tuple(column for _, column, _ in found),
+                types=tuple(type_ for *_, type_ in found),
+            ),
+            catalog=TypeCatalog({**copied.catalog.by_oid, **now.catalog.by_oid}),
+            key=key,
+            attnums=attnums,
+        )
+        if identified is now if shape is None else shape.fits(table):
+            return table
+    return None
+
+
+def _is_wider(before: pa.DataType, after: pa.DataType) -> bool:
+    """Return whether values keep their text in another type."""
+    are_decimals = pa.types.is_decimal(before) and pa.types.is_decimal(after)
+    return bool(are_decimals and before.scale == after.scale and before.precision <= after.precision)
+
+
+def _missing(connection: Connection, files: Sequence[int], column: str) -> list[str | None]:
+    if server_major(connection) < 11:
+        # Each default writes the table anew.
+        return [None]
+    return [text for (text,) in connection.execute(_MISSING.encode(), (list(files), column)).fetchall()]
+
+
+__all__ = ["Evolution", "evolution"]
