@@ -40,3 +40,10 @@ def test_patience_is_no_negative_number() -> None:
     done = run("none", "verify", *SERVER_AND_PLACE, "--patience", "-1")
     assert done.returncode == 2
     assert "--patience" in done.stderr
+
+
+def test_a_shortened_option_is_refused() -> None:
+    """Its secret would stay on the command line, from which secrets are taken by the options' names."""
+    done = run("none", "status", *SERVER_AND_PLACE, "--storage", "name=value")
+    assert done.returncode == 2
+    assert "unrecognized arguments: --storage" in done.stderr

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
 from logicalrep.cli.change_table import table_lines
@@ -70,8 +71,15 @@ def _fail(text: str, code: int) -> int:
     return code
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser, also of each command, that takes no shortened options: secrets are found by their options' names."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="logicalrep",
         description="Read PostgreSQL's logical replication (the pgoutput plugin), and keep tables from it.",
     )
