@@ -65,7 +65,7 @@ def _status(options: argparse.Namespace) -> int:
 
 def _resync(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
-    from logicalrep.tables.operate.resync import resync
+    from logicalrep.tables.operate.resync import known_settings, resync
     from logicalrep.tables.replicate.progress import shown
     from logicalrep.tables.replicate.replicate import replicate_with
     from logicalrep.tables.settings import ReplicateSettings
@@ -76,7 +76,13 @@ def _resync(options: argparse.Namespace) -> int:
     if resync(connection, place, table_names(options.table) if options.table else ()):
         print("asked the running replicate to load it again", file=sys.stderr)
         return 0
-    settings = ReplicateSettings(connection=connection, to=place.uri, storage_options=place.storage_options, once=True)
+    settings = ReplicateSettings(
+        connection=connection,
+        to=place.uri,
+        storage_options=place.storage_options,
+        once=True,
+        settings_by_table=known_settings(place),
+    )
     with shown() as report:
         replicate_with(settings, report)
     return 0

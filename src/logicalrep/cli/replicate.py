@@ -46,6 +46,11 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         help="how long old versions of a table can be read (default: 24)",
     )  # fmt: skip
     parser.add_argument(
+        "--unrepresentable", choices=["error", "null", "text"], default="error",
+        help="what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the table "
+        "stands still, NULL, or NULL with the server's text in a column beside it (default: error)",
+    )  # fmt: skip
+    parser.add_argument(
         "--load-sessions", metavar="COUNT", type=_positive, default=4,
         help="the most sessions that copy rows at the same time (default: 4)",
     )  # fmt: skip
@@ -64,6 +69,7 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.tables.replicate.progress import shown
     from logicalrep.tables.replicate.replicate import replicate_with
     from logicalrep.tables.settings import ReplicateSettings
+    from logicalrep.tables.table_settings import TableSettings
     from logicalrep.transactions.table_names import table_names
 
     settings = ReplicateSettings(
@@ -76,6 +82,7 @@ def _replicate(options: argparse.Namespace) -> int:
         once=options.once,
         every=options.every,
         keep=options.keep,
+        table_settings=TableSettings(unrepresentable=options.unrepresentable),
         load_sessions=options.load_sessions,
         load_rate=options.load_rate * 1e6 if options.load_rate else None,
     )

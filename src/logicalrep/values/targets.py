@@ -28,11 +28,13 @@ class Target:
         spark: Spark's type as a DDL string; None if Spark has no such type.
         convert: makes of a Python value (never None) one that `pyarrow.array` takes for the type, or raises ValueError
             for a value that the type cannot hold; None where pyarrow takes the Python value unchanged.
+        lacks_values: whether there are values of the PostgreSQL type that it cannot hold, such as infinity.
     """
 
     arrow: Callable[[], Any]
     spark: str | None
     convert: Callable[[Any], Any] | None = None
+    lacks_values: bool = False
 
 
 def _named(name: str) -> Callable[[], Any]:
@@ -47,11 +49,13 @@ FLOAT = Target(_named("float32"), "float")
 DOUBLE = Target(_named("float64"), "double")
 STRING = Target(_named("string"), "string")
 BINARY = Target(_named("binary"), "binary")
-DATE = Target(_named("date32"), "date", temporal.arrow_date)
-TIMESTAMP = Target(_named("timestamp[us]"), "timestamp_ntz", temporal.arrow_timestamp)
-TIMESTAMP_UTC = Target(lambda: pyarrow().timestamp("us", tz="UTC"), "timestamp", temporal.arrow_timestamp)
-TIME = Target(_named("time64[us]"), None, temporal.arrow_time)
-INTERVAL = Target(_named("month_day_nano_interval"), None, temporal.arrow_interval)
+DATE = Target(_named("date32"), "date", temporal.arrow_date, lacks_values=True)
+TIMESTAMP = Target(_named("timestamp[us]"), "timestamp_ntz", temporal.arrow_timestamp, lacks_values=True)
+TIMESTAMP_UTC = Target(
+    lambda: pyarrow().timestamp("us", tz="UTC"), "timestamp", temporal.arrow_timestamp, lacks_values=True
+)
+TIME = Target(_named("time64[us]"), None, temporal.arrow_time, lacks_values=True)
+INTERVAL = Target(_named("month_day_nano_interval"), None, temporal.arrow_interval, lacks_values=True)
 STRING_MAP = Target(
     lambda: pyarrow().map_(pyarrow().string(), pyarrow().string()),
     "map<string,string>",
@@ -82,9 +86,11 @@ def decimal(precision: Precision) -> Target | None:
     if digits < 1:  # not the modifier of any numeric column
         return None
     if digits <= _SPARK_DIGITS:
-        return Target(lambda: pyarrow().decimal128(digits, scale), f"decimal({digits},{scale})", _finite)
+        return Target(
+            lambda: pyarrow().decimal128(digits, scale), f"decimal({digits},{scale})", _finite, lacks_values=True
+        )
     if digits <= _ARROW_DIGITS:
-        return Target(lambda: pyarrow().decimal256(digits, scale), None, _finite)
+        return Target(lambda: pyarrow().decimal256(digits, scale), None, _finite, lacks_values=True)
     return None
 
 
@@ -163,6 +169,7 @@ def array(element: Target) -> Target:
         lambda: pyarrow().list_(element.arrow()),
         None if element.spark is None else f"array<{element.spark}>",
         convert,
+        lacks_values=True,
     )
 
 

@@ -67,9 +67,9 @@ def table_form(table: TableDescription, catalog: TypeCatalog, form: RowForm) -> 
     )
 
 
-def with_way_out(error: ColumnValueError) -> ColumnValueError:
-    """Return the same error with a remedy for the stream added."""
-    way = f"the option text_columns = {error.column} reads the column as text"
+def with_way_out(error: ColumnValueError, way_out: str | None = None) -> ColumnValueError:
+    """Return the same error with a remedy added, by default that for the stream."""
+    way = way_out or f"the option text_columns = {error.column} reads the column as text"
     if error.kind == "b":
         way = "leave out the option binary"
     return ColumnValueError(

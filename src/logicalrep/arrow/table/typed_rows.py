@@ -50,8 +50,8 @@ def typed_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def refuse_kept(rows: Rows, column: Column, place: int, chosen: Any) -> None:
-    """Raise an error for a chosen value that was not read, or that Spark's type cannot hold."""
+def refuse_kept(rows: Rows, column: Column, place: int, chosen: Any, way_out: str | None = None) -> None:
+    """Raise an error for a chosen value that was not read, or that Spark's type cannot hold; with the remedy."""
     kept = rows.kept.get(column.name)
     if kept:
         for row in chosen.tolist():
@@ -61,4 +61,4 @@ def refuse_kept(rows: Rows, column: Column, place: int, chosen: Any) -> None:
                 unread = kind == "b" and text.startswith("\\x")
                 reason = "cannot be read in binary format" if unread else "the Spark type cannot hold it"
                 error = ColumnValueError(reason, type_name=column.type.name, text=text, kind=kind if unread else "")
-                raise with_way_out(error.at(column.table, column.name))
+                raise with_way_out(error.at(column.table, column.name), way_out)

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import RowReader
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE, refuse_kept
+from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE
 from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.written_values import written_values
 
 _Ints = NDArray[np.int64]
 _Bools = NDArray[np.bool_]
@@ -97,23 +98,21 @@ def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.
     old = np.flatnonzero(images.has_old)
     # An update without an old row has the key that it had before.
     old_source = np.where(images.has_old, np.arange(count), count + np.arange(count))[takes]
-    unsent = images.unsent[new]
+    unsent = images.unsent[new][:, [column.place for column in table.written]]
     is_key = dict.fromkeys(table.key_names)
     new_columns, old_columns = {}, {}
-    for place, (name, field) in enumerate(zip(table.names, table.schema, strict=True)):
-        column = reader.columns[place]
-        refuse_kept(images.new, column, place, new)
-        new_values = images.new.values.column(place)
+    for place, column in enumerate(table.written):
+        name = column.name
+        new_values = written_values(table, column, images.new, new)
         if name in is_key:
-            refuse_kept(images.old, column, place, old)
-            both = pa.concat_arrays([images.old.values.column(place), new_values])
+            both = pa.concat_arrays([written_values(table, column, images.old, old), new_values])
             # A part of the key that is stored out of line is sent as a part of the old row.
             new_source = np.where(unsent[:, place] & images.has_old[new], new, count + new)
             unsent[:, place] &= ~images.has_old[new]
-            old_columns[name] = both.take(pa.array(old_source)).cast(field.type)
-            new_columns[name] = both.take(pa.array(new_source)).cast(field.type)
+            old_columns[name] = both.take(pa.array(old_source))
+            new_columns[name] = both.take(pa.array(new_source))
         else:
-            new_columns[name] = new_values.take(pa.array(new)).cast(field.type)
+            new_columns[name] = new_values.take(pa.array(new))
     return _Part(images.ops, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent)
 
 

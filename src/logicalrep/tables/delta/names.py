@@ -53,14 +53,29 @@ def column_names(names: Sequence[str]) -> dict[str, str]:
     taken: set[str] = set()
     # Names that can stay come first, so that no other takes them.
     for name in sorted(names, key=lambda name: bool(_REFUSED.search(name))):
-        base = chosen = _REFUSED.sub("_", name)
-        number = 2
-        while chosen.casefold() in taken:
-            chosen = f"{base}_{number}"
-            number += 1
-        taken.add(chosen.casefold())
-        found[name] = chosen
+        found[name] = _free(_REFUSED.sub("_", name), taken)
     return {name: found[name] for name in names}
 
 
-__all__ = ["column_names", "table_folder"]
+def text_names(names: Collection[str], taken: Collection[str]) -> dict[str, str]:
+    """Return the name of the column beside each of these that has texts, given the names of all other columns.
+
+    Example:
+        >>> text_names(["at", "on"], taken=["at", "on", "On_Text"])
+        {'at': 'at_text', 'on': 'on_text_2'}
+    """
+    folded = {name.casefold() for name in taken}
+    return {name: _free(f"{name}_text", folded) for name in names}
+
+
+def _free(base: str, taken: set[str]) -> str:
+    """Return a name, with a number at its end where it is taken, and take it."""
+    chosen, number = base, 2
+    while chosen.casefold() in taken:
+        chosen = f"{base}_{number}"
+        number += 1
+    taken.add(chosen.casefold())
+    return chosen
+
+
+__all__ = ["column_names", "table_folder", "text_names"]

@@ -10,13 +10,27 @@ from typing import Any, Self
 import pyarrow as pa
 
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.tables.delta.names import column_names
+from logicalrep.tables.delta.names import column_names, text_names
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenColumn:
+    """A column of the Delta table."""
+
+    name: str
+    type: pa.DataType
+    place: int
+    """The number of the server's column among those of the table."""
+    has_texts: bool = False
+    """Whether it stands beside a column, and has the texts of the values that the column's type cannot hold."""
+    refuses: bool = False
+    """Whether a value that its type cannot hold is an error, and not NULL."""
 
 
 @dataclass(frozen=True)
@@ -52,20 +66,40 @@ class ReplicatedTable:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns' names in the Delta table."""
-        return tuple(column_names(self.relation.names).values())
+        return tuple(column.name for column in self.written)
+
+    @cached_property
+    def written(self) -> tuple[WrittenColumn, ...]:
+        """The columns of the Delta table: the server's, and those with texts beside them."""
+        treatment = self.settings.unrepresentable
+        names = tuple(column_names(self.relation.names).values())
+        # A value of a key that is NULL would not tell rows apart.
+        lacking = {
+            name
+            for name, column in zip(names, self.columns, strict=True)
+            if column.type.spark.lacks_values and column.name not in (self.key or ())
+        }
+        texts = text_names([name for name in names if name in lacking], names) if treatment == "text" else {}
+        found: list[WrittenColumn] = []
+        for place, (name, column) in enumerate(zip(names, self.columns, strict=True)):
+            type_ = column.type.arrow_type(for_spark=True)
+            refuses = treatment == "error" or name not in lacking
+            found.append(WrittenColumn(name, type_, place, refuses=refuses))
+            if name in texts:
+                found.append(WrittenColumn(texts[name], pa.string(), place, has_texts=True))
+        return tuple(found)
 
     @cached_property
     def schema(self) -> pa.Schema:
         """The Delta table's columns."""
-        types = (column.type.arrow_type(for_spark=True) for column in self.columns)
-        return pa.schema(list(zip(self.names, types, strict=True)))
+        return pa.schema([(column.name, column.type) for column in self.written])
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
         """The key's columns by their names in the Delta table; all columns where there is no key."""
         if self.key is None:
             return self.names
-        of_columns = dict(zip(self.relation.names, self.names, strict=True))
+        of_columns = column_names(self.relation.names)
         return tuple(of_columns[name] for name in self.key)
 
     @property
@@ -141,4 +175,4 @@ def _type(content: dict[str, object]) -> CatalogType:
     return CatalogType(**content, element=element)  # type: ignore[arg-type]
 
 
-__all__ = ["ReplicatedTable"]
+__all__ = ["ReplicatedTable", "WrittenColumn"]

@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 from psycopg import sql
 
@@ -14,7 +15,6 @@ from logicalrep.arrow.copy_rows import inserts
 from logicalrep.arrow.message_batch import message_batches_of
 from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.table_decoder import TableDecoder
-from logicalrep.arrow.table.typed_rows import refuse_kept
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.slots import Connection
@@ -22,6 +22,7 @@ from logicalrep.postgres.snapshots import Snapshot, check_columns, hold, hold_ta
 from logicalrep.tables.delta.data_files import DataFile, write_batches
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.written_values import written_values
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
 
@@ -83,13 +84,8 @@ def typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Itera
         decoder.decode(batch.array)
     for batch in inserts(copied, table.relation, Lsn(1)):
         for decoded in decoder.decode(batch.array):
-            rows = range(decoded.new.values.num_rows)
-            for place, column in enumerate(table.columns):
-                if column.name in decoded.new.kept:
-                    refuse_kept(decoded.new, column, place, pa.array(rows).to_numpy())
-            arrays = [
-                array.cast(field.type) for array, field in zip(decoded.new.values.columns, table.schema, strict=True)
-            ]
+            rows = np.arange(decoded.new.values.num_rows)
+            arrays = [written_values(table, column, decoded.new, rows) for column in table.written]
             yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import Literal
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Place
@@ -20,6 +21,7 @@ from logicalrep.tables.replicate.setup import prepare
 from logicalrep.tables.replicate.watch import Watch
 from logicalrep.tables.report import Quiet, Report
 from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import table_names
 
@@ -37,6 +39,7 @@ def replicate(
     once: bool = False,
     every: float = 10.0,
     keep: float = 24.0,
+    unrepresentable: Literal["error", "null", "text"] = "error",
     storage_options: Mapping[str, str] | None = None,
     report: Report | None = None,
     stop: threading.Event | None = None,
@@ -56,6 +59,8 @@ def replicate(
         once: end when all that had committed at the start is in the tables; otherwise follow until `stop` is set.
         every: the seconds between two commits of a table; 0 is as fast as it goes.
         keep: the hours for which old versions of a table can be read.
+        unrepresentable: what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the
+            table stands still, NULL, or NULL with the server's text in a column beside it.
         storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
         report: the receiver of what happens; by default nobody.
         stop: ends the call after the batch that is being applied.
@@ -81,6 +86,7 @@ def replicate(
         once=once,
         every=every,
         keep=keep,
+        table_settings=TableSettings(unrepresentable=unrepresentable),
         storage_options=storage_options or {},
     )
     replicate_with(settings, report or Quiet(), stop=stop)

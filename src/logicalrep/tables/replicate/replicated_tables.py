@@ -176,7 +176,9 @@ class ReplicatedTables:
         table.log = self._patience.run(lambda: DeltaLog.open(self._place, table.folder))
         table.mark = self._marks.get(table.folder)
         if before is not None and before.state == "stopped" and table.mark is None:
-            table.stopped = before.error
+            is_as_before = table.log is None or table.log.table.settings == self._settings.of(name)
+            # Other settings may be what helps: `_compare` loads it again.
+            table.stopped = before.error if is_as_before else None
         if table.log is None:
             self.load(table, "new table")
             return table

@@ -55,7 +55,10 @@ class PlaceRows:
 
     def _current(self) -> DeltaLog:
         log = self._opened()
-        if log.table.relation != self.table.relation or log.table.key != self.table.key:
+        if log.table.schema != self.table.schema or (log.table.relation, log.table.key) != (
+            self.table.relation,
+            self.table.key,
+        ):
             raise UnsettledError("it was loaded again with other columns meanwhile")
         return log
 

@@ -1,0 +1,42 @@
+"""The values of a Delta table's columns, made of the server's rows: what becomes of those that a type cannot hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from logicalrep.arrow.table.columns import Rows
+from logicalrep.arrow.table.typed_rows import refuse_kept
+from logicalrep.tables.delta.replicated_table import ReplicatedTable, WrittenColumn
+
+_WAY_OUT = "--unrepresentable null or text takes such values"
+_WAY_OUT_OF_KEY = "the column is of the key, which has to have a value: change it in the database"
+
+
+def written_values(table: ReplicatedTable, column: WrittenColumn, rows: Rows, chosen: Any) -> pa.Array:
+    """Return the values of one of the Delta table's columns, one for each row.
+
+    Args:
+        table: the table.
+        column: the column.
+        rows: the server's rows, of the table's columns.
+        chosen: the numbers of the rows that have the column.
+
+    Raises:
+        ColumnValueError: the column's type cannot hold the value of a chosen row, and it must not be NULL.
+    """
+    source = table.columns[column.place]
+    if column.has_texts:
+        texts = np.full(rows.values.num_rows, None, object)
+        for row, text in rows.kept.get(source.name, {}).items():
+            texts[row] = text
+        return pa.array(texts, pa.string())
+    if column.refuses:
+        is_of_key = source.name in (table.key or ())
+        refuse_kept(rows, source, column.place, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
+    return rows.values.column(column.place).cast(column.type)
+
+
+__all__ = ["written_values"]

@@ -1,0 +1,125 @@
+"""Values that a column's type cannot hold: an error, NULL, or a text beside it; the same in loads, changes and verify."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.apply.applying import apply
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.operate.resync import known_settings
+from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.tables.verify.verifying import verify
+from logicalrep.transactions.table_names import TableName
+from logicalrep.values import ColumnValueError, column_type
+from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import once
+from tests.tables.test_types import APP, described, made, rows
+from tests.values.value_literals import LITERALS
+
+NUMERIC_10_2 = (10 << 16 | 2) + 4
+COLUMNS = {"id": (23, -1), "at": (1114, -1), "n": (1700, NUMERIC_10_2), "a": (1007, -1), "at_text": (25, -1)}
+
+
+def there(place: Place | Path, folder: str = "public/t") -> list[dict[str, Any]]:
+    uri = place.uri_of(folder) if isinstance(place, Place) else str(place / folder)
+    return DeltaTable(uri).to_pyarrow_table().sort_by("id").to_pylist()
+
+
+def test_types_lack_values_exactly_where_a_value_is_refused() -> None:
+    for each in LITERALS:
+        type_ = column_type(each.oid, each.modifier)
+        target = type_.spark
+        try:
+            value = type_.load("t", each.text.encode())
+            pa.array([value if target.convert is None else target.convert(value)], target.arrow())
+        except ColumnValueError:
+            continue  # The text itself is refused.
+        except ValueError:
+            assert target.lacks_values, each
+    lacking = {oid for oid in (1082, 1114, 1184, 1007, 1231) if column_type(oid).spark.lacks_values}
+    assert lacking == {1082, 1114, 1184, 1007, 1231}
+    assert column_type(1700, NUMERIC_10_2).spark.lacks_values
+    assert not any(column_type(oid).spark.lacks_values for oid in (16, 20, 23, 25, 701, 1083, 1186, 1700, 2950))
+
+
+@pytest.mark.parametrize("treatment", ["null", "text"])
+@pytest.mark.parametrize("key", [("id",), None], ids=str)
+def test_changes(tmp_path: Path, treatment: Any, key: tuple[str, ...] | None) -> None:
+    place = Place(str(tmp_path))
+    table = replace(described(COLUMNS, key), settings=TableSettings(unrepresentable=treatment))
+    assert not any(pa.types.is_floating(each.type) for each in table.schema)
+    log = made(place, table)
+    odd = {"id": "1", "at": "infinity", "n": "NaN", "a": "{{1},{2}}", "at_text": "own"}
+    even = {"id": "2", "at": "2026-01-01 00:00:00", "n": "19.90", "a": "{1}", "at_text": None}
+    apply(log, rows([("insert", None, odd), ("insert", None, even)], 10, key), Lsn(10), APP, LocalTasks())
+    first, second = there(place)
+    assert (first["at"], first["n"], first["a"], first["at_text"]) == (None, None, None, "own")
+    assert (str(second["n"]), second["a"]) == ("19.90", [1])
+    if treatment == "text":
+        assert list(first) == ["id", "at", "at_text_2", "n", "n_text", "a", "a_text", "at_text"]
+        assert (first["at_text_2"], first["n_text"], first["a_text"]) == ("infinity", "NaN", "{{1},{2}}")
+        assert (second["at_text_2"], second["n_text"], second["a_text"]) == (None, None, None)
+    else:
+        assert list(first) == list(COLUMNS)
+    # Both become what the other was; then the second goes.
+    new_odd, new_even = even | {"id": "1"}, odd | {"id": "2"}
+    updates = [("update", odd, new_odd), ("update", even, new_even), ("delete", new_even, None)]
+    if key is not None:
+        updates = [("update", None, new_odd), ("update", None, new_even), ("delete", {"id": "2"}, None)]
+    apply(log, rows(updates, 20, key), Lsn(20), APP, LocalTasks())
+    (left,) = there(place)
+    assert left == second | {"id": 1}
+
+
+def test_a_value_of_the_key_is_an_error_in_any_case(tmp_path: Path) -> None:
+    place, key = Place(str(tmp_path)), ("at",)
+    settings = TableSettings(unrepresentable="text")
+    log = made(place, replace(described({"at": (1114, -1), "on": (1082, -1)}, key), settings=settings))
+    assert log.table.names == ("at", "on", "on_text")
+    insert = rows([("insert", None, {"at": "infinity", "on": "infinity"})], 10, key)
+    with pytest.raises(ColumnValueError, match="of the key"):
+        apply(log, insert, Lsn(10), APP, LocalTasks())
+    assert (log.version, list(tmp_path.rglob("part-*"))) == (0, [])
+
+
+def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
+    for statement in (
+        "CREATE TABLE t (id int PRIMARY KEY, at timestamptz, day date, n numeric(10,2), a int[])",
+        "CREATE TABLE u (id int, n numeric(10,2)); ALTER TABLE u REPLICA IDENTITY FULL",
+        "INSERT INTO t VALUES (1, 'infinity', '-infinity', 'NaN', '{{1},{2}}'), (2, now(), now(), 0.10, '{1}')",
+        "INSERT INTO u VALUES (1, 'NaN'), (1, 'NaN'), (1, NULL), (1, 0.1)",
+    ):
+        db18.execute(statement)
+    place = tmp_path / "lake"
+    with pytest.raises(TablesStoppedError, match="--unrepresentable null or text"):
+        once(db18, place)
+    name = TableName("public", "t")
+    for treatment in ("null", "text"):
+        once(db18, place, table_settings=TableSettings(unrepresentable=treatment))
+        db18.execute("UPDATE t SET id = 5 - id, day = 'infinity', at = CASE id WHEN 2 THEN timestamptz '-infinity' END")
+        db18.execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u)")
+        db18.execute("INSERT INTO u VALUES (1, 'NaN'), (1, NULL)")
+        # As `resync` takes them.
+        once(db18, place, settings_by_table=known_settings(Place(str(place))))
+        assert known_settings(Place(str(place)))[name].unrepresentable == treatment
+        verdicts = list(verify(ConnectionSettings(db18.dsn), Place(str(place))))
+        assert [(verdict.result, verdict.rows) for verdict in verdicts] == [
+            ("equal", 2),
+            ("equal", len(there(place, "public/u"))),
+        ]
+        db18.execute("UPDATE t SET id = 5 - id")
+        db18.execute("UPDATE t SET at = 'infinity' WHERE id = 1")
+        once(db18, place, table_settings=TableSettings(unrepresentable=treatment))
+    first = there(place, "public/t")[0]
+    expected = {"id": 1, "at": None, "at_text": "infinity", "day": None, "day_text": "infinity", "n": None}
+    assert first == expected | {"n_text": "NaN", "a": None, "a_text": "{{1},{2}}"}
