@@ -11,8 +11,17 @@ docs/options.md lists the options. `snapshot` creates a slot with a snapshot of 
 from __future__ import annotations
 
 from logicalrep.spark.schemas import feed_schema
-from logicalrep.spark.sessions import acknowledge, register, session, snapshot
+from logicalrep.spark.sessions import acknowledge, register, run_available_now, session, snapshot
 from logicalrep.spark.source import LogicalRepDataSource
 from logicalrep.spark.typed_tables.feed_tables import typed_table
 
-__all__ = ["LogicalRepDataSource", "acknowledge", "feed_schema", "register", "session", "snapshot", "typed_table"]
+__all__ = [
+    "LogicalRepDataSource",
+    "acknowledge",
+    "feed_schema",
+    "register",
+    "run_available_now",
+    "session",
+    "snapshot",
+    "typed_table",
+]

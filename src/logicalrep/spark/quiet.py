@@ -1,12 +1,16 @@
-"""Spark's own lines kept off a program's standard error."""
+"""What a program shows of Spark: none of its own lines, and the source's error alone at the end of a traceback."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
+
+from pyspark.errors import PySparkException
 
 
 @contextmanager
@@ -32,4 +36,36 @@ def quiet_java() -> Iterator[None]:
         os.close(kept)
 
 
-__all__ = ["quiet_java"]
+_OURS = re.compile(r"^(?:logicalrep[\w.]*|RuntimeError): ((?:\[[A-Z_]+\] .*\n?)+)", re.MULTILINE)
+"""An error of the project as Python's traceback ends with it; several findings have a line each."""
+
+
+def sentences(error: BaseException) -> list[str]:
+    """Return the sentences of this project's errors, each with its code, from an error of Spark that passes them on.
+
+    Example:
+        >>> sentences(query.exception())
+        ["[SLOT_MISSING] Replication slot 'spark' does not exist: …"]
+    """
+    return list(dict.fromkeys(line for text in _OURS.findall(str(error)) for line in text.splitlines()))
+
+
+def end_with_our_sentence() -> None:
+    """Let a program that ends with an error of Spark show the source's own sentence, alone, after the traceback."""
+    if not getattr(sys.excepthook, "shows_sentence", False):
+        sys.excepthook = _Hook(sys.excepthook)
+
+
+class _Hook:
+    """An excepthook that calls the one before, and adds the sentences."""
+
+    shows_sentence = True
+
+    def __init__(self, before: Callable[..., object]) -> None:
+        self._before = before
+
+    def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        self._before(kind, error, trace)
+        if isinstance(error, PySparkException):
+            for sentence in sentences(error):
+                print(sentence, file=sys.stderr)

@@ -14,6 +14,7 @@ from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.options import SourceOptions
 from logicalrep.transactions.logs import warn
+from logicalrep_runtime.errors import LogicalRepError
 
 _Result = TypeVar("_Result")
 
@@ -37,7 +38,11 @@ class Driver:
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on a connection; try again while the server cannot be reached."""
-        return retried(lambda: action(self._connected()), self._options.retry_timeout, self.close)
+        try:
+            return retried(lambda: action(self._connected()), self._options.retry_timeout, self.close)
+        except LogicalRepError as error:
+            # Spark repeats the traceback three times; the sentence says what the way to it does not.
+            raise error.with_traceback(None) from None
 
     def close(self) -> None:
         """Close the connection; the next action opens a new one."""

@@ -11,22 +11,29 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import published_tables
+from logicalrep.postgres.slots import sent_up_to
 from logicalrep.postgres.snapshots import slot_with_snapshot
 from logicalrep.spark.executors import check_executors
 from logicalrep.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep.spark.offsets import offset_in_progress, position_of
 from logicalrep.spark.options import OptionError, read_options
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from logicalrep.spark.quiet import end_with_our_sentence
 from logicalrep.spark.server_connection import acknowledge_position, log_to_standard_error
 from logicalrep.spark.source import LogicalRepDataSource
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
 
 
 def register(spark: SparkSession) -> SparkSession:
     """Register the format `logicalrep` with a session, and return the session.
+
+    A program that a query's error ends shows the source's sentence once more, alone, after Spark's traceback.
 
     Raises:
         ExecutorError: a Python worker of the present executors lacks the package.
@@ -34,6 +41,7 @@ def register(spark: SparkSession) -> SparkSession:
     Example:
         >>> spark = register(SparkSession.builder.getOrCreate())
     """
+    end_with_our_sentence()
     check_executors(spark)
     spark.dataSource.register(LogicalRepDataSource)
     return spark
@@ -146,6 +154,36 @@ def acknowledge(query: StreamingQuery, **options: str) -> str | None:
     with read.connection.connect() as connection:
         acknowledge_position(connection, read, position)
     return str(position.lsn)
+
+
+def run_available_now(writer: DataStreamWriter, **options: str) -> StreamingQuery:
+    """Run `Trigger.AvailableNow` until everything is read that the server has now, and acknowledge it.
+
+    Spark 4.0 and 4.1 run one batch with this trigger, after a crash the unfinished one, and do not tell the source
+    about the last one. So there the query runs again until it has reached the end of now. Later versions need one run.
+
+    Args:
+        writer: the writer of a stream of one slot, with its sink and its checkpoint.
+        options: the stream's options.
+
+    Returns the last run's query, which has ended. Raises Spark's StreamingQueryException if a run fails.
+
+    Example:
+        >>> writer = changes.writeStream.format("parquet").option("path", "/tmp/out")
+        >>> run_available_now(writer.option("checkpointLocation", "/tmp/checkpoint"), **options)
+    """
+    read = read_options(options)
+    with read.connection.connect() as connection:
+        end = sent_up_to(connection, read.the_slot)
+    before = None
+    while True:
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        reached = acknowledge(query, **options)
+        # A run that comes no further has found nothing to read in the rest.
+        if HAS_ADMISSION_CONTROL or reached is None or reached == before or Lsn(reached) >= end:
+            return query
+        before = reached
 
 
 @contextmanager

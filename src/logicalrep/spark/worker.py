@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark import cloudpickle
 
+from logicalrep_runtime.errors import LogicalRepError
+
 _LONGEST_SEGMENT = 1 << 16
 _modules = 0
 
@@ -61,7 +63,11 @@ def collected_once(batches: Iterator[Any]) -> Iterator[Any]:
     Spark's worker collects garbage after each task, and the next task waits for it. With the many objects of numba and
     Arrow that takes a tenth of a second.
     """
-    yield from batches
+    try:
+        yield from batches
+    except LogicalRepError as error:
+        # Spark repeats the traceback; the sentence says what the way to it does not.
+        raise error.with_traceback(None) from None
     global _modules
     if len(sys.modules) != _modules:
         gc.collect()
