@@ -60,6 +60,7 @@ spark.stop()
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="the extra pipelines is not installed")
 @pytest.mark.usefixtures("spark")
 def test_a_session_of_spark_connect(db18: Database, tmp_path: Path) -> None:

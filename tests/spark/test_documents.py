@@ -22,7 +22,7 @@ from logicalrep.tables import merged
 from logicalrep.transactions.change_feed import change_rows
 from tests.documents import DSN, ROOT, example
 from tests.postgres.servers import Database
-from tests.spark.streams import Stream
+from tests.spark.streams import EACH_MODE, Stream
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually
 
@@ -55,7 +55,7 @@ def test_the_two_documents_start_alike() -> None:
     assert example("README.md", QUICK_START) == example("docs/spark.md", QUICK_START)
 
 
-@pytest.mark.parametrize("mode", ["auto", pytest.param("peek", marks=pytest.mark.thorough), "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_batches_applied_to_a_table(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     """The copy has the snapshot's rows, and follows later writes, deletes and truncates."""
     prepare(db18)

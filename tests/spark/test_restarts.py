@@ -18,7 +18,7 @@ from tests.spark.workload import prepare
 from tests.waiting import eventually
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_restart_with_smaller_batches(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path, mode=mode)
@@ -109,9 +109,9 @@ def test_a_prepared_transaction_that_was_skipped(spark: Any, db: Database, tmp_p
     ("mode", "committed"),
     [
         ("auto", False),
-        ("peek", False),
-        ("walsender", True),
+        pytest.param("peek", False, marks=pytest.mark.thorough),
         pytest.param("peek", True, marks=pytest.mark.thorough),
+        pytest.param("walsender", True, marks=pytest.mark.thorough),
         pytest.param("walsender", False, marks=pytest.mark.thorough),
     ],
 )
@@ -128,7 +128,12 @@ def test_a_server_restored_from_a_backup(spark: Any, tmp_path: Path, mode: str, 
 
 @pytest.mark.parametrize(
     ("mode", "committed"),
-    [pytest.param("peek", True, marks=pytest.mark.thorough), ("auto", True), ("peek", False), ("walsender", True)],
+    [
+        ("auto", True),
+        pytest.param("peek", False, marks=pytest.mark.thorough),
+        pytest.param("peek", True, marks=pytest.mark.thorough),
+        pytest.param("walsender", True, marks=pytest.mark.thorough),
+    ],
 )
 def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mode: str, committed: bool) -> None:
     """The server's own changes have LSNs of other changes that the query has read: they would be left out as known."""
@@ -147,7 +152,7 @@ def test_a_server_that_took_over_behind_the_query(spark: Any, tmp_path: Path, mo
         assert _confirmed(database) == before
 
 
-@pytest.mark.parametrize("mode", ["peek", "walsender"])
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_server_that_took_over_with_all_that_was_read(spark: Any, tmp_path: Path, mode: str) -> None:
     with LocalServer(installation(18)) as server:
         database = _prepared(server)

@@ -18,11 +18,9 @@ from logicalrep.spark.offsets import position_of
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
 from tests.spark.failures import fails
-from tests.spark.streams import Stream
+from tests.spark.streams import EACH_MODE, Stream
 from tests.spark.workload import feed_rows, prepare, run, truth
 from tests.waiting import eventually
-
-MODES = ("auto", "peek", "walsender")
 
 
 def confirmed(db: Database, slot: str = "spark") -> Lsn:
@@ -31,7 +29,7 @@ def confirmed(db: Database, slot: str = "spark") -> Lsn:
     return lsn
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_running_query_follows_and_the_slot_follows_it(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark", "twin")
     stream = Stream(spark, db18, tmp_path, mode=mode, idle_advance_bytes="1")
@@ -53,7 +51,7 @@ def test_a_running_query_follows_and_the_slot_follows_it(spark: Any, db18: Datab
     assert feed_rows(stream.frame()) == truth(db18, "twin")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_batches_keep_within_the_limit(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark", "twin")
     for start in range(0, 100, 5):
@@ -72,7 +70,7 @@ def test_batches_keep_within_the_limit(spark: Any, db18: Database, tmp_path: Pat
     assert feed_rows(stream.frame()) == truth(db18, "twin")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_a_position_that_is_lost_is_an_error(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark")
     stream = Stream(spark, db18, tmp_path, mode=mode)
@@ -126,7 +124,7 @@ def test_a_second_query_on_a_slot_is_refused(spark: Any, db18: Database, tmp_pat
     assert feed_rows(first.frame()) == truth(db18, "twin")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_the_server_restarts_in_the_middle(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark", "twin")
     stream = Stream(spark, db18, tmp_path, mode=mode)
@@ -180,7 +178,7 @@ def test_messages_outside_of_transactions(
 
 
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="a run is one batch")
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", EACH_MODE)
 def test_messages_outside_of_transactions_keep_within_the_limit(
     spark: Any, db18: Database, tmp_path: Path, mode: str
 ) -> None:
@@ -428,7 +426,7 @@ def test_an_idle_query_does_next_to_nothing(spark: Any, db18: Database, tmp_path
         query.stop()
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", EACH_MODE)
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 do not say that the last batch is committed")
 def test_the_last_batch_of_a_run_is_acknowledged(spark: Any, db18: Database, tmp_path: Path, mode: str) -> None:
     prepare(db18, "spark")

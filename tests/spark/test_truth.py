@@ -87,7 +87,13 @@ def with_parts_and_prepared(db: Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"mode": "peek"}, {"mode": "walsender"}, {"mode": "walsender", "two_phase": "true"}]
+    "options",
+    [
+        {},
+        pytest.param({"mode": "peek"}, marks=pytest.mark.thorough),
+        pytest.param({"mode": "walsender"}, marks=pytest.mark.thorough),
+        {"mode": "walsender", "two_phase": "true"},
+    ],
 )
 def test_all_that_a_database_can_do(spark: Any, db: Database, tmp_path: Path, options: dict[str, str]) -> None:
     prepare(db, "twin", more=MORE_TABLES)
