@@ -25,6 +25,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Two columns have names that are the same to Spark, or a column has a name that `changed_rows` uses itself.",
         "Set `spark.sql.caseSensitive` to true if the names differ in case, else rename the column in the database.",
     ),
+    "COLUMN_RESERVED": (
+        "A table has a column of the name that `--deletes soft`, `--history` or `--append` gives to one of its own.",
+        "Rename the column, or leave out the option for this table, and run `logicalrep resync` for it.",
+    ),
     "COLUMN_VALUE": (
         "A value does not parse as its column's type, or the target type cannot hold it.",
         "Read the column as text with the option `text_columns`; leave out `binary` if it was sent in binary.",
@@ -56,6 +60,10 @@ CODES: dict[str, tuple[str, str]] = {
     "JAVA_MISSING": (
         "Spark finds no Java.",
         "Install Java 17 or later, or `pip install 'logicalrep[java]'`.",
+    ),
+    "HISTORY_DAMAGED": (
+        "A data file of a table's history, or of its changes, is not there any more, or is damaged.",
+        "Restore it, or remove the folder that the text names; then run `logicalrep resync` for the table.",
     ),
     "KEYS_INVALID": (
         "The `keys` of `merged` or `changed_rows` are empty, or not columns of the table.",

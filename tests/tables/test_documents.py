@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.tables.table_settings import TableSettings
 from tests.documents import examples
 from tests.postgres.servers import Database
 from tests.tables.test_replicate import SHOP, once
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.spark
 def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path) -> None:
     for statement in SHOP.strip().split(";\n"):
         db18.execute(statement.rstrip(";\n"))
-    once(db18, tmp_path / "lake")
+    once(db18, tmp_path / "lake", table_settings=TableSettings(deletes="soft", history=True, append=True))
     replicate, *reading = examples("docs/replicate.md", "python")
     assert "logicalrep.replicate(" in replicate
     program = "\n".join(reading)
@@ -27,3 +28,4 @@ def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path) ->
     )  # fmt: skip
     assert "public.orders following 5000 rows" in done.stdout
     assert done.stdout.count("customer_id") == 4
+    assert "5000 of 5000 orders; 5000 versions; 0 changes" in done.stdout

@@ -76,6 +76,7 @@ def _resync(options: argparse.Namespace) -> int:
     if resync(connection, place, table_names(options.table) if options.table else ()):
         print("asked the running replicate to load it again", file=sys.stderr)
         return 0
+    # Another setting would load its table again.
     settings = ReplicateSettings(
         connection=connection,
         to=place.uri,

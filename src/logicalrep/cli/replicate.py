@@ -51,6 +51,16 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "stands still, NULL, or NULL with the server's text in a column beside it (default: error)",
     )  # fmt: skip
     parser.add_argument(
+        "--deletes", choices=("hard", "soft"), default="hard",
+        help="whether a deleted row goes, or stays with _deleted and _deleted_at (default: hard)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--history", action="store_true", help="keep every version of each row in a second table TABLE~history"
+    )
+    parser.add_argument(
+        "--append", action="store_true", help="keep all changes, one after another, in a second table TABLE~changes"
+    )
+    parser.add_argument(
         "--load-sessions", metavar="COUNT", type=_positive, default=4,
         help="the most sessions that copy rows at the same time (default: 4)",
     )  # fmt: skip
@@ -82,7 +92,12 @@ def _replicate(options: argparse.Namespace) -> int:
         once=options.once,
         every=options.every,
         keep=options.keep,
-        table_settings=TableSettings(unrepresentable=options.unrepresentable),
+        table_settings=TableSettings(
+            unrepresentable=options.unrepresentable,
+            deletes=options.deletes,
+            history=options.history,
+            append=options.append,
+        ),
         load_sessions=options.load_sessions,
         load_rate=options.load_rate * 1e6 if options.load_rate else None,
     )

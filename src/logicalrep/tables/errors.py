@@ -5,10 +5,19 @@ from __future__ import annotations
 import psycopg
 
 from logicalrep.arrow.feed.texts import TextError
+from logicalrep.tables.delta.forms import BesideDamagedError, ReservedColumnError
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.values import ColumnValueError
 
-OF_ONE_TABLE = (ColumnValueError, TextError, TooLargeError, psycopg.errors.InsufficientPrivilege)
-"""A value that its column's type cannot hold, rows that are too large, or rows that the role may not read."""
+OF_ONE_TABLE = (
+    ColumnValueError,
+    TextError,
+    TooLargeError,
+    ReservedColumnError,
+    BesideDamagedError,
+    psycopg.errors.InsufficientPrivilege,
+)
+"""A value that its column's type cannot hold, rows that are too large, a column's name that is taken, a history that
+is damaged, or rows that the role may not read."""
 
 __all__ = ["OF_ONE_TABLE"]

@@ -5,16 +5,21 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.arrow.table.rows import SchemaMismatchError
-from logicalrep.tables.apply.events import events_of
+from logicalrep.spark.typed_tables.typed_feed import FeedTable
+from logicalrep.tables.apply.ending import Ending, may_be_there, reduced_to
+from logicalrep.tables.apply.events import Positions, events_of
 from logicalrep.tables.apply.reduction import NeedsResync, OtherShape, Reduced, reduced
-from logicalrep.tables.apply.rewriting import Rewriting, Rewritten, rewrite
-from logicalrep.tables.delta.data_files import DataFile
+from logicalrep.tables.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
+from logicalrep.tables.delta.data_files import DataFile, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.forms import END, Form
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.tasks import Here, Shared, Tasks
@@ -59,7 +64,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
     applied = log.applied(application)
     files = dict(log.files)
     count = written = 0
-    for part in _parts(changes, -1 if applied is None else int(applied)):
+    for part in _apart(_parts(changes, -1 if applied is None else int(applied)), log.table.form):
         # A part finds the files of those before it, which are in no version of the table.
         done = _done(_First(log.place, log.folder, log.table, tuple(files.values()), part), tasks)
         for file in done.removed:
@@ -97,9 +102,33 @@ def _parts(changes: pa.Table, applied: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
+def _apart(parts: Iterator[pa.Table], form: Form) -> Iterator[pa.Table]:
+    """Yield the same changes, each truncate apart where the rows that it ends stay."""
+    for part in parts:
+        if form not in END:
+            yield part
+            continue
+        truncates = np.flatnonzero(pc.equal(part["op"], "truncate").to_numpy())
+        bounds = sorted({0, *truncates.tolist(), *(truncates + 1).tolist(), part.num_rows})
+        yield from (part.slice(start, end - start) for start, end in pairwise(bounds))
+
+
 def _done(work: _First, tasks: Tasks) -> Rewritten:
+    if work.table.form in END and work.changes["op"][0].as_py() == "truncate":
+        return _all_ended(work, tasks)
     (done,) = tasks.run(_reduce_and_rewrite, [work])
     return _in_parts(work, done, tasks) if isinstance(done, Reduced) else done
+
+
+def _all_ended(work: _First, tasks: Tasks) -> Rewritten:
+    files = sorted(work.files, key=lambda file: -file.size)
+    count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
+    position = Positions.of(work.changes)
+    endings = [Ending(work.place, work.folder, work.table, files[number::count], position) for number in range(count)]
+    done = tasks.run(end_all, endings)
+    return Rewritten(
+        [file for each in done for file in each.added], [file for each in done for file in each.removed], 0
+    )
 
 
 @dataclass(frozen=True)
@@ -113,14 +142,33 @@ class _First:
 
 def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
     """Reduce the changes, and apply them too if that is little work."""
+    if work.table.form == "changes":
+        return Rewritten(_change_files(work), [], 0)
     try:
-        effect = reduced(events_of(work.table, work.changes.to_batches()))
+        events, form = events_of(work.table, work.changes.to_batches()), work.table.form
+        effect = reduced(events) if form not in END else reduced_to(form, events, work.table.stored)
     except SchemaMismatchError as error:
         raise OtherShape(error.description) from None
     files = _candidates(work, effect)
     if sum(file.size for file in files) > _OF_ONE_TASK and work.table.key is not None and not effect.replaces_all:
         return effect
     return _checked(work, effect, [rewrite(_rewriting(work, effect, Here(effect), files, files, writes_new=True))])
+
+
+def _change_files(work: _First) -> list[DataFile]:
+    """Write the changes themselves."""
+    table, stored = work.table, work.table.stored
+    feed = FeedTable(table.relation, (), table.catalog, allows_missing=True)
+    try:
+        batches = [
+            pa.RecordBatch.from_arrays(
+                [array.cast(field.type) for array, field in zip(batch.columns, stored, strict=True)], schema=stored
+            )
+            for batch in feed.batches(work.changes.to_batches())
+        ]
+    except SchemaMismatchError as error:
+        raise NeedsResync(error.description) from None
+    return write_rows(work.place, work.folder, pa.Table.from_batches(batches, stored))
 
 
 def _in_parts(work: _First, effect: Reduced, tasks: Tasks) -> Rewritten:
@@ -146,7 +194,11 @@ def _rewriting(
 ) -> Rewriting:
     grown = None
     if writes_new and not effect.replaces_all:
-        small = [file for file in work.files if file.size <= _SMALL and (file in files or file not in of_all)]
+        small = [
+            file
+            for file in work.files
+            if file.size <= _SMALL and may_be_there(file, work.table.form) and (file in files or file not in of_all)
+        ]
         grown = min(small, key=lambda file: file.size, default=None)
         if grown is not None and grown not in files:
             files = [*files, grown]
@@ -154,7 +206,7 @@ def _rewriting(
 
 
 def _checked(work: _First, effect: Reduced, parts: Sequence[Rewritten]) -> Rewritten:
-    found, expected = sum(part.found for part in parts), int(effect.gone_counts.sum())
+    found, expected = sum(part.found for part in parts), effect.expected
     if found != expected:
         raise NeedsResync(
             f"{expected - found} of {expected} rows that were updated or deleted are not in the table of "
@@ -170,14 +222,15 @@ def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
     """Return the files that may have rows which are gone, by the bounds of their keys."""
     if effect.replaces_all or not len(effect.gone):
         return []
+    of_table = [file for file in work.files if effect.are_marked or may_be_there(file, work.table.form)]
     name = work.table.key_names[0]
     if len(work.table.key_names) > 1 or effect.gone.type != work.table.schema.field(name).type:
-        return list(work.files)
+        return of_table
     try:
         gone = effect.gone.sort().to_pylist()
     except OverflowError:
         # Days that Python has not.
-        return list(work.files)
+        return of_table
 
     def may_have(file: DataFile) -> bool:
         statistics = file.statistics
@@ -187,7 +240,7 @@ def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
         place = bisect_left(gone, statistics.least[name])
         return place < len(gone) and bool(gone[place] <= statistics.greatest[name])
 
-    return [file for file in work.files if may_have(file)]
+    return [file for file in of_table if may_have(file)]
 
 
 __all__ = ["Applied", "NeedsResync", "OtherShape", "apply"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,32 @@ from logicalrep.tables.written_values import written_values
 
 _Ints = NDArray[np.int64]
 _Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where and when changes were committed."""
+
+    lsns: _Ints
+    ordinals: _Ints
+    moments: _Ints
+    """The times of their commits, in microseconds since 1970, UTC."""
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch | pa.Table) -> Self:
+        """Return the positions of rows of the change feed."""
+        names = ("commit_lsn", "ordinal", "commit_timestamp")
+        return cls(*(rows.column(name).cast(pa.int64()).to_numpy() for name in names))
+
+    def take(self, places: _Ints) -> Positions:
+        """Return those of some changes."""
+        return Positions(self.lsns[places], self.ordinals[places], self.moments[places])
+
+    @staticmethod
+    def joined(parts: Sequence[Positions]) -> Positions:
+        """Return those of several parts."""
+        columns = zip(*((part.lsns, part.ordinals, part.moments) for part in parts), strict=True)
+        return Positions(*map(np.concatenate, columns))
 
 
 @dataclass(frozen=True)
@@ -40,6 +67,12 @@ class Events:
     """The new rows in the Delta table's columns; null where a value was not sent."""
     unsent: Mapping[str, _Bools]
     """For each column with values that were not sent, which of the new rows lack it."""
+    is_delete: _Bools
+    """Which changes delete a row."""
+    old_rows: pa.Table
+    """The key's columns of the rows that changes take away."""
+    positions: Positions
+    """The position of each change."""
 
     def __len__(self) -> int:
         return len(self.old_of)
@@ -67,15 +100,19 @@ def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Even
     puts = np.concatenate([part.ops != DELETE for part in parts])
     unsent = np.concatenate([part.unsent for part in parts])
     new_rows = pa.concat_tables([part.new_rows for part in parts])
+    old_rows = pa.concat_tables([part.old_rows for part in parts])
     return Events(
         has_key=table.key is not None,
         is_truncated=is_truncated,
         old_of=_indices(takes),
         new_of=_indices(puts),
-        old_keys=row_keys(table, pa.concat_tables([part.old_rows for part in parts])),
+        old_keys=row_keys(table, old_rows),
         new_keys=row_keys(table, new_rows),
         new_rows=new_rows,
         unsent={name: unsent[:, place] for place, name in enumerate(table.names) if unsent[:, place].any()},
+        is_delete=np.concatenate([part.ops == DELETE for part in parts]),
+        old_rows=old_rows,
+        positions=Positions.joined([part.positions for part in parts]),
     )
 
 
@@ -87,6 +124,7 @@ class _Part:
     new_rows: pa.Table
     unsent: _Bools
     """For each new row and column whether the value was not sent."""
+    positions: Positions
 
 
 def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.RecordBatch) -> _Part:
@@ -113,7 +151,9 @@ def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.
             new_columns[name] = both.take(pa.array(new_source))
         else:
             new_columns[name] = new_values.take(pa.array(new))
-    return _Part(images.ops, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent)
+    return _Part(
+        images.ops, pa.table(old_columns), pa.table(new_columns, schema=table.schema), unsent, Positions.of(batch)
+    )
 
 
 def _refuse_other_key(table: ReplicatedTable, batch: pa.RecordBatch) -> None:

@@ -44,20 +44,29 @@ class Reduced:
     rows: pa.Table
     """The rows that are there afterwards: new ones, and those that replace one that is gone."""
     origins: _Ints
-    """For each row the index in `gone` of the row that it replaces; -1 for a new one."""
+    """For each row the number, among the rows that are gone, of the one that it stems from; -1 for a new one."""
     holes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     """The columns with values to be taken from the row that is replaced, and which rows take them."""
+    are_marked: bool = False
+    """Whether some of the rows that are gone may be marked ones, see `is_marked`."""
+    is_marked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    """Which keys are of rows that are gone if they are marked as deleted, and need not be there."""
+
+    @property
+    def expected(self) -> int:
+        """The number of rows that must be found."""
+        return int(self.gone_counts[~self.is_marked].sum() if self.are_marked else self.gone_counts.sum())
 
 
 def reduced(events: Events) -> Reduced:
-    """Return the effect of changes that are in the order in which they were made.
+    """Return the effect of changes that are in the order in which they were made, on a table of the rows alone.
 
     Raises NeedsResync for changes that cannot have been made one after another.
     """
-    return _by_key(events) if events.has_key else _by_count(events)
+    return _by_key(events) if events.has_key else by_count(events)
 
 
-def _by_count(events: Events) -> Reduced:
+def by_count(events: Events) -> Reduced:
     """Reduce the changes of rows without a key: of equal rows it is known only how many more or fewer there are."""
     ids, keys = _numbered([events.old_keys, events.new_keys])
     taken, put = ids[: len(events.old_keys)], ids[len(events.old_keys) :]
@@ -75,44 +84,102 @@ def _by_count(events: Events) -> Reduced:
     )
 
 
-def _by_key(events: Events) -> Reduced:
+@dataclass(frozen=True)
+class Chains:
+    """The rows of each key one after another."""
+
+    put_by: _Ints
+    """For each change that takes a row, the change that put it; -1 for a row from before, and for other changes."""
+    taken_by: _Ints
+    """For each change that puts a row, the change that takes it; -1 for a row that is there afterwards."""
+    is_last: NDArray[np.bool_]
+    """Whether each change that takes a row is the last one of its key."""
+    gone: pa.Array
+    """The keys of the rows from before that are taken; no key twice."""
+    gone_counts: _Ints
+    """The number of rows of each of these keys."""
+    gone_of: _Ints
+    """For each change that takes a row from before its number among these rows, in the order of `gone`; else -1."""
+    new: pa.Array
+    """The keys whose first row is put."""
+    origins: _Ints
+    """For each change the number, among the rows from before, of the row that its own row stems from; -1 for none."""
+
+
+def chains_of(events: Events) -> Chains:
+    """Return the rows of each key one after another; of rows without a key, which may be equal, the last is taken.
+
+    Raises NeedsResync for changes that cannot have been made one after another.
+    """
     ids, keys = _numbered([events.old_keys, events.new_keys])
     takes, puts = np.flatnonzero(events.old_of >= 0), np.flatnonzero(events.new_of >= 0)
     # A change takes before it puts.
-    key = np.concatenate((ids[events.old_of[takes]], ids[len(events.old_keys) + events.new_of[puts]]))
+    value = np.concatenate((ids[events.old_of[takes]], ids[len(events.old_keys) + events.new_of[puts]]))
     moment = np.concatenate((2 * takes, 2 * puts + 1))
-    order = np.lexsort((moment, key))
-    key, moment = key[order], moment[order]
+    level = np.zeros(len(value), np.int64)
+    if not events.has_key:
+        level = _levels(value, moment)
+    order = np.lexsort((moment, level, value))
+    value, level, moment = value[order], level[order], moment[order]
     is_put = moment % 2 == 1
-    is_first = np.diff(key, prepend=-1) != 0
-    is_last = np.diff(key, append=-1) != 0
+    is_first = (np.diff(value, prepend=-1) != 0) | (np.diff(level, prepend=0) != 0)
+    is_last = np.append(is_first[1:], True)[: len(value)]
     wrong = ~is_first & (is_put == np.roll(is_put, 1))
     if wrong.any():
         raise NeedsResync("its changes do not follow from one another: two rows have the same key at the same time")
     change = moment // 2
-    # The change that put the row which a change takes; -1 for a row from before.
-    put_by = np.full(len(events), -1, np.int64)
+    put_by, taken_by = np.full(len(events), -1, np.int64), np.full(len(events), -1, np.int64)
     took = np.flatnonzero(~is_put)
     put_by[change[took]] = np.where(is_first[took], -1, change[took - 1])
-    ends = change[is_put & is_last]
+    later = took[~is_first[took]]
+    taken_by[change[later - 1]] = change[later]
+    is_last_take = np.zeros(len(events), bool)
+    is_last_take[change[~is_put & is_last]] = True
+    # Of equal rows from before the first one taken is at level -1, the next one at level -2.
     first_takes = np.flatnonzero(~is_put & is_first)
+    first_takes = first_takes[np.lexsort((-level[first_takes], value[first_takes]))]
     gone_of = np.full(len(events), -1, np.int64)
     gone_of[change[first_takes]] = np.arange(len(first_takes))
-    gone = keys.take(pa.array(key[first_takes]))
-    takes_one = events.old_of >= 0
+    gone, counts = np.unique(value[first_takes], return_counts=True)
     # The change at which the row of each change was from before, or was new.
+    takes_one = events.old_of >= 0
     roots = _followed(np.where(takes_one & (put_by >= 0), put_by, np.arange(len(events))))
-    origins = np.where(takes_one[roots], gone_of[roots], -1)[ends]
-    rows, holes = _filled(events, ends, put_by, origins)
-    return Reduced(events.is_truncated, gone, np.ones(len(gone), np.int64), rows, origins, holes)
+    return Chains(
+        put_by=put_by,
+        taken_by=taken_by,
+        is_last=is_last_take,
+        gone=keys.take(pa.array(gone)),
+        gone_counts=counts.astype(np.int64),
+        gone_of=gone_of,
+        new=keys.take(pa.array(value[is_put & is_first])),
+        origins=np.where(takes_one[roots], gone_of[roots], -1),
+    )
 
 
-def _filled(
-    events: Events, ends: _Ints, put_by: _Ints, origins: _Ints
-) -> tuple[pa.Table, dict[str, NDArray[np.bool_]]]:
-    """Return the rows of changes with the values that earlier changes have, and the values that none has."""
+def _levels(value: _Ints, moment: _Ints) -> _Ints:
+    """Return a number for each event of equal rows, by which takes and puts alternate: how many there are beneath."""
+    order = np.lexsort((moment, value))
+    steps = np.where(moment[order] % 2 == 1, 1, -1)
+    sums = np.cumsum(steps)
+    starts = np.flatnonzero(np.diff(value[order], prepend=-1))
+    before = np.repeat(sums[starts] - steps[starts], np.diff(starts, append=len(order)))
+    level = np.empty(len(value), np.int64)
+    level[order] = sums - before - (steps == 1)
+    return level
+
+
+def _by_key(events: Events) -> Reduced:
+    chains = chains_of(events)
+    ends = np.flatnonzero((events.new_of >= 0) & (chains.taken_by < 0))
+    rows, origins, holes = filled(events, chains, ends)
+    return Reduced(events.is_truncated, chains.gone, chains.gone_counts, rows, origins, holes)
+
+
+def filled(events: Events, chains: Chains, ends: _Ints) -> tuple[pa.Table, _Ints, dict[str, NDArray[np.bool_]]]:
+    """Return the rows that changes put, with the values that earlier changes have; their origins and holes."""
     columns, holes = {}, {}
-    new_of = events.new_of
+    origins = chains.origins[ends]
+    new_of, put_by = events.new_of, chains.put_by
     here = np.arange(len(events))
     for name in events.new_rows.column_names:
         column = events.new_rows.column(name)
@@ -130,7 +197,7 @@ def _filled(
         columns[name] = column.take(pa.array(new_of[source]))
         if left.any():
             holes[name] = left
-    return pa.table(columns, schema=events.new_rows.schema), holes
+    return pa.table(columns, schema=events.new_rows.schema), origins, holes
 
 
 def _followed(following: _Ints) -> _Ints:
@@ -148,4 +215,4 @@ def _numbered(parts: list[pa.Array]) -> tuple[_Ints, pa.Array]:
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
 
 
-__all__ = ["NeedsResync", "Reduced", "reduced"]
+__all__ = ["Chains", "NeedsResync", "Reduced", "by_count", "chains_of", "filled", "reduced"]

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from logicalrep.tables.apply.ending import Ending, are_there, changed_files
 from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.apply.reduction import Reduced
 from logicalrep.tables.delta.data_files import DataFile, opened, write_rows
+from logicalrep.tables.delta.forms import END
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.tasks import Shared
@@ -48,66 +50,92 @@ class Rewritten:
 def rewrite(work: Rewriting) -> Rewritten:
     """Write the files anew that have rows which are gone, each with the rows that replace them."""
     reduced, table = work.reduced.value, work.table
+    stored = table.stored
     left = reduced.gone_counts.copy()
-    # The row that replaces each gone one; -1: none.
-    replacing = np.full(len(reduced.gone), -1, np.int64)
     has_origin = reduced.origins >= 0
-    replacing[reduced.origins[has_origin]] = np.flatnonzero(has_origin)
     added: list[DataFile] = []
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
     for file in work.files:
         with opened(work.place, work.folder, file) as there:
-            keys = row_keys(table, there.read(table.schema, table.key_names))
+            keys = row_keys(table, there.read(stored, table.key_names))
             of_gone = pc.index_in(keys, value_set=reduced.gone).fill_null(-1).to_numpy().astype(np.int64)
-            hits = _hits(of_gone, left)
+            if table.form in END and (of_gone >= 0).any():
+                is_there = are_there(there.read(stored, [END[table.form]]), table.form)
+                of_gone[is_there == reduced.is_marked[of_gone] if reduced.are_marked else ~is_there] = -1
+            hits, numbers = hits_of(of_gone, reduced.gone_counts, left)
             is_grown = file == work.grown and new.num_rows > 0
             if not len(hits) and not is_grown:
                 continue
-            rows = there.read(table.schema, table.names)
+            rows = there.read(stored, stored.names)
         is_kept = np.ones(rows.num_rows, bool)
         is_kept[hits] = False
         parts = [rows.filter(pa.array(is_kept))]
-        replaced = replacing[of_gone[hits]]
-        if (replaced >= 0).any():
-            parts.append(_replacements(reduced, rows, hits[replaced >= 0], replaced[replaced >= 0]))
+        # The row of this file that each new row stems from.
+        base = np.full(int(reduced.gone_counts.sum()) + 1, -1, np.int64)
+        base[numbers] = hits
+        bases = base[reduced.origins]
+        replacing = np.flatnonzero(has_origin & (bases >= 0))
+        if len(replacing):
+            parts.append(_replacements(reduced, rows, bases[replacing], replacing))
         if is_grown:
             parts.append(new)
             new = new.slice(0, 0)
         removed.append(file)
-        added += write_rows(work.place, work.folder, pa.concat_tables(parts))
+        added += written(work.place, work.folder, table, pa.concat_tables(parts))
     if new.num_rows:
-        added += write_rows(work.place, work.folder, new)
-    return Rewritten(added, removed, int((reduced.gone_counts - left).sum()))
+        added += written(work.place, work.folder, table, new)
+    found = reduced.gone_counts - left
+    return Rewritten(added, removed, int((found[~reduced.is_marked] if reduced.are_marked else found).sum()))
 
 
-def _hits(of_gone: _Ints, left: _Ints) -> _Ints:
-    """Return the rows of a file that are gone, and count them; of equal rows no more than are gone."""
+def end_all(work: Ending) -> Rewritten:
+    """Write the files anew that have rows which are there now: all of these end."""
+    changed = changed_files(work)
+    added = [each for _, rows in changed for each in written(work.place, work.folder, work.table, rows)]
+    return Rewritten(added, [file for file, _ in changed], 0)
+
+
+def written(place: Place, folder: str, table: ReplicatedTable, rows: pa.Table) -> list[DataFile]:
+    """Write rows; versions of the past apart from those that change again."""
+    if table.form != "history":
+        return write_rows(place, folder, rows)
+    is_there = are_there(rows, table.form)
+    return [file for which in (is_there, ~is_there) for file in write_rows(place, folder, rows.filter(pa.array(which)))]
+
+
+def hits_of(of_gone: _Ints, counts: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the rows of a file that are gone, and their numbers among all that are; count them.
+
+    Of equal rows no more than are gone.
+    """
     rows = np.flatnonzero(of_gone >= 0)
     if not len(rows):
-        return rows
+        return rows, rows
     rows = rows[np.argsort(of_gone[rows], kind="stable")]
     gone = of_gone[rows]
     starts = np.flatnonzero(np.diff(gone, prepend=-1))
     rank = np.arange(len(gone)) - np.repeat(starts, np.diff(starts, append=len(gone)))
-    rows = rows[rank < left[gone]]
-    np.subtract.at(left, of_gone[rows], 1)
-    return rows
+    is_hit = rank < left[gone]
+    rows, gone, rank = rows[is_hit], gone[is_hit], rank[is_hit]
+    numbers = (np.cumsum(counts) - left)[gone] + rank
+    np.subtract.at(left, gone, 1)
+    return rows, numbers
 
 
-def _replacements(reduced: Reduced, base: pa.Table, hits: _Ints, replaced: _Ints) -> pa.Table:
+def _replacements(reduced: Reduced, base: pa.Table, bases: _Ints, replacing: _Ints) -> pa.Table:
     """Return the rows that replace rows of a file, with the values that these keep."""
-    rows = reduced.rows.take(pa.array(replaced))
+    rows = reduced.rows.take(pa.array(replacing))
     columns: dict[str, Any] = {}
     for name in rows.column_names:
         column = rows.column(name)
         holes = reduced.holes.get(name)
-        if holes is not None and holes[replaced].any():
+        if holes is not None and holes[replacing].any():
             both = pa.chunked_array([*column.chunks, *base.column(name).chunks], column.type)
-            here = np.arange(len(replaced))
-            column = both.take(pa.array(np.where(holes[replaced], len(replaced) + hits, here)))
+            here = np.arange(len(replacing))
+            column = both.take(pa.array(np.where(holes[replacing], len(replacing) + bases, here)))
         columns[name] = column
     return pa.table(columns, schema=rows.schema)
 
 
-__all__ = ["Rewriting", "Rewritten", "rewrite"]
+__all__ = ["Rewriting", "Rewritten", "end_all", "hits_of", "rewrite", "written"]

@@ -114,6 +114,8 @@ class DeltaLog:
     ) -> Self:
         """Make a table of these files, or replace all rows, columns and properties of the one before, in one commit.
 
+        Files of the one before may be among them.
+
         Raises WriterError and PlaceError as `commit` does.
         """
         there = cls.open(place, folder)
@@ -133,6 +135,8 @@ class DeltaLog:
         )
         old = [] if before is None else list(before.files.values())
         log.files = {file.path: file for file in old}
+        stays = log.files.keys() & {file.path for file in files}
+        files, old = ([file for file in each if file.path not in stays] for each in (files, old))
         log._write(files, old, application, lsn, [_protocol(table), {"metaData": metadata}])
         return log
 
@@ -272,9 +276,9 @@ class DeltaLog:
         return {
             "id": id_,
             "format": {"provider": "parquet", "options": {}},
-            "schemaString": Schema.from_arrow(table.schema).to_json(),
+            "schemaString": Schema.from_arrow(table.stored).to_json(),
             "partitionColumns": [],
-            "configuration": {**kept, **statistics_properties(table.schema), _TABLE: table.to_json()},
+            "configuration": {**kept, **statistics_properties(table.stored), _TABLE: table.to_json()},
             "createdTime": _now(),
         }
 
@@ -304,7 +308,7 @@ def _protocol(table: ReplicatedTable) -> Mapping[str, Any]:
 
 
 def _has_ntz_columns(table: ReplicatedTable) -> bool:
-    return any(_has_ntz(field.type) for field in table.schema)
+    return any(_has_ntz(field.type) for field in table.stored)
 
 
 def _has_ntz(type_: pa.DataType) -> bool:

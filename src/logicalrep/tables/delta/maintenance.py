@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.forms import END
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.tasks import Tasks
@@ -85,11 +86,15 @@ def _small(log: DeltaLog) -> list[DataFile]:
     """Return the small files, neighbours by the first column of the key, the smallest apart: it takes in new rows."""
     name = log.table.key_names[0] if log.table.key_names else ""
     small = sorted((file for file in log.files.values() if file.size < _SMALL), key=lambda file: file.size)[1:]
+    if log.table.form == "history":
+        # Versions of the past stay apart from those that change again.
+        past = [file for file in small if not file.statistics.nulls.get(END["history"], 1)]
+        small = max(past, [file for file in small if file not in past], key=len)
     return sorted(small, key=lambda file: (name not in file.statistics.least, file.statistics.least.get(name)))
 
 
 def _merged(work: _Merge) -> list[DataFile]:
-    schema = work.table.schema
+    schema = work.table.stored
     rows = [read_rows(work.place, work.folder, file, schema, schema.names) for file in work.files]
     return write_rows(work.place, work.folder, pa.concat_tables(rows))
 

@@ -7,7 +7,9 @@ from collections.abc import Collection, Sequence
 
 from logicalrep.transactions.table_names import TableName
 
-_ENCODED = re.compile(r"[/\\\x00-\x1f\x7f]|^\.|[%~](?=[0-9A-Fa-f]{2})|^_(?=(?:logicalrep|delta_log)$)")
+_ENCODED = re.compile(
+    r"[/\\\x00-\x1f\x7f]|^\.|[%~](?=[0-9A-Fa-f]{2})|^_(?=(?:logicalrep|delta_log)$)|~(?=(?i:history|changes)$)"
+)
 _REFUSED = re.compile(r"[ ,;{}()\n\t=]")
 
 
@@ -15,9 +17,9 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     r"""Return a table's folder at its place: schema and name as they are.
 
     Only `/`, `\`, control characters, a leading dot, a `%` or `~` that would read as a code, the `_` of `_delta_log`
-    and `_logicalrep`, and the capitals of a name that differs from one of the `taken` folders only in case become `~`
-    and two hexadecimal digits for each byte. It is not `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a
-    path for `a/b`, and reads another folder.
+    and `_logicalrep`, the `~` of a name that ends with `~history` or `~changes`, and the capitals of a name that
+    differs from one of the `taken` folders only in case become `~` and two hexadecimal digits for each byte. It is not
+    `%`, as delta-rs, and what is built on it, takes `a%2Fb` in a path for `a/b`, and reads another folder.
 
     Example:
         >>> table_folder(TableName("Odd Schema", 'Odd.Table "q"'))
@@ -29,6 +31,16 @@ def table_folder(table: TableName, taken: Collection[str] = ()) -> str:
     if any(folder != other and folder.casefold() == other.casefold() for other in taken):
         return re.sub(r"[^\W\d_]", lambda match: _code(match[0]) if match[0] != match[0].lower() else match[0], folder)
     return folder
+
+
+def folder_beside(folder: str, beside: str) -> str:
+    """Return the folder of the table beside a table; no table has it, as the `~` of such a name is encoded.
+
+    Example:
+        >>> folder_beside("public/orders", "history")
+        'public/orders~history'
+    """
+    return f"{folder}~{beside}"
 
 
 def _encoded(name: str) -> str:
@@ -78,4 +90,4 @@ def _free(base: str, taken: set[str]) -> str:
     return chosen
 
 
-__all__ = ["column_names", "table_folder", "text_names"]
+__all__ = ["column_names", "folder_beside", "table_folder", "text_names"]

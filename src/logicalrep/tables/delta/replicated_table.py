@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import pyarrow as pa
 
 from logicalrep.arrow.feed.texts import Texts
+from logicalrep.tables.delta.forms import Form, with_more
 from logicalrep.tables.delta.names import column_names, text_names
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
@@ -53,6 +54,8 @@ class ReplicatedTable:
     """The settings with which its rows were loaded."""
     left: tuple[str, ...] = ()
     """The names of dropped columns that older data files may have."""
+    beside: Literal["history", "changes"] | None = None
+    """What a table beside it has: every version of its rows, or its changes; None for the table itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is cached cannot all be pickled, and is soon made.
@@ -91,8 +94,26 @@ class ReplicatedTable:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Delta table's columns."""
+        """The Delta table's columns, those of the server's table."""
         return pa.schema([(column.name, column.type) for column in self.written])
+
+    @property
+    def form(self) -> Form:
+        """What the Delta table's rows are."""
+        return self.beside or ("marked" if self.settings.deletes == "soft" else "rows")
+
+    @cached_property
+    def stored(self) -> pa.Schema:
+        """All of the Delta table's columns. Raises ReservedColumnError if two had the same name."""
+        return with_more(self.schema, self.form, self.relation.table)
+
+    def check_names(self) -> None:
+        """Raise ReservedColumnError if a column has the name of one that the settings add."""
+        besides: list[Literal["history", "changes"] | None] = [None]
+        besides += ["history"] if self.settings.history else []
+        besides += ["changes"] if self.settings.append else []
+        for beside in besides:
+            assert replace(self, beside=beside).stored
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
@@ -135,6 +156,7 @@ class ReplicatedTable:
                 "published": self.published,
                 "settings": self.settings.to_content(),
                 "left": self.left,
+                "beside": self.beside,
             },
             ensure_ascii=False,
         )
@@ -166,6 +188,7 @@ class ReplicatedTable:
             published=content["published"],
             settings=TableSettings.from_content(content["settings"]) if "settings" in content else TableSettings(),
             left=tuple(content.get("left", ())),
+            beside=content.get("beside"),
         )
 
 

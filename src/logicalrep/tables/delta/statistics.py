@@ -13,6 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from logicalrep.tables.delta.forms import END
+
 _MOST_COLUMNS = 32
 _LONGEST_TEXT = 32
 """The characters of a text that are in a bound."""
@@ -42,8 +44,10 @@ class Statistics:
 
 
 def statistics_columns(schema: pa.Schema) -> list[str]:
-    """Return the first columns whose types have bounds that are exact in JSON."""
-    return [column.name for column in schema if _has_bounds(column.type)][:_MOST_COLUMNS]
+    """Return the first columns, and those of `END`, whose types have bounds that are exact in JSON."""
+    names = [column.name for column in schema if _has_bounds(column.type)]
+    # Whether a file has rows that are there now is asked of every file.
+    return sorted(names, key=lambda name: name not in END.values())[:_MOST_COLUMNS]
 
 
 def statistics_properties(schema: pa.Schema) -> dict[str, str]:

@@ -20,6 +20,7 @@ from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, check_columns, hold, hold_tables
 from logicalrep.tables.delta.data_files import DataFile, write_batches
+from logicalrep.tables.delta.forms import as_loaded
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.written_values import written_values
@@ -58,8 +59,8 @@ def copy(part: Part) -> list[DataFile]:
         # Row security would leave out rows whose changes the slot sends; it is an error so.
         connection.execute("SET row_security = off")
         with closing(_at_rate(_ranges(part, connection, now), part.rate)) as copied:
-            batches = typed(copied, part.table)
-            return write_batches(part.place, part.folder, part.table.schema, batches)
+            batches = (as_loaded(batch, part.table.form) for batch in typed(copied, part.table))
+            return write_batches(part.place, part.folder, part.table.stored, batches)
 
 
 def _ranges(part: Part, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:

@@ -29,7 +29,7 @@ from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
-from logicalrep_runtime.scalars import Lsn
+from logicalrep_runtime.scalars import Lsn, TimestampTz
 
 GROUP = 8
 """The most tables of one snapshot: it holds back the server's clean-up, and a load that is killed begins anew."""
@@ -56,6 +56,8 @@ class Loaded:
     files: list[DataFile]
     load: str
     """The load's own name."""
+    taken: TimestampTz
+    """The server's time before which all of the rows had committed, or about so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,7 @@ class Loading:
                 table = described(connection, name, self._publications, settings.of(name))
                 if table is None:
                     return NotLoaded(name, f"{name} did not exist when the snapshot was made", again=True)
+                table.check_names()
                 queries = part_queries(connection, table.relation, self._publications, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
         except (SnapshotError, *TRANSIENT, *OF_ONE_TABLE) as error:
@@ -214,7 +217,7 @@ class Loading:
     def _loaded(self, snapshot: Snapshot, copy: _Copy) -> Loaded:
         self._said.pop(copy.name, None)
         self._report.loaded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
-        return Loaded(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8))
+        return Loaded(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
 
     def _not_loaded(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded, and say so; raise an error that is not a table's own."""

@@ -6,7 +6,9 @@ from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import drop_slot, find_slot, in_use
+from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.history.beside import BESIDES
 from logicalrep.tables.load.publishing import is_ours
 from logicalrep.tables.operate.status import known
 from logicalrep.tables.replicate.state import FOLDER, State, StateError
@@ -40,8 +42,9 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
             done.append(f"dropped the publication {identity.publication}")
     if deletes_tables:
         for name, table in tables.items():
-            for path in place.list(table.folder):
-                place.delete(path)
+            for folder in (table.folder, *(folder_beside(table.folder, beside) for beside in BESIDES)):
+                for path in place.list(folder):
+                    place.delete(path)
             done.append(f"deleted the table {name}")
     # The identity goes last: until then the command can be run again.
     files = sorted(place.list(FOLDER), key=lambda path: path.endswith("/place.json"))

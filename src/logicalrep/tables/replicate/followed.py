@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.history.beside import Beside
 from logicalrep.tables.load.definitions import Definition
 from logicalrep.tables.replicate.kept import Mark
 from logicalrep.tables.replicate.state import TableState
@@ -22,6 +23,8 @@ class Followed:
     """The table's OID on the server, by which its changes are known."""
     log: DeltaLog | None = None
     """The Delta table; None before the first load."""
+    beside: dict[Beside, DeltaLog] = field(default_factory=dict)
+    """The Delta tables beside it."""
     load: str | None = None
     """The load that the Delta table's rows began with."""
     application: str | None = None
@@ -34,6 +37,11 @@ class Followed:
     """A definition that differs from the copy's, as changes in the stream up to the LSN may explain."""
     stopped: str | None = None
     """The reason why the table stands still."""
+
+    @property
+    def logs(self) -> list[DeltaLog]:
+        """All of its Delta tables."""
+        return [] if self.log is None else [self.log, *self.beside.values()]
 
     def state(self, lsn: Lsn, timeline: int) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""
@@ -48,6 +56,7 @@ class Followed:
             timeline=timeline,
             state="stopped" if self.stopped is not None else "following" if self.mark is None else "loading",
             error=self.stopped,
+            beside={name: log.version for name, log in self.beside.items()},
         )
 
 

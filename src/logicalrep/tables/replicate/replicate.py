@@ -40,6 +40,9 @@ def replicate(
     every: float = 10.0,
     keep: float = 24.0,
     unrepresentable: Literal["error", "null", "text"] = "error",
+    deletes: Literal["hard", "soft"] = "hard",
+    history: bool = False,
+    append: bool = False,
     storage_options: Mapping[str, str] | None = None,
     report: Report | None = None,
     stop: threading.Event | None = None,
@@ -61,6 +64,9 @@ def replicate(
         keep: the hours for which old versions of a table can be read.
         unrepresentable: what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the
             table stands still, NULL, or NULL with the server's text in a column beside it.
+        deletes: whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.
+        history: keep every version of each row in a second Delta table, `to/schema/table~history`.
+        append: keep all changes, one after another, in a second Delta table, `to/schema/table~changes`.
         storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
         report: the receiver of what happens; by default nobody.
         stop: ends the call after the batch that is being applied.
@@ -86,7 +92,9 @@ def replicate(
         once=once,
         every=every,
         keep=keep,
-        table_settings=TableSettings(unrepresentable=unrepresentable),
+        table_settings=TableSettings(
+            unrepresentable=unrepresentable, deletes=deletes, history=history, append=append
+        ),
         storage_options=storage_options or {},
     )
     replicate_with(settings, report or Quiet(), stop=stop)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -18,6 +19,14 @@ from logicalrep.tables.delta.maintenance import CHECKPOINT_EVERY, is_due, mainta
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError, Place
 from logicalrep.tables.errors import OF_ONE_TABLE
+from logicalrep.tables.history.beside import (
+    Beside,
+    apply_beside,
+    opened_beside,
+    replaced_beside,
+    wanted,
+    with_marked,
+)
 from logicalrep.tables.load.definitions import Definition
 from logicalrep.tables.load.loading import Loaded
 from logicalrep.tables.replicate.followed import Followed
@@ -183,6 +192,9 @@ class ReplicatedTables:
             self.load(table, "new table")
             return table
         table.load = table.log.load
+        log = table.log
+        beside = self._patience.run(lambda: opened_beside(self._place, log))
+        table.beside = beside or {}
         table.application = self._application(table.log)
         if table.mark is not None:
             if table.mark.replaces != table.load:
@@ -193,6 +205,8 @@ class ReplicatedTables:
             self.load(table, "another table of this name")
         elif before is None or name in self._left:
             self.load(table, "published again")
+        elif beside is None:
+            self.load(table, "its history or its changes are not there")
         return table
 
     def _application(self, log: DeltaLog) -> str:
@@ -214,9 +228,10 @@ class ReplicatedTables:
         assert table.application is not None
         application = application_id(self._system, self._timeline, table.load)
         if application != table.application:
-            lsn = table.log.applied(table.application)
-            assert lsn is not None
-            table.log.commit([], [], application, lsn)
+            for log in table.logs:
+                lsn = log.applied(self._application(log))
+                assert lsn is not None
+                log.commit([], [], application, lsn)
             table.application = application
 
     # Changes
@@ -289,8 +304,10 @@ class ReplicatedTables:
     def _apply(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
         assert table.log is not None
         assert table.application is not None
-        log, application = table.log, table.application
-        self._patience.run(lambda: apply(log, rows, Lsn(end - 1), application, self._tasks))
+        log, application, upto = table.log, table.application, Lsn(end - 1)
+        for beside in table.beside.values():
+            self._patience.run(partial(apply_beside, beside, log.table, rows, upto, application, self._tasks))
+        self._patience.run(lambda: apply(log, rows, upto, application, self._tasks))
 
     def _stand_still(self, table: Followed, reason: str) -> None:
         table.stopped = f"{reason}; run logicalrep resync {table.name} with the same --dsn and --to"
@@ -299,18 +316,18 @@ class ReplicatedTables:
     def tidy(self, *, is_busy: bool) -> None:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
         for table in self._tables.values():
-            if table.log is None or table.mark is not None or not is_due(table.log, self._settings.keep):
-                continue
-            waited = table.log.version - table.log.checkpoint
-            if not is_busy or waited >= _CANNOT_WAIT * CHECKPOINT_EVERY:
-                self._maintain(table, table.log)
-                return
+            for log in table.logs if table.mark is None else []:
+                waited = log.version - log.checkpoint
+                if is_due(log, self._settings.keep) and (not is_busy or waited >= _CANNOT_WAIT * CHECKPOINT_EVERY):
+                    self._maintain(table, log)
+                    return
 
     def finish(self) -> None:
         """Do the upkeep that another run would find late: commands that end after each batch do it too."""
         for table in self._tables.values():
-            if table.log is not None and table.mark is None and needs_checkpoint(table.log):
-                self._maintain(table, table.log)
+            for log in table.logs if table.mark is None else []:
+                if needs_checkpoint(log):
+                    self._maintain(table, log)
 
     def _maintain(self, table: Followed, log: DeltaLog) -> None:
         try:
@@ -362,6 +379,26 @@ class ReplicatedTables:
     def _replace(self, table: Followed, loaded: Loaded) -> None:
         application = application_id(self._system, self._timeline, loaded.load)
         lsn = Lsn(loaded.position - 1)
+        before = None if table.log is None else table.application
+        beside: dict[Beside, DeltaLog] = {}
+        # They come first: after a kill the load begins anew, and so do they, at its position.
+        for each in wanted(loaded.table):
+            beside[each] = self._patience.run(
+                partial(
+                    replaced_beside,
+                    self._place,
+                    table.folder,
+                    each,
+                    loaded,
+                    application,
+                    self._tasks,
+                    self._settings.keep,
+                    kept=(rows for _, rows in self._kept.changes(table.folder)),
+                    before_application=before,
+                )
+            )
+        loaded = self._patience.run(partial(with_marked, loaded, table.log, self._tasks))
+        table.beside = beside
         table.log = self._patience.run(
             lambda: DeltaLog.replace(
                 self._place,

@@ -112,6 +112,8 @@ class TableState:
     """`following`, `loading` or `stopped`."""
     error: str | None = None
     """The reason why it is stopped."""
+    beside: Mapping[str, int] = field(default_factory=dict)
+    """The versions of the Delta tables beside it, `history` and `changes`, as far as there are any."""
 
 
 @dataclass(frozen=True, slots=True)

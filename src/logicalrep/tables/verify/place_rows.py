@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.tables.delta.data_files import read_rows
+from logicalrep.tables.apply.ending import are_there
+from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.forms import END
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.verify.digests import Digests, Fingerprints, Hashes, digests_of, key_hashes
@@ -32,7 +34,7 @@ class PlaceRows:
         """Yield all rows, those of one file after another."""
         log = self._current()
         for file in log.files.values():
-            rows = read_rows(self._place, self._folder, file, self.table.schema, self.table.names)
+            rows = self._rows(file)
             # The hashing of a part needs several times its memory.
             yield from (rows.slice(start, _PART) for start in range(0, rows.num_rows, _PART))
 
@@ -41,17 +43,21 @@ class PlaceRows:
         log, found = self._current(), Fingerprints.none(len(hashes))
         rows: list[pa.Table] = []
         for file in log.files.values():
-            keys = key_hashes(
-                self.table, read_rows(self._place, self._folder, file, self.table.schema, self.table.key_names)
-            )
+            keys = key_hashes(self.table, self._rows(file, self.table.key_names))
             is_wanted = np.isin(keys, hashes)
             if is_wanted.any():
-                whole = read_rows(self._place, self._folder, file, self.table.schema, self.table.names)
-                wanted = whole.filter(pa.array(is_wanted))
+                wanted = self._rows(file).filter(pa.array(is_wanted))
                 digests = digests_of(self.table, wanted)
                 found.add(hashes, Digests(keys[is_wanted], digests.rows))
                 rows.append(wanted)
         return found, rows
+
+    def _rows(self, file: DataFile, columns: Sequence[str] = ()) -> pa.Table:
+        """Return columns of a file's rows, those of the server's table by default; not of rows marked as deleted."""
+        form, columns = self.table.form, columns or self.table.names
+        ends = [END[form]] if form in END else []
+        rows = read_rows(self._place, self._folder, file, self.table.stored, [*columns, *ends])
+        return rows.filter(pa.array(are_there(rows, form))).select(list(columns)) if ends else rows
 
     def _current(self) -> DeltaLog:
         log = self._opened()

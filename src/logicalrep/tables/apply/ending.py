@@ -1,0 +1,249 @@
+"""Rows that end and stay: marked as deleted, or as a version of the past."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from logicalrep.tables.apply.events import Events, Positions
+from logicalrep.tables.apply.reduction import Reduced, by_count, chains_of, filled
+from logicalrep.tables.delta.data_files import DataFile, opened
+from logicalrep.tables.delta.forms import END, MORE, Form
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+
+_Ints = NDArray[np.int64]
+_Bools = NDArray[np.bool_]
+_NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Some of the rows, with where they began and ended; `ended` is None for rows that are there now."""
+
+    rows: pa.Table
+    origins: _Ints
+    holes: dict[str, _Bools]
+    began: Positions | None
+    ended: Positions | None
+
+
+def reduced_to(form: Form, events: Events, schema: pa.Schema) -> Reduced:
+    """Return the effect of changes on a table of which ended rows stay.
+
+    Args:
+        form: the form of the table's rows.
+        events: the changes, in the order in which they were made.
+        schema: all of the table's columns.
+
+    Raises NeedsResync for changes that cannot have been made one after another.
+    """
+    return _versions(events, schema) if form == "history" else _marked(events, schema)
+
+
+def _marked(events: Events, schema: pa.Schema) -> Reduced:
+    if not events.has_key:
+        # Of equal rows it is not known which one comes again: a mark stays, and updates leave none.
+        effect = by_count(events)
+        deletes = np.flatnonzero(events.is_delete)
+        rows = events.old_rows.select(effect.rows.column_names).take(pa.array(events.old_of[deletes]))
+        nowhere = np.full(len(deletes), _NOWHERE, np.int64)
+        return _joined(
+            "marked",
+            schema,
+            [
+                _Piece(effect.rows, effect.origins, {}, None, None),
+                _Piece(rows, nowhere, {}, None, events.positions.take(deletes)),
+            ],
+            effect.gone,
+            effect.gone_counts,
+        )
+    chains = chains_of(events)
+    ends = np.flatnonzero((events.new_of >= 0) & (chains.taken_by < 0))
+    last = np.flatnonzero(chains.is_last)
+    here, before = last[chains.put_by[last] >= 0], last[chains.put_by[last] < 0]
+    pieces = [
+        _Piece(*filled(events, chains, ends), None, None),
+        _Piece(*filled(events, chains, chains.put_by[here]), None, events.positions.take(here)),
+        _Piece(*_from_before(events, chains.gone_of[before]), None, events.positions.take(before)),
+    ]
+    gone = pa.concat_arrays([chains.gone, chains.new])
+    is_marked = np.arange(len(gone)) >= len(chains.gone)
+    return _joined("marked", schema, pieces, gone, np.ones(len(gone), np.int64), is_marked)
+
+
+def _versions(events: Events, schema: pa.Schema) -> Reduced:
+    chains, positions = chains_of(events), events.positions
+    puts = np.flatnonzero(events.new_of >= 0)
+    ends = chains.taken_by[puts]
+    past, current = puts[ends >= 0], puts[ends < 0]
+    before = np.flatnonzero(chains.gone_of >= 0)
+    pieces = [
+        _Piece(*filled(events, chains, current), positions.take(current), None),
+        _Piece(*filled(events, chains, past), positions.take(past), positions.take(chains.taken_by[past])),
+        _Piece(*_from_before(events, chains.gone_of[before]), None, positions.take(before)),
+    ]
+    return _joined("history", schema, pieces, chains.gone, chains.gone_counts)
+
+
+def _from_before(events: Events, origins: _Ints) -> tuple[pa.Table, _Ints, dict[str, _Bools]]:
+    """Return rows that have all of their values from those that are there."""
+    schema = events.new_rows.schema
+    rows = pa.table([pa.nulls(len(origins), field.type) for field in schema], schema=schema)
+    return rows, origins, {name: np.ones(len(origins), bool) for name in schema.names}
+
+
+def _joined(
+    form: Form,
+    schema: pa.Schema,
+    pieces: Sequence[_Piece],
+    gone: pa.Array,
+    gone_counts: _Ints,
+    is_marked: _Bools | None = None,
+) -> Reduced:
+    pieces = [piece for piece in pieces if piece.rows.num_rows] or list(pieces[:1])
+    whole = [
+        _Piece(
+            pa.Table.from_arrays([*piece.rows.columns, *_more(form, piece)], schema=schema),
+            piece.origins,
+            piece.holes | _began_before(form, piece),
+            None,
+            None,
+        )
+        for piece in pieces
+    ]
+    nothing: _Bools = np.zeros(0, bool)
+    names = dict.fromkeys(name for piece in whole for name in piece.holes)
+    holes = {
+        name: np.concatenate([piece.holes.get(name, np.zeros(piece.rows.num_rows, bool)) for piece in whole])
+        for name in names
+    }
+    return Reduced(
+        replaces_all=False,
+        gone=gone,
+        gone_counts=gone_counts,
+        rows=pa.concat_tables([piece.rows for piece in whole]),
+        origins=np.concatenate([piece.origins for piece in whole]),
+        holes={name: holes_ for name, holes_ in holes.items() if holes_.any()},
+        are_marked=is_marked is not None,
+        is_marked=nothing if is_marked is None else is_marked,
+    )
+
+
+def _began_before(form: Form, piece: _Piece) -> dict[str, _Bools]:
+    """Return the columns that versions have from the row that is there."""
+    if form != "history" or piece.began is not None:
+        return {}
+    is_hole = np.ones(piece.rows.num_rows, bool)
+    return {field.name: is_hole for field in MORE[form] if field.name.startswith("_valid_from")}
+
+
+def _more(form: Form, piece: _Piece) -> list[pa.Array]:
+    """Return the columns behind those of the server's table."""
+    count = piece.rows.num_rows
+    given: dict[str, Any] = {}
+    if piece.began is not None:
+        given |= _beginnings(piece.began)
+    given |= _endings(form, piece.ended)
+    return [
+        pa.nulls(count, field.type)
+        if given.get(field.name) is None
+        else pa.repeat(given[field.name], count)
+        if isinstance(given[field.name], pa.Scalar)
+        else given[field.name].cast(field.type)
+        for field in MORE[form]
+    ]
+
+
+def _beginnings(began: Positions) -> dict[str, Any]:
+    return {
+        "_valid_from": pa.array(began.moments),
+        "_valid_from_lsn": pa.array(began.lsns),
+        "_valid_from_ordinal": pa.array(began.ordinals),
+    }
+
+
+def _endings(form: Form, ended: Positions | None) -> dict[str, Any]:
+    """Return the values of rows that ended at some positions; or of rows that are there now."""
+    is_there = pa.scalar(ended is None)
+    if form == "marked":
+        return {
+            "_deleted": pa.scalar(ended is not None),
+            "_deleted_at": None if ended is None else pa.array(ended.moments),
+        }
+    if ended is None:
+        return {"_is_current": is_there}
+    return {
+        "_is_current": is_there,
+        "_valid_to": pa.array(ended.moments),
+        "_valid_to_lsn": pa.array(ended.lsns),
+        "_valid_to_ordinal": pa.array(ended.ordinals),
+    }
+
+
+def are_there(rows: pa.Table, form: Form) -> _Bools:
+    """Return which rows of a file are there now."""
+    found: _Bools = rows.column(END[form]).is_null().to_numpy()
+    return found
+
+
+def may_be_there(file: DataFile, form: Form) -> bool:
+    """Return whether a file may have rows that are there now."""
+    return form not in END or file.statistics.nulls.get(END[form], 1) > 0
+
+
+def begun(rows: pa.Table, schema: pa.Schema, position: Positions) -> pa.Table:
+    """Return loaded rows as versions that begin at one position."""
+    here = np.zeros(rows.num_rows, np.int64)
+    piece = _Piece(rows, here, {}, position.take(here), None)
+    return pa.Table.from_arrays([*rows.columns, *_more("history", piece)], schema=schema)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Files whose rows end, all that are there."""
+
+    place: Place
+    folder: str
+    table: ReplicatedTable
+    files: Sequence[DataFile]
+    position: Positions
+    """One position."""
+
+
+def ended(rows: pa.Table, table: ReplicatedTable, position: Positions, which: _Bools) -> pa.Table:
+    """Return rows of a table's files of which some end at a position."""
+    form = table.form
+    endings = _endings(form, position)
+    for field in MORE[form]:
+        if field.name not in endings:
+            continue
+        value = endings[field.name]
+        value = value if isinstance(value, pa.Scalar) else value.cast(field.type)[0]
+        place = rows.schema.get_field_index(field.name)
+        column = pc.if_else(pa.array(which), value, rows.column(field.name))
+        rows = rows.set_column(place, field, column)
+    return rows
+
+
+def changed_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
+    """Return the files that have rows which are there, each with its rows once they have ended."""
+    found = []
+    for file in work.files:
+        if not may_be_there(file, work.table.form):
+            continue
+        with opened(work.place, work.folder, file) as there:
+            rows = there.read(work.table.stored, work.table.stored.names)
+        is_there = are_there(rows, work.table.form)
+        if is_there.any():
+            found.append((file, ended(rows, work.table, work.position, is_there)))
+    return found
+
+
+__all__ = ["Ending", "are_there", "begun", "changed_files", "ended", "may_be_there", "reduced_to"]

@@ -1,0 +1,84 @@
+"""The columns that a Delta table has behind those of the server's table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import pyarrow as pa
+
+from logicalrep_runtime.errors import LogicalRepError
+
+Form = Literal["rows", "marked", "history", "changes"]
+"""A table's rows as they are, with those that are deleted marked, with all their versions, or all its changes."""
+
+_MOMENT = pa.timestamp("us", "UTC")
+_NAMES = pa.list_(pa.field("element", pa.string(), nullable=False))
+
+MORE: dict[Form, tuple[pa.Field, ...]] = {
+    "rows": (),
+    "marked": (pa.field("_deleted", pa.bool_(), nullable=False), pa.field("_deleted_at", _MOMENT)),
+    "history": (
+        pa.field("_valid_from", _MOMENT, nullable=False),
+        pa.field("_valid_to", _MOMENT),
+        pa.field("_is_current", pa.bool_(), nullable=False),
+        pa.field("_valid_from_lsn", pa.int64(), nullable=False),
+        pa.field("_valid_from_ordinal", pa.int64(), nullable=False),
+        pa.field("_valid_to_lsn", pa.int64()),
+        pa.field("_valid_to_ordinal", pa.int64()),
+    ),
+    "changes": (
+        pa.field("_change_type", pa.string(), nullable=False),
+        pa.field("_commit_version", pa.int64(), nullable=False),
+        pa.field("_commit_timestamp", _MOMENT, nullable=False),
+        pa.field("_ordinal", pa.int64(), nullable=False),
+        pa.field("_unchanged", _NAMES, nullable=False),
+    ),
+}
+"""The columns of each form."""
+
+END: dict[Form, str] = {"marked": "_deleted_at", "history": "_valid_to_lsn"}
+"""The column that is null in a row that is there now."""
+
+
+class ReservedColumnError(LogicalRepError, ValueError):
+    """A column with the name of one that is to be written behind it."""
+
+    code = "COLUMN_RESERVED"
+
+
+class BesideDamagedError(LogicalRepError, RuntimeError):
+    """A table beside a table that is damaged: nothing could load it again."""
+
+    code = "HISTORY_DAMAGED"
+
+
+def with_more(schema: pa.Schema, form: Form, table: object) -> pa.Schema:
+    """Return the columns of a form of a table.
+
+    Raises ReservedColumnError if the table has a column of that name.
+    """
+    _refuse(schema.names, form, table)
+    return pa.schema([*schema, *MORE[form]])
+
+
+def _refuse(names: Sequence[str], form: Form, table: object) -> None:
+    taken = {field.name for field in MORE[form]}
+    for name in names:
+        if name.casefold() in taken:
+            raise ReservedColumnError(
+                f"{table} has a column {name}, and its Delta table gets one of that name by its settings: rename the "
+                "column, or leave out deletes = soft, history or append for this table"
+            )
+
+
+def as_loaded(rows: pa.RecordBatch, form: Form) -> pa.RecordBatch:
+    """Return loaded rows with the columns of their form: none is deleted."""
+    if form != "marked":
+        return rows
+    deleted, at = MORE[form]
+    arrays = [pa.repeat(pa.scalar(False), rows.num_rows), pa.nulls(rows.num_rows, at.type)]
+    return pa.RecordBatch.from_arrays([*rows.columns, *arrays], schema=pa.schema([*rows.schema, deleted, at]))
+
+
+__all__ = ["END", "MORE", "BesideDamagedError", "Form", "ReservedColumnError", "as_loaded", "with_more"]

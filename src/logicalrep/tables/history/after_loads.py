@@ -1,0 +1,127 @@
+"""What a load leaves of the rows from before: marked rows, closed versions, and the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.tables.apply.ending import are_there, begun, ended
+from logicalrep.tables.apply.events import Positions
+from logicalrep.tables.apply.rewriting import written
+from logicalrep.tables.delta.data_files import DataFile, read_rows
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.history.matching import Matching, are_carried, converted, matched
+from logicalrep.tables.tasks import Tasks
+
+
+def marked_files(
+    before: DeltaLog, table: ReplicatedTable, loaded: Sequence[DataFile], position: Positions, tasks: Tasks
+) -> list[DataFile]:
+    """Return files with the rows from before that are not among the loaded ones: they are marked now, or were already.
+
+    There are none if the key is another one.
+
+    Args:
+        before: the table as it was.
+        table: the table as it was loaded.
+        loaded: the files of the load.
+        position: the position of the load.
+        tasks: the runner of the work.
+    """
+    if before.table.key != table.key or not are_carried(before.table, table, table.key_names):
+        return []
+    old = list(before.files.values())
+    work = Matching(before.place, before.folder, before.table, old, before.folder, table, loaded)
+    rows = matched(work, tasks).old
+    items = [_Old(work, file, these, position) for file, these in zip(old, rows, strict=True) if len(these)]
+    return [file for files in tasks.run(_marked, items) for file in files]
+
+
+def version_files(
+    place: Place,
+    folder: str,
+    before: DeltaLog | None,
+    loaded_folder: str,
+    table: ReplicatedTable,
+    loaded: Sequence[DataFile],
+    position: Positions,
+    tasks: Tasks,
+) -> list[DataFile]:
+    """Return the files of a history after a load: what differs is closed at its position, and its rows begin there."""
+    old = [] if before is None else list(before.files.values())
+    before_table = table if before is None else before.table
+    work = Matching(place, folder, before_table, old, loaded_folder, table, loaded)
+    found = matched(work, tasks)
+    is_other = not _has_same_columns(before_table, table)
+    changing = [
+        _Old(work, file, rows, position) for file, rows in zip(old, found.old, strict=True) if len(rows) or is_other
+    ]
+    beginning = [_Old(work, file, rows, position) for file, rows in zip(loaded, found.new, strict=True) if len(rows)]
+    changed = {item.file.path for item in changing}
+    return [
+        *(file for file in old if file.path not in changed),
+        *(file for files in tasks.run(_closed, changing) for file in files),
+        *(file for files in tasks.run(_begun, beginning) for file in files),
+    ]
+
+
+def change_files(before: DeltaLog, table: ReplicatedTable, tasks: Tasks) -> list[DataFile]:
+    """Return the files of a table's changes after a load, in the columns that it has now."""
+    old = list(before.files.values())
+    if _has_same_columns(before.table, table):
+        return old
+    work = Matching(before.place, before.folder, before.table, old, before.folder, table, ())
+    nowhere = Positions(*(np.zeros(1, np.int64) for _ in range(3)))
+    items = [_Old(work, file, np.zeros(0, np.int64), nowhere) for file in old]
+    return [file for files in tasks.run(_converted, items) for file in files]
+
+
+@dataclass(frozen=True)
+class _Old:
+    work: Matching
+    file: DataFile
+    rows: NDArray[np.int64]
+    position: Positions
+
+
+def _read(item: _Old) -> pa.Table:
+    work = item.work
+    stored = work.before.stored
+    rows = read_rows(work.place, work.old_folder, item.file, stored, stored.names)
+    return converted(rows, work.before, work.table)
+
+
+def _marked(item: _Old) -> list[DataFile]:
+    work, rows = item.work, _read(item).take(pa.array(item.rows))
+    rows = ended(rows, work.table, item.position, are_there(rows, "marked"))
+    return written(work.place, work.folder, work.table, rows)
+
+
+def _closed(item: _Old) -> list[DataFile]:
+    work, rows = item.work, _read(item)
+    which = np.zeros(rows.num_rows, bool)
+    which[item.rows] = True
+    return written(work.place, work.old_folder, work.table, ended(rows, work.table, item.position, which))
+
+
+def _begun(item: _Old) -> list[DataFile]:
+    work, schema = item.work, item.work.table.schema
+    rows = read_rows(work.place, work.folder, item.file, schema, schema.names).take(pa.array(item.rows))
+    return written(work.place, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
+
+
+def _converted(item: _Old) -> list[DataFile]:
+    return written(item.work.place, item.work.folder, item.work.table, _read(item))
+
+
+def _has_same_columns(before: ReplicatedTable, table: ReplicatedTable) -> bool:
+    return before.stored == table.stored and before.attnums == table.attnums
+
+
+__all__ = ["change_files", "marked_files", "version_files"]

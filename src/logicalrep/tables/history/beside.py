@@ -1,0 +1,145 @@
+"""The tables beside a table: its history, and its changes. Each has its own commits, which tell how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.apply.events import Positions
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.forms import BesideDamagedError
+from logicalrep.tables.delta.names import folder_beside
+from logicalrep.tables.delta.place import DamagedError, Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.history.after_loads import change_files, marked_files, version_files
+from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.tasks import Tasks
+from logicalrep_runtime.scalars import Lsn
+
+Beside = Literal["history", "changes"]
+BESIDES: tuple[Beside, ...] = ("changes", "history")
+"""The tables beside a table, in the order in which they are written: all before the table itself."""
+_EPOCH = 946_684_800_000_000
+"""The microseconds from 1970 to 2000, where PostgreSQL's count begins."""
+
+
+def wanted(table: ReplicatedTable) -> list[Beside]:
+    """Return the tables that a table's settings put beside it."""
+    is_wanted = {"history": table.settings.history, "changes": table.settings.append}
+    return [beside for beside in BESIDES if is_wanted[beside]]
+
+
+def opened_beside(place: Place, log: DeltaLog) -> dict[Beside, DeltaLog] | None:
+    """Return the tables beside a table; None if one is not there, or is not of the same load."""
+    found: dict[Beside, DeltaLog] = {}
+    for beside in wanted(log.table):
+        there = DeltaLog.open(place, folder_beside(log.folder, beside))
+        if there is None or there.load != log.load:
+            return None
+        found[beside] = there
+    return found
+
+
+def apply_beside(log: DeltaLog, table: ReplicatedTable, changes: pa.Table, upto: Lsn, app: str, tasks: Tasks) -> None:
+    """Apply changes of a table to one beside it. Arguments and errors are those of `apply`."""
+    described = replace(table, beside=log.table.beside)
+    if described != log.table:
+        log.describe(described)
+    try:
+        apply(log, changes, upto, app, tasks)
+    except DamagedError as error:
+        raise _damaged(log.folder, error) from None
+
+
+def replaced_beside(
+    place: Place,
+    folder: str,
+    beside: Beside,
+    loaded: Loaded,
+    application: str,
+    tasks: Tasks,
+    keep_hours: float,
+    *,
+    kept: Iterable[pa.Table],
+    before_application: str | None,
+) -> DeltaLog:
+    """Bring a table beside another to the position of a load, in one commit; what it has stays.
+
+    Args:
+        place: the place.
+        folder: the folder of the table that was loaded.
+        beside: the kind of table.
+        loaded: the load, whose rows are in no version of the table yet.
+        application: the application id of the commits after it.
+        tasks: the runner of the work.
+        keep_hours: the hours for which old versions can be read.
+        kept: the changes that came while it was loaded.
+        before_application: the application id of the commits before it; None if there are none.
+    """
+    own = folder_beside(folder, beside)
+    before = DeltaLog.open(place, own)
+    table = replace(loaded.table, beside=beside)
+    try:
+        if beside == "history":
+            position = position_of(loaded)
+            files = version_files(place, own, before, folder, table, loaded.files, position, tasks)
+        elif before is not None:
+            if before_application is not None and before.applied(before_application) is not None:
+                for rows in kept:
+                    _add(before, rows, loaded.position, before_application, tasks)
+            files = change_files(before, table, tasks)
+        else:
+            files = []
+    except DamagedError as error:
+        raise _damaged(own, error) from None
+    lsn = Lsn(loaded.position - 1)
+    return DeltaLog.replace(
+        place, own, table, files, application, lsn, load=loaded.load, keep_hours=keep_hours, before=before
+    )
+
+
+def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, tasks: Tasks) -> None:
+    """Add the kept changes before the load, which the table itself does not need; not those of other columns."""
+    rows = rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64())))
+    if rows.num_rows:
+        with suppress(NeedsResync):
+            apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, tasks)
+
+
+def with_marked(loaded: Loaded, before: DeltaLog | None, tasks: Tasks) -> Loaded:
+    """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
+    if before is None or loaded.table.form != "marked":
+        return loaded
+    files = marked_files(before, loaded.table, loaded.files, position_of(loaded), tasks)
+    return replace(loaded, files=[*loaded.files, *files])
+
+
+def position_of(loaded: Loaded) -> Positions:
+    """Return the position of a load: before all changes of a commit at its LSN."""
+    taken = int(loaded.taken) + _EPOCH
+    return Positions(*(np.array([each], np.int64) for each in (int(loaded.position), -1, taken)))
+
+
+def _damaged(folder: str, error: DamagedError) -> BesideDamagedError:
+    return BesideDamagedError(
+        f"{error.description}: restore it, or remove the folder {folder}, which then begins anew, with the next load"
+    )
+
+
+__all__ = [
+    "BESIDES",
+    "Beside",
+    "BesideDamagedError",
+    "apply_beside",
+    "opened_beside",
+    "replaced_beside",
+    "wanted",
+    "with_marked",
+]

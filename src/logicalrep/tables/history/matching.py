@@ -1,0 +1,162 @@
+"""Which of a table's rows from before a load are among the loaded ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from logicalrep.tables.apply.ending import are_there
+from logicalrep.tables.apply.keys import row_keys
+from logicalrep.tables.apply.rewriting import hits_of
+from logicalrep.tables.delta.data_files import DataFile, read_rows
+from logicalrep.tables.delta.forms import MORE
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.tasks import Tasks
+
+_Ints = NDArray[np.int64]
+_AT_ONCE = 128 << 20
+"""About the most bytes of files whose rows are compared at once."""
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The files of a table from before a load, and those of the load."""
+
+    place: Place
+    old_folder: str
+    before: ReplicatedTable
+    old: Sequence[DataFile]
+    folder: str
+    table: ReplicatedTable
+    """The table as it was loaded, in the form that the rows are to have."""
+    new: Sequence[DataFile]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """The rows that the other side does not have, by their numbers in each file."""
+
+    old: list[_Ints]
+    new: list[_Ints]
+
+
+def matched(work: Matching, tasks: Tasks) -> Matched:
+    """Return the rows from before that are not among the loaded ones, and the loaded ones that were not there.
+
+    Rows to be marked are compared by their keys, and versions by all of their values. Of equal rows as many count.
+    """
+    size = sum(file.size for file in (*work.old, *work.new))
+    count = size // _AT_ONCE + 1
+    parts = tasks.run(_part, [_Part(work, number, count) for number in range(count)])
+    return Matched(
+        *(
+            [np.sort(np.concatenate(of_file)) for of_file in zip(*sides, strict=True)]
+            for sides in ([part.old for part in parts], [part.new for part in parts])
+        )
+    )
+
+
+def converted(rows: pa.Table, before: ReplicatedTable, table: ReplicatedTable) -> pa.Table:
+    """Return rows from before in the columns of a table, by the columns' numbers; NULL where one is new or differs."""
+    names = _names_before(before, table)
+    columns = [
+        rows.column(names[field.name]) if field.name in names else pa.nulls(rows.num_rows, field.type)
+        for field in table.schema
+    ]
+    for field in MORE[table.form]:
+        if before.form == table.form:
+            columns.append(rows.column(field.name))
+        else:
+            columns.append(
+                pa.array(np.zeros(rows.num_rows, bool))
+                if field.name == "_deleted"
+                else pa.nulls(rows.num_rows, field.type)
+            )
+    return pa.Table.from_arrays(columns, schema=table.stored)
+
+
+def are_carried(before: ReplicatedTable, table: ReplicatedTable, names: Sequence[str]) -> bool:
+    """Return whether rows from before have values for some columns."""
+    return set(names) <= _names_before(before, table).keys()
+
+
+def _names_before(before: ReplicatedTable, table: ReplicatedTable) -> dict[str, str]:
+    """Return the names that a table's columns had, of those with the same type."""
+    if before.relation.relation_id == table.relation.relation_id:
+        of_numbers = dict(zip(before.attnums, before.names, strict=True))
+        names = {name: of_numbers.get(number) for name, number in zip(table.names, table.attnums, strict=True)}
+    else:
+        names = {name: name if name in before.names else None for name in table.names}
+    return {
+        name: own
+        for name, own in names.items()
+        if own is not None and before.schema.field(own).type == table.schema.field(name).type
+    }
+
+
+@dataclass(frozen=True)
+class _Part:
+    work: Matching
+    number: int
+    count: int
+
+
+def _part(part: _Part) -> Matched:
+    work = part.work
+    # A version is another one if any of its values is.
+    identity = work.table if work.table.form == "marked" else replace(work.table, key=None)
+    schema, names = work.table.schema, identity.key_names
+    new_keys = [row_keys(identity, read_rows(work.place, work.folder, file, schema, names)) for file in work.new]
+    is_own = [_own(keys, part) for keys in new_keys]
+    values = pa.concat_arrays(
+        [keys.filter(pa.array(own)) for keys, own in zip(new_keys, is_own, strict=True)] or [pa.array([], pa.null())]
+    ).value_counts()
+    known = values.field("values")
+    counts = values.field("counts").to_numpy().astype(np.int64)
+    left = counts.copy()
+    old = []
+    for file in work.old:
+        whole = read_rows(work.place, work.old_folder, file, work.before.stored, work.before.stored.names)
+        rows = converted(whole, work.before, work.table)
+        is_there = are_there(rows, work.table.form)
+        keys = row_keys(identity, rows)
+        found = _places(keys, known)
+        hits, _ = hits_of(np.where(is_there, found, -1), counts, left)
+        is_left = _own(keys, part)
+        is_left[hits] = False
+        if work.table.form == "history":
+            is_left &= is_there
+        elif identity.key is not None:
+            is_left &= is_there | (found < 0)
+        old.append(np.flatnonzero(is_left))
+    new = []
+    for keys, own in zip(new_keys, is_own, strict=True):
+        hits, _ = hits_of(np.where(own, _places(keys, known), -1), counts, left)
+        new.append(np.sort(hits))
+    return Matched(old, new)
+
+
+def _places(keys: pa.Array, known: pa.Array) -> _Ints:
+    if not len(known):
+        return np.full(len(keys), -1, np.int64)
+    found: _Ints = pc.index_in(keys, value_set=known.cast(keys.type)).fill_null(-1).to_numpy().astype(np.int64)
+    return found
+
+
+def _own(keys: pa.Array, part: _Part) -> NDArray[np.bool_]:
+    if part.count == 1:
+        return np.ones(len(keys), bool)
+    # A digest of the value that is the same in all processes.
+    texts = keys.cast(pa.string()) if pa.types.is_integer(keys.type) or pa.types.is_date(keys.type) else keys
+    sums = [sum(each if isinstance(each, bytes) else each.encode()) for each in texts.to_pylist()]
+    is_own: NDArray[np.bool_] = np.array(sums, np.int64) % part.count == part.number
+    return is_own
+
+
+__all__ = ["Matched", "Matching", "are_carried", "converted", "matched"]

@@ -1,0 +1,198 @@
+"""Rows that stay when they end, marked or as versions: after random histories they are those of a naive replay."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.tables.apply import applying
+from logicalrep.tables.apply.applying import apply
+from logicalrep.tables.delta import data_files
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep_runtime.scalars import Lsn
+from tests.tables.histories import NAMES, History, table
+
+APP = "logicalrep/1/1/x"
+KEYS = [("id",), ("b", "id"), None]
+MARKED = TableSettings(deletes="soft")
+
+
+def new_log(place: Place, description: ReplicatedTable) -> DeltaLog:
+    return DeltaLog.replace(
+        place, "public/t", description, [], APP, Lsn(999), load="x", keep_hours=24, before=None
+    )  # fmt: skip
+
+
+def moment(lsn: int) -> datetime:
+    """Commit times that often run backwards."""
+    return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=lsn * 7919 % 1000, microseconds=lsn)
+
+
+def taken(history: History) -> pa.Table:
+    rows = history.take()
+    times = pa.array(
+        [moment(lsn) for lsn in rows["commit_lsn"].to_pylist()], rows.schema.field("commit_timestamp").type
+    )
+    return rows.set_column(rows.schema.get_field_index("commit_timestamp"), "commit_timestamp", times)
+
+
+def text(value: Any) -> Any:
+    if isinstance(value, float):
+        return {"nan": "NaN", "inf": "Infinity", "-0.0": "-0"}.get(repr(value), repr(value))
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def rows_at(tmp_path: Path) -> list[dict[str, Any]]:
+    found = DeltaTable(str(tmp_path / "public" / "t")).to_pyarrow_table().to_pylist()
+    return [{name: text(value) if name in NAMES else value for name, value in row.items()} for row in found]
+
+
+class Replay:
+    """The rows with a key, changed one after another."""
+
+    def __init__(self, key: tuple[str, ...]) -> None:
+        self.key = key
+        self.there: dict[Any, dict[str, Any]] = {}
+        self.marked: dict[Any, tuple[dict[str, Any], datetime]] = {}
+        self.past: list[tuple[Any, ...]] = []
+
+    def _of(self, row: dict[str, Any]) -> Any:
+        return tuple(row[name] for name in self.key)
+
+    def _end(self, key: Any, change: dict[str, Any]) -> dict[str, Any]:
+        row = self.there.pop(key)
+        at = change["commit_timestamp"], change["commit_lsn"], change["ordinal"]
+        self.marked[key] = row["values"], at[0]
+        self.past.append((*row["values"].values(), *row["from"], *at))
+        return dict(row["values"])
+
+    def change(self, change: dict[str, Any]) -> None:
+        before, after = change["before"], change["after"]
+        if change["op"] == "truncate":
+            for key in list(self.there):
+                self._end(key, change)
+            return
+        values: dict[str, Any] = {}
+        if change["op"] != "insert":
+            values = self._end(self._of(dict(before or after)), change)
+        if change["op"] != "delete":
+            new = {name: dict(after).get(name, values.get(name)) for name in NAMES}
+            position = change["commit_timestamp"], change["commit_lsn"], change["ordinal"]
+            self.there[self._of(new)] = {"values": new, "from": position}
+            self.marked.pop(self._of(new), None)
+
+
+def applied_randomly(
+    tmp_path: Path, key: tuple[str, ...] | None, description: ReplicatedTable, seed: int
+) -> list[dict[str, Any]]:
+    """Apply a random history in batches that are cut anywhere; return all its changes."""
+    place, chance = Place(str(tmp_path)), random.Random(seed)
+    log = new_log(place, description)
+    history = History(key, chance)
+    batches: list[pa.Table] = []
+    for _ in range(12):
+        for _ in range(chance.randrange(1, 60)):
+            history.step()
+        if chance.random() < 0.2:
+            history.truncate()
+        batches.append(taken(history))
+        again = pa.concat_tables(batches[-chance.randrange(1, 4) :])
+        apply(log, again, Lsn(history.lsn - 1), APP, LocalTasks())
+        if chance.random() < 0.3:
+            reopened = DeltaLog.open(place, "public/t")
+            assert reopened is not None
+            assert reopened.table == log.table
+            log = reopened
+    return pa.concat_tables(batches).to_pylist()
+
+
+@pytest.fixture(params=[False, True], ids=["few files", "many files"])
+def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param:
+        monkeypatch.setattr(applying, "_OF_ONE_TASK", 9000)
+        monkeypatch.setattr(data_files, "MOST_ROWS", 7)
+        monkeypatch.setattr(applying, "_SMALL", 1)
+        monkeypatch.setattr(applying, "_MOST_BYTES", 3000)
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("key", KEYS[:2], ids=str)
+def test_deleted_rows_are_marked(tmp_path: Path, key: tuple[str, ...]) -> None:
+    replay = Replay(key)
+    for change in applied_randomly(tmp_path, key, replace(table(key), settings=MARKED), 1):
+        replay.change(change)
+    found = Counter(tuple(row.values()) for row in rows_at(tmp_path))
+    there = [(*row["values"].values(), False, None) for row in replay.there.values()]
+    marked = [(*values.values(), True, at) for values, at in replay.marked.values()]
+    assert marked
+    assert found == Counter(there + marked)
+
+
+@pytest.mark.usefixtures("_sizes")
+def test_without_a_key_each_delete_leaves_a_mark(tmp_path: Path) -> None:
+    there: Counter[Any] = Counter()
+    marked: Counter[Any] = Counter()
+    for change in applied_randomly(tmp_path, None, replace(table(None), settings=MARKED), 2):
+        if change["op"] == "truncate":
+            marked.update({(*row, True, change["commit_timestamp"]): count for row, count in there.items()})
+            there.clear()
+        if change["before"] is not None:
+            row = tuple(dict(change["before"]).values())
+            there -= Counter([row])
+            if change["op"] == "delete":
+                marked[(*row, True, change["commit_timestamp"])] += 1
+        if change["after"] is not None:
+            there[tuple(dict(change["after"]).values())] += 1
+    found = Counter(tuple(row.values()) for row in rows_at(tmp_path))
+    assert marked
+    assert found == marked + Counter({(*row, False, None): count for row, count in there.items()})
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("key", KEYS[:2], ids=str)
+def test_history_has_every_version(tmp_path: Path, key: tuple[str, ...]) -> None:
+    replay = Replay(key)
+    for change in applied_randomly(tmp_path, key, replace(table(key), beside="history"), 3):
+        replay.change(change)
+    names = [*NAMES, *(f"_valid_{end}{what}" for end in ("from", "to") for what in ("", "_lsn", "_ordinal"))]
+    rows = rows_at(tmp_path)
+    found = Counter(tuple(row[name] for name in names) for row in rows)
+    there = [(*row["values"].values(), *row["from"], None, None, None) for row in replay.there.values()]
+    assert len(replay.past) > 100
+    assert found == Counter(there + replay.past)
+    assert all(row["_is_current"] == (row["_valid_to_lsn"] is None) for row in rows)
+
+
+@pytest.mark.usefixtures("_sizes")
+def test_history_without_a_key_has_the_rows_of_each_moment(tmp_path: Path) -> None:
+    """Which of some equal rows ends is not known: how many there are at each moment is."""
+    changes = applied_randomly(tmp_path, None, replace(table(None), beside="history"), 4)
+    rows = rows_at(tmp_path)
+    there: Counter[Any] = Counter()
+    for change in changes:
+        if change["op"] == "truncate":
+            there.clear()
+        if change["before"] is not None:
+            there -= Counter([tuple(dict(change["before"]).values())])
+        if change["after"] is not None:
+            there[tuple(dict(change["after"]).values())] += 1
+        now = change["commit_lsn"], change["ordinal"]
+        found = Counter(
+            tuple(row[name] for name in NAMES)
+            for row in rows
+            if (row["_valid_from_lsn"], row["_valid_from_ordinal"]) <= now
+            and (row["_is_current"] or now < (row["_valid_to_lsn"], row["_valid_to_ordinal"]))
+        )
+        assert found == there

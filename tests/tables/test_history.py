@@ -1,0 +1,115 @@
+"""Marked rows, history and changes beside the tables of a real server, through `replicate --once`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.operate.dropping import drop
+from logicalrep.tables.operate.resync import resync, settings_there
+from logicalrep.tables.replicate import replicated_tables
+from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.verify.verifying import verify
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import once
+
+ALL = TableSettings(deletes="soft", history=True, append=True)
+BIG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 500) AS i)"
+
+
+def rows(place: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    found = DeltaTable(str(place / "public" / table)).to_pyarrow_table().to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+
+
+def test_all_three_through_changes_a_kill_and_a_resync(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text, big text)",
+        "ALTER TABLE t ALTER big SET STORAGE EXTERNAL",
+        f"INSERT INTO t SELECT i, 'first', {BIG} FROM generate_series(1, 4) AS i",
+        "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)",
+    )
+    tables = {"tables": (TableName("public", "t"),), "table_settings": ALL}
+    once(db18, tmp_path, **tables)
+    db18.execute(
+        "UPDATE t SET v = 'second' WHERE id = 1",
+        "UPDATE t SET v = 'third' WHERE id = 1",
+        "DELETE FROM t WHERE id IN (2, 3)",
+        "INSERT INTO t VALUES (3, 'again', 'small')",
+    )
+    with monkeypatch.context() as killed:
+        # Both tables beside it have the batch, the table itself has not.
+        killed.setattr(replicated_tables, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            once(db18, tmp_path, **tables)
+    assert rows(tmp_path, "t", "id", "_deleted") == [(i, False) for i in (1, 2, 3, 4)]
+    once(db18, tmp_path, **tables)
+    assert rows(tmp_path, "t", "id", "v", "_deleted") == [
+        (1, "third", False),
+        (2, "first", True),
+        (3, "again", False),
+        (4, "first", False),
+    ]
+    assert [(v, len(big) > 9000) for v, big in rows(tmp_path, "t~history", "v", "big")] == [
+        ("again", False),
+        *[("first", True)] * 4,
+        ("second", True),
+        ("third", True),
+    ]
+    changes = [("delete", 2), ("delete", 3), ("insert", 3), ("update_postimage", 1), ("update_postimage", 1)]
+    assert rows(tmp_path, "t~changes", "_change_type", "id") == changes
+
+    # Nothing of this is sent: a load finds out.
+    db18.execute(
+        "SET session_replication_role = replica",
+        "ALTER PUBLICATION " + publication(db18) + " DROP TABLE t",
+        "DELETE FROM t WHERE id = 4",
+        "UPDATE t SET v = 'unseen' WHERE id = 3",
+        "ALTER PUBLICATION " + publication(db18) + " ADD TABLE t",
+    )
+    once(db18, tmp_path, **tables)
+    there = [(1, "third", False), (2, "first", True), (3, "unseen", False), (4, "first", True)]
+    assert rows(tmp_path, "t", "id", "v", "_deleted") == there
+    assert rows(tmp_path, "t~history", "id", "v", "_is_current") == [
+        (1, "first", False),
+        (1, "second", False),
+        (1, "third", True),
+        (2, "first", False),
+        (3, "again", False),
+        (3, "first", False),
+        (3, "unseen", True),
+        (4, "first", False),
+    ]
+    place, connection = Place(str(tmp_path)), ConnectionSettings(db18.dsn)
+    assert [(str(each.table), each.result) for each in verify(connection, place)] == [("public.t", "equal")]
+    assert resync(connection, place, []) is False
+    assert settings_there(place) == {TableName("public", "t"): ALL}
+    before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
+    db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
+    once(db18, tmp_path, **tables)
+    assert [row for row in rows(tmp_path, "t", "id", "v", "_deleted") if not row[2]] == [(1, "new", False)]
+    after = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
+    assert len(after) == len(before) + 1
+    assert next(row for row in after if row[3] is None)[:2] == (1, "new")
+    drop(connection, place, deletes_tables=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def publication(db: Database) -> str:
+    return str(db.value("SELECT pubname FROM pg_publication"))
+
+
+def test_a_reserved_name_stops_its_table_alone(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE reserved (id int PRIMARY KEY, _deleted text)")
+    with pytest.raises(TablesStoppedError, match=r"public\.reserved.*COLUMN_RESERVED"):
+        once(db18, tmp_path, table_settings=TableSettings(deletes="soft"))
+    assert (tmp_path / "public" / "t").exists()
