@@ -92,9 +92,7 @@ def replicate(
         once=once,
         every=every,
         keep=keep,
-        table_settings=TableSettings(
-            unrepresentable=unrepresentable, deletes=deletes, history=history, append=append
-        ),
+        table_settings=TableSettings(unrepresentable=unrepresentable, deletes=deletes, history=history, append=append),
         storage_options=storage_options or {},
     )
     replicate_with(settings, report or Quiet(), stop=stop)
