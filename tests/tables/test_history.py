@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.dropping import drop
-from logicalrep.tables.operate.resync import resync, settings_there
+from logicalrep.tables.operate.resync import known_settings, resync
 from logicalrep.tables.replicate import replicated_tables
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.table_settings import TableSettings
@@ -92,7 +92,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     place, connection = Place(str(tmp_path)), ConnectionSettings(db18.dsn)
     assert [(str(each.table), each.result) for each in verify(connection, place)] == [("public.t", "equal")]
     assert resync(connection, place, []) is False
-    assert settings_there(place) == {TableName("public", "t"): ALL}
+    assert known_settings(place) == {TableName("public", "t"): ALL}
     before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
     once(db18, tmp_path, **tables)

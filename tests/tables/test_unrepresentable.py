@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -15,7 +15,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.resync import known_settings
 from logicalrep.tables.replicate.loop import TablesStoppedError
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.table_settings import TableSettings, TableSettingsError
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
@@ -123,3 +123,10 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
     first = there(place, "public/t")[0]
     expected = {"id": 1, "at": None, "at_text": "infinity", "day": None, "day_text": "infinity", "n": None}
     assert first == expected | {"n_text": "NaN", "a": None, "a_text": "{{1},{2}}"}
+
+
+@pytest.mark.parametrize("unrepresentable", ["null", "text"])
+def test_changes_are_not_kept_with_other_values(unrepresentable: Literal["null", "text"]) -> None:
+    with pytest.raises(TableSettingsError, match="leave one of them out") as raised:
+        TableSettings(append=True, unrepresentable=unrepresentable)
+    assert raised.value.code == "OPTION_INVALID"

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, Self
+
+from logicalrep_runtime.errors import LogicalRepError
+
+
+class TableSettingsError(LogicalRepError, ValueError):
+    """Settings that cannot be together."""
+
+    code = "OPTION_INVALID"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
     """How a table is kept. A table whose settings change is loaded again.
 
+    Raises TableSettingsError if `append` is with values that would have to be NULL or texts.
+
     Example:
         >>> TableSettings(unrepresentable="null")
     """
 
-    key: tuple[str, ...] = ()
-    """The columns that identify a row; none for those of the replica identity."""
-    left_out: tuple[str, ...] = ()
-    """The columns that are not written."""
-    masked: Mapping[str, Literal["hash", "null"]] = field(default_factory=dict)
-    """The columns of whose values only a hash, or nothing, is written."""
     unrepresentable: Literal["error", "null", "text"] = "error"
     """The treatment of values that the column's type cannot hold: an error for the table, NULL, or a text beside it."""
     deletes: Literal["hard", "soft"] = "hard"
@@ -30,6 +34,13 @@ class TableSettings:
     append: bool = False
     """Whether another table has all changes, one after another."""
 
+    def __post_init__(self) -> None:
+        if self.append and self.unrepresentable != "error":
+            raise TableSettingsError(
+                f"append keeps changes as they are, and unrepresentable = {self.unrepresentable} changes values: leave "
+                "one of them out"
+            )
+
     def to_content(self) -> dict[str, Any]:
         """Return the settings as JSON has them."""
         return asdict(self)
@@ -37,7 +48,7 @@ class TableSettings:
     @classmethod
     def from_content(cls, content: Mapping[str, Any]) -> Self:
         """Return the settings that `to_content` returned."""
-        return cls(**{**content, "key": tuple(content["key"]), "left_out": tuple(content["left_out"])})
+        return cls(**content)
 
 
-__all__ = ["TableSettings"]
+__all__ = ["TableSettings", "TableSettingsError"]
