@@ -127,6 +127,10 @@ CODES: dict[str, tuple[str, str]] = {
         "A place for tables that cannot be used at all.",
         "Name a folder, or the URI of an object store that can refuse to replace a file.",
     ),
+    "PLACE_PAUSED": (
+        "The place is paused, and `--once` would bring nothing into the tables.",
+        "Run `logicalrep resume` with the same `--dsn` and `--to`.",
+    ),
     "PLACE_NOT_SHARED": (
         "The place is a folder, but Spark's executors run on other machines.",
         "Name the URI of an object store.",

@@ -1,4 +1,4 @@
-"""`status`, `resync` and `drop`: of a place that is replicated, and of one where a process is replicating."""
+"""`status`, `pause`, `resync` and `drop`: of a place that is replicated, and of one where a process is replicating."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status
+from logicalrep.tables.replicate.requests import pause, paused_since, resume
 from logicalrep.tables.replicate.state import Identity, State, StateError
+from logicalrep.tables.report import Quiet
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.tables.comparison import differences
@@ -87,3 +89,67 @@ def test_status_and_drop_on_the_command_line(
     assert shop.value("SELECT count(*) FROM pg_publication") == 0
     assert shop.value(f"SELECT count(*) FROM pg_replication_slots WHERE slot_name = '{found['slot']}'") == 0
     assert [path for path in lake.rglob("*") if path.is_file()] == []
+
+
+class Told(Quiet):
+    """Counts how often a process says that it has begun to stand still."""
+
+    def __init__(self) -> None:
+        self.pauses = 0
+
+    def waiting(self, text: str) -> None:
+        self.pauses += text.startswith("paused since")
+
+
+def test_a_paused_place_stands_still_until_it_is_resumed(
+    shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, where, told = Place(str(tmp_path)), ["--dsn", shop.dsn, "--to", str(tmp_path)], Told()
+    once(shop, tmp_path)
+    found = State.read(place)
+    assert main(["pause", *where]) == 0
+    shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
+    assert main(["replicate", "--once", *where]) == 3
+    assert "so that nothing is applied: run logicalrep resume" in capsys.readouterr().err
+    # The server ends a connection that has not answered for this long.
+    shop.execute(f"ALTER DATABASE {shop.value('SELECT current_database()')} SET wal_sender_timeout = '1s'")
+
+    def slot() -> list[tuple[object, ...]]:
+        return shop.rows(
+            "SELECT active_pid, confirmed_flush_lsn FROM pg_replication_slots WHERE database = current_database()"
+        )
+
+    def answers(seconds: int) -> None:
+        """Wait until the process has received all that there is, and has answered this much later."""
+        head, now = shop.rows("SELECT pg_current_wal_flush_lsn(), now()")[0]
+        until = f"sent_lsn >= '{head}' AND reply_time > '{now}'::timestamptz + interval '{seconds} s'"
+        eventually(lambda: shop.value(f"SELECT count(*) FROM pg_stat_replication WHERE {until}") == 1)
+
+    def stands_still() -> None:
+        # The last acknowledgement may be on its way.
+        answers(1)
+        before = slot()
+        answers(3)
+        assert slot() == before
+
+    # A process that starts afterwards stands still too, and holds the slot.
+    with following(shop, tmp_path, told) as caught_up:
+        eventually(lambda: told.pauses == 1)
+        stands_still()
+        assert State.read(place) == found
+        assert status(shop.settings, place).paused_since == paused_since(place) is not None
+        assert resume(place)
+        caught_up()
+        assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+        # It takes up a pause while it runs.
+        assert pause(place)
+        eventually(lambda: told.pauses == 2)
+        found = State.read(place)
+        shop.execute("DELETE FROM orders WHERE id < 100")
+        stands_still()
+        assert State.read(place) == found
+    assert main(["status", *where]) == 0
+    assert "paused since" in capsys.readouterr().out
+    assert main(["resume", *where]) == 0
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}

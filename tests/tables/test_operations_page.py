@@ -30,7 +30,7 @@ def test_the_commands_of_the_page(
         for line in block.splitlines()
     ]
     commands = [[shop.dsn if word == "$DSN" else word for word in line[1:]] for line in lines]
-    replicate, status, resync_one, resync_all, drop, create, show, advance, drop_slot = commands
+    replicate, status, resync_one, pause, resume, resync_all, drop, create, show, advance, drop_slot = commands
 
     def run(command: list[str], code: int = 0) -> str:
         found = main(command)
@@ -46,6 +46,10 @@ def test_the_commands_of_the_page(
     assert "public.later     following" in run(status)
     shop.execute("DELETE FROM orders WHERE id < 100")
     assert "public.orders: loaded 4,901 rows" in run(resync_one)
+    run(pause)
+    assert "[PLACE_PAUSED]" in run(replicate, 3)
+    run(resume)
+    run(replicate)
     shop.execute(
         "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
     )

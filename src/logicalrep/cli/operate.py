@@ -1,4 +1,4 @@
-"""The commands `status`, `resync` and `drop` of a replicated place."""
+"""The commands `status`, `pause`, `resume`, `resync` and `drop` of a replicated place."""
 
 from __future__ import annotations
 
@@ -17,6 +17,17 @@ def add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     add_server_and_place(status)
     status.add_argument("--json", action="store_true", help="print a JSON object")
     status.set_defaults(run=_status)
+    pause = commands.add_parser(
+        "pause",
+        help="let tables stand still for a while",
+        description="Apply nothing until resume, also after a restart. The slot keeps its position meanwhile, and "
+        "retains WAL.",
+    )
+    add_server_and_place(pause)
+    pause.set_defaults(run=_pause)
+    resume = commands.add_parser("resume", help="end a pause", description="Let a paused place go on.")
+    add_server_and_place(resume)
+    resume.set_defaults(run=_resume)
     resync = commands.add_parser(
         "resync",
         help="load replicated tables again",
@@ -47,19 +58,44 @@ def _status(options: argparse.Namespace) -> int:
         print(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
         return 0
     print(f"{'running' if found.is_running else 'not running'}, at {found.lsn}, slot {found.slot}")
+    if found.paused_since is not None:
+        print(f"paused since {found.paused_since}, until logicalrep resume")
     if found.lost is not None:
         print(f"the slot is lost: {found.lost}; run logicalrep resync --all")
     else:
         seconds = "" if found.lag_seconds is None else f" and {found.lag_seconds:.1f} s"
         retained = (found.retained_bytes or 0) / 1e6
         print(f"{(found.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
+        if found.safe_wal_size is not None:
+            print(f"max_slot_wal_keep_size leaves {found.safe_wal_size / 1e6:.1f} MB")
     if found.oldest_writer is not None:
         print(f"the oldest open transaction that has written began {found.oldest_writer}")
     width = max(map(len, found.tables), default=0)
     for name, table in found.tables.items():
-        print(f"{name:<{width}}  {table['state']:<9}  {table['lsn']:>12}  version {table['version']}")
+        rows = f"version {table['version']}, {table['rows']} rows"
+        print(f"{name:<{width}}  {table['state']:<9}  {table['lsn']:>12}  {rows}")
         if table["error"]:
             print(f"{'':<{width}}  {table['error']}")
+    return 0
+
+
+def _pause(options: argparse.Namespace) -> int:
+    _, place = server_and_place(options)
+    from logicalrep.tables.operate.status import known
+    from logicalrep.tables.replicate.requests import pause
+
+    known(place)
+    print("paused" if pause(place) else "was paused already")
+    return 0
+
+
+def _resume(options: argparse.Namespace) -> int:
+    _, place = server_and_place(options)
+    from logicalrep.tables.operate.status import known
+    from logicalrep.tables.replicate.requests import resume
+
+    known(place)
+    print("goes on" if resume(place) else "was not paused")
     return 0
 
 

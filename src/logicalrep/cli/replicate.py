@@ -13,7 +13,7 @@ _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
   1    an error, which the last line tells
   2    invalid arguments
-  3    somebody has to do something first: the last line has the statement
+  3    somebody has to do something first: the last line has the statement, or the place is paused (--once)
   4    some tables stand still; the others are up to date (--once)
   130  ended by Ctrl-C or SIGTERM, after the batch that was being applied
 """
@@ -78,6 +78,7 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.tables.replicate.loop import TablesStoppedError
     from logicalrep.tables.replicate.progress import shown
     from logicalrep.tables.replicate.replicate import replicate_with
+    from logicalrep.tables.replicate.requests import PausedError
     from logicalrep.tables.settings import ReplicateSettings
     from logicalrep.tables.table_settings import TableSettings
     from logicalrep.transactions.table_names import table_names
@@ -113,9 +114,9 @@ def _replicate(options: argparse.Namespace) -> int:
     try:
         with shown(quiet=options.quiet) as report:
             replicate_with(settings, report, stop=stop)
-    except (PublicationNeededError, TablesStoppedError) as error:
+    except (PublicationNeededError, PausedError, TablesStoppedError) as error:
         print(error, file=sys.stderr)
-        return 3 if isinstance(error, PublicationNeededError) else 4
+        return 4 if isinstance(error, TablesStoppedError) else 3
     return 130 if stop.is_set() else 0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import find_slot, oldest_writer
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.requests import paused_since
 from logicalrep.tables.replicate.state import Identity, State, StateError
 
 
@@ -28,6 +29,10 @@ class Status:
     """The seconds since the last commit in the tables, if there is something after it; None if that is unknown."""
     retained_bytes: int | None
     """The bytes of WAL that the slot keeps the server from removing."""
+    safe_wal_size: int | None
+    """The bytes of WAL that max_slot_wal_keep_size leaves; None without a bound."""
+    paused_since: str | None
+    """The time since when the place is paused, ISO 8601 in UTC; None if it is not."""
     lost: str | None
     """The reason why the slot is lost; None if it is not."""
     oldest_writer: str | None
@@ -65,6 +70,8 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
         lag_bytes=lag,
         lag_seconds=0.0 if lag == 0 else seconds,
         retained_bytes=None if slot is None else slot.retained_bytes,
+        safe_wal_size=None if slot is None else slot.safe_wal_size,
+        paused_since=paused_since(place),
         lost="it does not exist" if slot is None else slot.lost,
         oldest_writer=None if oldest is None else oldest[1].isoformat(),
         tables={name: asdict(table) | {"lsn": str(table.lsn)} for name, table in state.tables.items()},

@@ -57,6 +57,7 @@ class Followed:
             state="stopped" if self.stopped is not None else "following" if self.mark is None else "loading",
             error=self.stopped,
             beside={name: log.version for name, log in self.beside.items()},
+            rows=None if self.log is None else sum(file.rows for file in list(self.log.files.values())),
         )
 
 

@@ -13,7 +13,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.changes import Changes, Receiver
 from logicalrep.tables.replicate.patience import Patience
 from logicalrep.tables.replicate.replicated_tables import ReplicatedTables
-from logicalrep.tables.replicate.requests import take_requests
+from logicalrep.tables.replicate.requests import paused_since, refuse_paused, take_requests
 from logicalrep.tables.replicate.split import by_table
 from logicalrep.tables.replicate.state import State, TableState
 from logicalrep.tables.replicate.watch import Watch
@@ -24,6 +24,10 @@ from logicalrep_runtime.scalars import Lsn
 
 _NOTE_AGAIN = 5.0
 """The seconds between two notes of the position while nothing changes."""
+_LOOK_AGAIN = 1.0
+"""The seconds between two looks whether the place is paused."""
+_SAY_AGAIN = 60.0
+"""The seconds between two sentences about a paused place."""
 
 
 class TablesStoppedError(LogicalRepError, RuntimeError):
@@ -64,6 +68,8 @@ class Loop:
         self._states: dict[str, TableState] = {}
         self._commit_timestamp = before.commit_timestamp
         self._noted_at = self._batch_at = 0.0
+        self._paused_since: str | None = None
+        self._looked_for_pause = self._said_paused = -_SAY_AGAIN
 
     def run(self) -> None:
         """Run until `stop` is set, or all is up to date."""
@@ -71,6 +77,8 @@ class Loop:
         if self._settings.once:
             target = self._watch.run(lambda connection: sent_up_to(connection, self._slot))
         while not self._stop.is_set():
+            if self._is_paused():
+                continue
             if self._watch.is_due or self._tables.wait_for(self._noted):
                 self._look()
             self._tables.step()
@@ -91,6 +99,32 @@ class Loop:
                 self._note(self._noted)
                 self._refuse_stopped()
                 return
+
+    def _is_paused(self) -> bool:
+        """Return whether the place is paused, after a moment if it is; the receiver goes on to answer the server.
+
+        Raises PausedError with `once`: nothing may come to the tables for long.
+        """
+        now = time.monotonic()
+        if now - self._looked_for_pause >= _LOOK_AGAIN:
+            self._looked_for_pause = now
+            before, self._paused_since = self._paused_since, self._patience.run(lambda: paused_since(self._place))
+            if self._paused_since is None and before is not None:
+                self._report.waiting("goes on, as the place is not paused any more")
+                self._said_paused = -_SAY_AGAIN
+        if self._paused_since is None:
+            return False
+        if self._settings.once:
+            refuse_paused(self._place)
+        if now - self._said_paused >= _SAY_AGAIN:
+            self._said_paused = now
+            self._report.waiting(
+                f"paused since {self._paused_since}, until logicalrep resume; {self._watch.retained()}"
+            )
+        # An error of the receiver ends a paused process too.
+        self._receiver.wait(0)
+        self._stop.wait(0.2)
+        return True
 
     def _look(self) -> bool:
         """Look at the server's tables; return whether that was possible."""

@@ -16,6 +16,7 @@ from logicalrep.tables.replicate.loader import Loader
 from logicalrep.tables.replicate.loop import Loop
 from logicalrep.tables.replicate.patience import Patience
 from logicalrep.tables.replicate.replicated_tables import ReplicatedTables
+from logicalrep.tables.replicate.requests import refuse_paused
 from logicalrep.tables.replicate.sessions import spark_tasks
 from logicalrep.tables.replicate.setup import prepare
 from logicalrep.tables.replicate.watch import Watch
@@ -77,6 +78,7 @@ def replicate(
         StateError: the place belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
         PlaceError: the place cannot be written.
+        PausedError: with `once`, the place is paused.
         TablesStoppedError: with `once`, some tables stand still; the others are up to date.
 
     Example:
@@ -104,6 +106,8 @@ def replicate_with(
     """Do what `replicate` does, with settings; `tasks` runs the work in place of Spark."""
     stop = stop or threading.Event()
     place = Place(settings.to, settings.storage_options)
+    if settings.once:
+        refuse_paused(place)
     try:
         prepared = prepare(settings, place, report, stop)
     except Ended:

@@ -5,12 +5,49 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.state import FOLDER
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.errors import LogicalRepError
 
 _REQUESTS = f"{FOLDER}/requests"
+_PAUSED = f"{FOLDER}/paused.json"
+
+
+class PausedError(LogicalRepError, RuntimeError):
+    """A place at which nothing is applied until somebody lets it go on."""
+
+    code = "PLACE_PAUSED"
+
+
+def pause(place: Place) -> bool:
+    """Ask for nothing to be applied until `resume`, also by later processes; return False if that was asked before."""
+    return place.create(_PAUSED, json.dumps({"since": datetime.now(UTC).isoformat(timespec="seconds")}).encode())
+
+
+def resume(place: Place) -> bool:
+    """Take back `pause`; return False if the place was not paused."""
+    was_paused = paused_since(place) is not None
+    place.delete(_PAUSED)
+    return was_paused
+
+
+def paused_since(place: Place) -> str | None:
+    """Return the time since when a place is paused, ISO 8601 in UTC; None if it is not."""
+    data = place.read(_PAUSED)
+    return None if data is None else str(json.loads(data)["since"])
+
+
+def refuse_paused(place: Place) -> None:
+    """Raise PausedError if a place is paused."""
+    since = paused_since(place)
+    if since is not None:
+        raise PausedError(
+            f"{place.uri} has been paused since {since}, so that nothing is applied: run logicalrep resume with the "
+            "same --dsn and --to"
+        )
 
 
 def request_resync(place: Place, tables: Sequence[TableName]) -> None:
@@ -29,4 +66,4 @@ def take_requests(place: Place) -> list[tuple[str, list[TableName]]]:
     return found
 
 
-__all__ = ["request_resync", "take_requests"]
+__all__ = ["PausedError", "pause", "paused_since", "refuse_paused", "request_resync", "resume", "take_requests"]

@@ -114,6 +114,8 @@ class TableState:
     """The reason why it is stopped."""
     beside: Mapping[str, int] = field(default_factory=dict)
     """The versions of the Delta tables beside it, `history` and `changes`, as far as there are any."""
+    rows: int | None = None
+    """The number of its rows, with those that are marked as deleted; None before the first load."""
 
 
 @dataclass(frozen=True, slots=True)

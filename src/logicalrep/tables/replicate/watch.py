@@ -162,14 +162,13 @@ class Watch:
             self._report.warning(warning)
 
     def _retained(self, connection: Connection) -> str:
-        retained = the_slot(connection, self._slot).retained_bytes >> 20
+        slot = the_slot(connection, self._slot)
+        retained = slot.retained_bytes >> 20
         if server_major(connection) < 13:
             return f"the slot retains {retained:,} MiB of WAL"
-        row = connection.execute(
-            "SELECT safe_wal_size / (1 << 20) FROM pg_replication_slots WHERE slot_name = %s", (self._slot,)
-        ).fetchone()
-        left = "no bound" if row is None or row[0] is None else f"{row[0]:,} MiB left of max_slot_wal_keep_size"
-        return f"the slot retains {retained:,} MiB of WAL, with {left}"
+        left = slot.safe_wal_size
+        bound = "no bound" if left is None else f"{left >> 20:,} MiB left of max_slot_wal_keep_size"
+        return f"the slot retains {retained:,} MiB of WAL, with {bound}"
 
 
 __all__ = ["Watch"]
