@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import re
+import shutil
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from logicalrep.tables.tasks import LocalTasks
 from tests.documents import ROOT
 from tests.postgres.servers import Database
+from tests.waiting import eventually
 
 EXAMPLES = ROOT / "examples"
 
@@ -31,8 +36,12 @@ def run(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call
     monkeypatch.setattr(replicating, "spark_tasks", lambda _: nullcontext(LocalTasks()))
     monkeypatch.setattr(sys, "argv", ["example", shop.dsn, str(tmp_path / "out")])
 
-    def run_example(name: str) -> None:
-        exec(compile((EXAMPLES / name).read_text("utf-8"), name, "exec"), {})
+    def run_example(name: str, *replaced: tuple[str, str]) -> None:
+        text = (EXAMPLES / name).read_text("utf-8")
+        for old, new in replaced:
+            assert old in text
+            text = text.replace(old, new)
+        exec(compile(text, name, "exec"), {})
 
     return run_example
 
@@ -49,10 +58,53 @@ def test_replicate_and_query(shop: Database, run: Callable[..., None], capsys: p
     assert "Ben" not in second
 
 
+def test_changes_to_polars(
+    shop: Database, run: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("changes_to_polars.py")
+    assert capsys.readouterr().out == ""
+    shop.execute(
+        "INSERT INTO orders VALUES (4, 'Cy', 1.25), (5, 'Cy', 2.25)", "UPDATE orders SET price = 9 WHERE id = 2"
+    )
+    for seen in range(2):
+        # A run that finds nothing new shows what was there.
+        run("changes_to_polars.py")
+        out = capsys.readouterr().out
+        assert _cells(out, "Cy") == ["Cy", "insert", "2", "3.50"]
+        assert _cells(out, "Ben") == ["Ben", "update_postimage", "1", "9.00"]
+        if not seen:
+            (file,) = (tmp_path / "out").glob("*.parquet")
+            # As if the program had died before it told the server.
+            shutil.copy(file, file.with_name("again.parquet"))
+
+
+def test_stream_to_parquet(spark: Any, shop: Database, run: Callable[..., None], tmp_path: Path) -> None:
+    files = tmp_path / "out" / "changes"
+    slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'parquet'"
+
+    def found() -> list[tuple[Any, ...]]:
+        """Return the rows of the files that Spark has committed."""
+        if not any(files.glob("_spark_metadata/[0-9]*")):
+            return []
+        return [tuple(row) for row in spark.read.parquet(str(files)).select("id", "_change_type").collect()]
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(run, "stream_to_parquet.py", ("1 minute", "1 second"))
+        try:
+            eventually(lambda: running.done() or shop.value(slots) == 1)
+            shop.execute("INSERT INTO orders VALUES (4, 'Cy', 1.25)")
+            eventually(lambda: running.done() or found() != [])
+            assert not running.done(), running.result()
+        finally:
+            for query in spark.streams.active:
+                query.stop()
+    assert found() == [(4, "insert")]
+
+
 def _cells(shown: str, first: str) -> list[str]:
     """Return the cells of the one row of a printed table that begins with a value."""
-    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in shown.splitlines() if "│" in line]
-    (row,) = [row for row in rows if row[0] == first]
+    rows = [re.split(r"\s*[│┆]\s*", line)[1:-1] for line in shown.splitlines()]
+    (row,) = [row for row in rows if row[:1] == [first]]
     return row
 
 
