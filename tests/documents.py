@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,12 @@ def example(document: str, having: str) -> str:
     """The one block in a document that has some text."""
     (block,) = [block for block in examples(document) if having in block]
     return block
+
+
+def cells(notebook: str) -> list[str]:
+    """The cells of code of a notebook."""
+    found = json.loads((ROOT / notebook).read_text("utf-8"))["cells"]
+    return ["".join(cell["source"]) for cell in found if cell["cell_type"] == "code"]
 
 
 def check_results(block: str, names: dict[str, Any]) -> int:

@@ -6,24 +6,28 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.documents import ROOT, examples
+from tests.documents import ROOT, cells, examples
 
 # Its example is of a version that is made on the way: tests/codegen/test_changing_the_protocol.py runs it.
 _OF_A_VERSION_TO_COME = "changing-the-protocol.md"
 
 
 def _programs() -> dict[str, str]:
-    """The examples as programs: those of README.md stand alone, those of a page in docs/ go on from each other."""
+    """The examples as programs: those of README.md stand alone, those of a page in docs/, and the cells of a
+    notebook, go on from each other.
+    """
     programs = {f"readme_{index}": example for index, example in enumerate(examples("README.md", "python"), 1)}
     for page in sorted((ROOT / "docs").glob("*.md")):
         if page.name != _OF_A_VERSION_TO_COME and (found := examples(f"docs/{page.name}", "python")):
             programs[f"docs_{page.stem}"] = "\n".join(found)
+    for notebook in (ROOT / "examples").glob("*.ipynb"):
+        programs[f"notebook_{notebook.stem}"] = "\n".join(cells(f"examples/{notebook.name}"))
     return programs
 
 
 def test_examples_have_no_findings(tmp_path: Path) -> None:
     programs = _programs()
-    assert {"readme_1", "docs_spark", "docs_structs", "docs_types"} <= programs.keys()
+    assert {"readme_1", "docs_spark", "docs_structs", "docs_types", "notebook_quick_start"} <= programs.keys()
     for name, text in programs.items():
         (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", *(str(tmp_path / f"{name}.py") for name in programs)]

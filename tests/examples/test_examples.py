@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import shutil
@@ -9,13 +10,14 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from logicalrep.tables.tasks import LocalTasks
-from tests.documents import ROOT
+from tests.documents import ROOT, cells
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -99,6 +101,42 @@ def test_stream_to_parquet(spark: Any, shop: Database, run: Callable[..., None],
             for query in spark.streams.active:
                 query.stop()
     assert found() == [(4, "insert")]
+
+
+def test_scheduled(
+    spark: Any, shop: Database, run: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run("scheduled.py")
+    assert capsys.readouterr().out == "0 changes\n"
+    shop.execute("INSERT INTO orders VALUES (4, 'Cy', 1.25)", "DELETE FROM orders WHERE id < 3")
+    run("scheduled.py")
+    assert capsys.readouterr().out == "3 changes\n"
+    rows = spark.read.parquet(str(tmp_path / "out" / "changes")).orderBy("_commit_version", "_ordinal").collect()
+    assert [(row["id"], row["_change_type"]) for row in rows] == [(4, "insert"), (1, "delete"), (2, "delete")]
+
+
+@pytest.mark.usefixtures("run")
+def test_the_notebook(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names_of_places, *code = cells("examples/quick_start.ipynb")
+    variables: dict[str, Any] = {}
+    exec(names_of_places, variables)
+    assert set(variables) >= {"dsn", "lake"}
+    variables |= {"dsn": shop.dsn, "lake": str(tmp_path / "lake")}
+    _, loaded, changed, verified, dropped = (_shown(cell, variables) for cell in code)
+    assert loaded["price"].to_list() == [Decimal("12.50"), Decimal("3.99"), Decimal("7.50")]
+    assert changed["price"].to_list() == [Decimal("13.50"), Decimal("3.99"), Decimal("8.50")]
+    assert "public.orders: equal, 3 rows" in capsys.readouterr().out
+    assert (verified, dropped) == (0, 0)
+    assert shop.value("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()") == 0
+    assert shop.rows("SELECT pubname FROM pg_publication") == [("shop",)]
+
+
+def _shown(cell: str, variables: dict[str, Any]) -> Any:
+    """Run a cell, and return the value of its last line if that is an expression, which a notebook shows."""
+    statements = ast.parse(cell).body
+    last = statements.pop() if isinstance(statements[-1], ast.Expr) else None
+    exec(compile(ast.Module(statements, []), "cell", "exec"), variables)
+    return None if last is None else eval(compile(ast.Expression(last.value), "cell", "eval"), variables)
 
 
 def _cells(shown: str, first: str) -> list[str]:
