@@ -48,6 +48,9 @@ def test_a_place_reads_what_it_wrote(store: Store) -> None:
     assert not place.create("a/b", b"2")
     assert place.read("a/b") == b"1"
     place.write("a/b", b"3")
+    place.copy("a/b", "A b/~c")
+    assert place.read("A b/~c") == b"3"
+    place.delete("A b/~c")
     assert place.list("a") == ["a/b"]
     with place.open("a/b", 1) as opened:
         assert opened.read() == b"3"

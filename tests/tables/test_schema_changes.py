@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.tables.comparison import delta_rows, differences
-from tests.tables.test_replicate import once
+from tests.tables.test_replicate import following, once, settings
 
 TABLES = """
 CREATE TABLE plain (id int PRIMARY KEY, v bigint, w text);
@@ -185,3 +189,77 @@ def test_columns_and_keys_are_followed_without_a_load(
     once(db18, tmp_path, publication="p")
     assert differences(db18.dsn, str(tmp_path), COPIES) == {}
     assert {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before
+
+
+RENAMED = {
+    "a table": "ALTER TABLE plain RENAME TO later",
+    "a schema": "ALTER SCHEMA shop RENAME TO store",
+    "to another schema": "CREATE SCHEMA more; ALTER TABLE plain SET SCHEMA more",
+    "two that change names": (
+        "ALTER TABLE plain RENAME TO later; ALTER TABLE other RENAME TO plain; ALTER TABLE later RENAME TO other"
+    ),
+    "there and back": "ALTER TABLE plain RENAME TO later; {}; ALTER TABLE later RENAME TO plain",
+    "to the name of one that is gone": "DROP TABLE other; {}; ALTER TABLE plain RENAME TO other",
+}
+
+
+@pytest.mark.parametrize(
+    ("statements", "is_running"),
+    [
+        pytest.param(
+            statements,
+            is_running,
+            id=f"{name} while it {'runs' if is_running else 'is down'}",
+            marks=() if name == "two that change names" else pytest.mark.thorough,
+        )
+        for name, statements in RENAMED.items()
+        for is_running in (False, True)
+    ],
+)
+def test_a_renamed_table_is_followed_under_its_new_name(
+    db18: Database, tmp_path: Path, statements: str, is_running: bool
+) -> None:
+    db18.execute(
+        "CREATE SCHEMA shop",
+        *(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)" for name in ("plain", "other", "shop.orders")),
+        *(f"INSERT INTO {name} SELECT i, '{name}' || i FROM generate_series(1, 50) AS i"
+          for name in ("plain", "other", "shop.orders")),
+        "CREATE PUBLICATION p FOR TABLE plain, other, shop.orders",
+    )  # fmt: skip
+    once(db18, tmp_path, publication="p")
+    loading = Loads()
+
+    def changed() -> None:
+        for (oid,) in db18.rows("SELECT prrelid FROM pg_publication_rel"):
+            table = db18.value(f"SELECT {oid}::regclass::text")
+            db18.execute(f"UPDATE {table} SET v = v || 'x' WHERE id % 5 = 0", f"DELETE FROM {table} WHERE id % 7 = 0")
+
+    def run() -> None:
+        for part in statements.split("{}"):
+            changed()
+            db18.execute(*(each for each in part.strip("; ").split("; ") if each))
+            changed()
+            if is_running:
+                caught_up()
+
+    if is_running:
+        with following(db18, tmp_path, loading, publication="p") as caught_up:
+            caught_up()
+            run()
+    else:
+        run()
+    replicate_with(settings(db18, tmp_path, once=True, publication="p"), loading, tasks=LocalTasks())
+    tables = [f"{schema}.{name}" for schema, name in db18.rows(
+        "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
+    )]  # fmt: skip
+    assert differences(db18.dsn, str(tmp_path), tables) == {}
+    assert loading.loads == 0
+
+
+class Loads(Quiet):
+    """A report that counts loads."""
+
+    loads = 0
+
+    def loading(self, table: TableName, rows: int) -> None:
+        self.loads += 1

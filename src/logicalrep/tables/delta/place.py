@@ -144,6 +144,10 @@ class Place:
         """Write a file unless it exists; return whether it was written."""
         return self._run(path, lambda: self._files.create(path, data))
 
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file that never changes, or replace another by it; on a disk both are one file."""
+        self._run(target, lambda: self._files.copy(source, target))
+
     def list(self, folder: str) -> list[str]:
         """Return the paths of all files beneath a folder."""
         return list(self.times(folder))
@@ -231,6 +235,12 @@ class _Folder:
         _sync(target.parent)
         return True
 
+    def copy(self, source: str, target: str) -> None:
+        (self._folder / target).parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            os.link(self._folder / source, self._folder / target)
+        _sync((self._folder / target).parent)
+
     def times(self, folder: str) -> dict[str, float]:
         found = {}
         for path in (self._folder / folder).rglob("*"):
@@ -293,6 +303,9 @@ class _Store:
         except AlreadyExistsError:
             return False
         return True
+
+    def copy(self, source: str, target: str) -> None:
+        obstore.copy(self._store, source, target)
 
     def times(self, folder: str) -> dict[str, float]:
         entries = (entry for page in obstore.list(self._store, folder) for entry in page)

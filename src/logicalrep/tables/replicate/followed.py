@@ -43,6 +43,11 @@ class Followed:
         """All of its Delta tables."""
         return [] if self.log is None else [self.log, *self.beside.values()]
 
+    @property
+    def can_move(self) -> bool:
+        """Whether its Delta table can be that of another name without a load."""
+        return self.mark is None and self.stopped is None and not self.beside
+
     def state(self, lsn: Lsn, timeline: int) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""
         if self.mark is not None or self.stopped is not None:
@@ -50,6 +55,7 @@ class Followed:
             lsn = applied or Lsn(0)
         return TableState(
             folder=self.folder,
+            oid=self.oid,
             version=None if self.log is None else self.log.version,
             lsn=lsn,
             load=self.load,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -36,12 +37,13 @@ from logicalrep.tables.replicate.patience import Patience
 from logicalrep.tables.replicate.state import State, StateError, TableState
 from logicalrep.tables.replicate.watch import Found, Watch
 from logicalrep.tables.report import Report
+from logicalrep.tables.schema.renaming import Copied, move
 from logicalrep.tables.schema.reshaping import reshape
 from logicalrep.tables.schema.shapes import Shape, by_shape
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks
-from logicalrep.transactions.table_names import TableName
+from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
@@ -125,6 +127,7 @@ class ReplicatedTables:
             position: every commit before it has been applied.
         """
         self._timeline = timeline
+        self._rename({now.oid: name for name, now in found.items()})
         for name in self._tables.keys() - found.keys():
             table = self._tables.pop(name)
             self._left.add(name)
@@ -143,6 +146,45 @@ class ReplicatedTables:
                 self._adopt(known)
             if known.mark is None and known.stopped is None:
                 self._compare(known, now, position)
+
+    def _rename(self, names: Mapping[int, TableName]) -> None:
+        """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
+        if not self._tables:
+            # Those that were renamed before the start.
+            for text, state in self._before.tables.items():
+                (name,) = table_names(text)
+                if state.oid is not None and names.get(state.oid, name) != name:
+                    self._tables[name] = self._opened(name, state.oid)
+        before = dict(self._tables)
+        moved = [
+            table for table in before.values() if names.get(table.oid, table.name) != table.name and table.can_move
+        ]
+        # Two tables may have changed names: all is read before anything is written.
+        copies = [Copied.of(table.log) for table in moved if table.log is not None]
+        for table in moved:
+            del self._tables[table.name]
+            self._left.add(table.name)
+        for table, copied in zip(moved, copies, strict=True):
+            name = names[table.oid]
+            there = before.get(name)
+            self._tables[name] = later = replace(table, name=name, folder=self._folder(name))
+            if there is not None:
+                later.folder = there.folder
+                self._by_oid.pop(there.oid, None)
+            self._move(later, copied)
+            self._report.warning(f"{table.name} is {name} now: {later.folder} goes on, {table.folder} stays as it is")
+
+    def _move(self, table: Followed, copied: Copied) -> None:
+        assert table.application is not None
+        lsn = copied.log.applied(table.application)
+        assert lsn is not None
+        table.load = load = secrets.token_hex(8)
+        table.application = application = application_id(self._system, self._timeline, load)
+        keep = self._settings.keep
+        table.log = self._patience.run(lambda: move(copied, table.name, table.folder, application, lsn, load, keep))
+
+    def _folder(self, name: TableName) -> str:
+        return table_folder(name, [table.folder for table in self._tables.values()])
 
     def _compare(self, table: Followed, now: Found, position: Lsn) -> None:
         """Load a table again if it differs from its copy in a way that the stream does not explain."""
@@ -180,8 +222,7 @@ class ReplicatedTables:
 
     def _opened(self, name: TableName, oid: int) -> Followed:
         before = self._before.tables.get(str(name))
-        taken = [table.folder for table in self._tables.values()]
-        table = Followed(name, table_folder(name, taken) if before is None else before.folder, oid)
+        table = Followed(name, self._folder(name) if before is None else before.folder, oid)
         table.log = self._patience.run(lambda: DeltaLog.open(self._place, table.folder))
         table.mark = self._marks.get(table.folder)
         if before is not None and before.state == "stopped" and table.mark is None:

@@ -112,6 +112,8 @@ class TableState:
     """`following`, `loading` or `stopped`."""
     error: str | None = None
     """The reason why it is stopped."""
+    oid: int | None = None
+    """The table's OID on the server, which renaming does not change."""
     beside: Mapping[str, int] = field(default_factory=dict)
     """The versions of the Delta tables beside it, `history` and `changes`, as far as there are any."""
     rows: int | None = None

@@ -1,0 +1,55 @@
+"""A renamed table's Delta table under the new name, without a load."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+from logicalrep.tables.delta.data_files import DataFile
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A Delta table as it was, whatever its folder is used for later."""
+
+    log: DeltaLog
+    table: ReplicatedTable
+    files: tuple[DataFile, ...]
+
+    @classmethod
+    def of(cls, log: DeltaLog) -> Self:
+        """Return a Delta table as it is."""
+        return cls(log, log.table, tuple(log.files.values()))
+
+
+def move(
+    copied: Copied, name: TableName, folder: str, application: str, lsn: Lsn, load: str, keep_hours: float
+) -> DeltaLog:
+    """Return the Delta table with the same rows in another folder; one that is there is replaced in one commit.
+
+    Args:
+        copied: the Delta table; its folder stays as it is.
+        name: the table's new name.
+        folder: the new folder.
+        application: the application id of the new Delta table's transactions.
+        lsn: the rows have all commits up to this LSN.
+        load: the new Delta table's own load.
+        keep_hours: the hours for which old versions can be read.
+
+    Raises PlaceError if the place cannot be read or written.
+    """
+    place = copied.log.place
+    for file in copied.files:
+        place.copy(f"{copied.log.folder}/{file.path}", f"{folder}/{file.path}")
+    table = replace(copied.table, relation=replace(copied.table.relation, schema=name.schema, name=name.name))
+    before = DeltaLog.open(place, folder)
+    return DeltaLog.replace(
+        place, folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
+    )
+
+
+__all__ = ["Copied", "move"]
