@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.operate.resync import resync
+from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Quiet, Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
+from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.spark import workload
 from tests.tables.comparison import differences
@@ -136,6 +142,24 @@ def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Data
         shop.execute("INSERT INTO later VALUES (2, 'two')")
         caught_up()
     assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
+
+
+def test_a_table_that_stands_still_says_so_in_its_properties(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, at date)", "INSERT INTO t VALUES (1, now())")
+    once(db18, tmp_path)
+    db18.execute("INSERT INTO t VALUES (2, 'infinity')")
+    for _ in range(2):
+        with pytest.raises(TablesStoppedError, match=r"run logicalrep resync public\.t "):
+            once(db18, tmp_path)
+        properties = DeltaTable(str(tmp_path / "public/t")).metadata().configuration
+        assert re.match(
+            r"since \w+/\w+: .*infinity.*run logicalrep resync public\.t ", properties["logicalrep.stopped"]
+        )
+    db18.execute("DELETE FROM t WHERE id = 2")
+    resync(ConnectionSettings(db18.dsn), Place(str(tmp_path)), [TableName("public", "t")])
+    once(db18, tmp_path)
+    assert "logicalrep.stopped" not in DeltaTable(str(tmp_path / "public/t")).metadata().configuration
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_a_table_that_leaves_the_publication_and_joins_again_is_loaded_again(db18: Database, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
 _TABLE, _LOAD, _KEEP = "logicalrep.table", "logicalrep.load", "delta.deletedFileRetentionDuration"
+_STOPPED = "logicalrep.stopped"
 _LOG_KEEP = "delta.logRetentionDuration"
 _NOTED = 3600
 """The seconds for which checkpoints have removed files: `RemovedFiles` has notes of its own."""
@@ -177,6 +178,13 @@ class DeltaLog:
             first.insert(0, _protocol(table))
         self._write(added, removed, None, None, first, changes_data=bool(removed))
         self.table = table
+
+    def note_stopped(self, reason: str) -> None:
+        """Note in the table's properties why it stands still, and which LSN it has; the next load removes the note."""
+        before = self._fresh().metadata()
+        properties = {**before.configuration, _STOPPED: reason}
+        if before.configuration != properties:
+            self._write([], [], None, None, [{"metaData": self._metadata(self.table, str(before.id), properties)}])
 
     def commit_merged(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
         """Put files in the place of others with the same rows."""

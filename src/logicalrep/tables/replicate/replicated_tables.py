@@ -353,6 +353,9 @@ class ReplicatedTables:
     def _stand_still(self, table: Followed, reason: str) -> None:
         table.stopped = f"{reason}; run logicalrep resync {table.name} with the same --dsn and --to"
         self._report.warning(f"{table.name} stands still: {table.stopped}")
+        if table.log is not None and table.application is not None:
+            log, since = table.log, f"since {table.log.applied(table.application)}: {table.stopped}"
+            self._patience.run(lambda: log.note_stopped(since))
 
     def tidy(self, *, is_busy: bool) -> None:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
