@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,34 @@ def test_status_and_drop_on_the_command_line(
     assert shop.value("SELECT count(*) FROM pg_publication") == 0
     assert shop.value(f"SELECT count(*) FROM pg_replication_slots WHERE slot_name = '{found['slot']}'") == 0
     assert [path for path in lake.rglob("*") if path.is_file()] == []
+
+
+def test_status_of_an_idle_server_and_of_a_load(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(str(tmp_path))
+    once(shop, tmp_path)
+    # What the server writes for itself, long after the last commit, is no lag of hours.
+    long_ago = replace(State.read(place), commit_timestamp="2020-01-01T00:00:00+00:00")
+    long_ago.write(place)
+    shop.execute("CHECKPOINT")
+    found = status(shop.settings, place)
+    assert found.lag_bytes
+    assert found.lag_seconds is not None
+    assert found.lag_seconds < 60
+    # While the server is idle the time goes on.
+    monkeypatch.setattr("logicalrep.tables.replicate.loop._TIME_AGAIN", 0.0)
+    with following(shop, tmp_path) as caught_up:
+        caught_up()
+        first = State.read(place)
+        eventually(lambda: replace(State.read(place), caught_up=first.caught_up) == first != State.read(place))
+        eventually(lambda: status(shop.settings, place).lag_seconds == 0)
+    assert status(shop.settings, place).load_snapshot is None
+    assert not resync(shop.settings, place, [ORDERS])
+    with following(shop, tmp_path, load_rate=10_000.0):
+        eventually(lambda: status(shop.settings, place).load_snapshot is not None)
+        began = datetime.fromisoformat(str(status(shop.settings, place).load_snapshot))
+        assert timedelta(0) <= datetime.now(UTC) - began < timedelta(seconds=60)
 
 
 class Told(Quiet):

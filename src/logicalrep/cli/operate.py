@@ -63,13 +63,15 @@ def _status(options: argparse.Namespace) -> int:
     if found.lost is not None:
         print(f"the slot is lost: {found.lost}; run logicalrep resync --all")
     else:
-        seconds = "" if found.lag_seconds is None else f" and {found.lag_seconds:.1f} s"
+        seconds = "" if found.lag_seconds is None else f" and at most {found.lag_seconds:.1f} s"
         retained = (found.retained_bytes or 0) / 1e6
         print(f"{(found.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
         if found.safe_wal_size is not None:
             print(f"max_slot_wal_keep_size leaves {found.safe_wal_size / 1e6:.1f} MB")
     if found.oldest_writer is not None:
         print(f"the oldest open transaction that has written began {found.oldest_writer}")
+    if found.load_snapshot is not None:
+        print(f"a load holds its snapshot since {found.load_snapshot}")
     width = max(map(len, found.tables), default=0)
     for name, table in found.tables.items():
         rows = f"version {table['version']}, {table['rows']} rows"

@@ -286,6 +286,25 @@ def wal_head(connection: Connection) -> Lsn:
     return Lsn(row[0])
 
 
+def server_time(connection: Connection) -> datetime:
+    """Return the server's time, in UTC."""
+    row = connection.execute("SELECT now()").fetchone()
+    assert row is not None
+    time: datetime = row[0]
+    return time
+
+
+def oldest_load(connection: Connection) -> datetime | None:
+    """Return the time since when the oldest snapshot of a load of tables of this database is held; None without one."""
+    # A walsender has no xact_start: its state is that of a transaction from the snapshot on.
+    row = connection.execute(
+        "SELECT min(activity.state_change) FROM pg_replication_slots AS slot JOIN pg_stat_activity AS activity "
+        "ON activity.pid = slot.active_pid WHERE activity.state = 'idle in transaction' AND slot.temporary "
+        "AND slot.slot_name ~ '^logicalrep_load_' AND slot.database = current_database()"
+    ).fetchone()
+    return None if row is None else row[0]
+
+
 def sent_up_to(connection: Connection, name: str) -> Lsn:
     """Return the end of the WAL that the server sends from a slot, which may not exist yet."""
     slot = find_slot(connection, name)

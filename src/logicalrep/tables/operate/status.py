@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot, oldest_writer
+from logicalrep.postgres.slots import find_slot, oldest_load, oldest_writer, server_time
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.requests import paused_since
 from logicalrep.tables.replicate.state import Identity, State, StateError
@@ -26,7 +26,9 @@ class Status:
     lag_bytes: int | None
     """The bytes of WAL that the server has written since; None if the slot is gone."""
     lag_seconds: float | None
-    """The seconds since the last commit in the tables, if there is something after it; None if that is unknown."""
+    """The most that the tables may be behind, in seconds: the time since the last commit in them, or since they last
+    had all that was committed, whichever is later. 0 if the server has written no WAL since; None if that is unknown.
+    """
     retained_bytes: int | None
     """The bytes of WAL that the slot keeps the server from removing."""
     safe_wal_size: int | None
@@ -37,6 +39,8 @@ class Status:
     """The reason why the slot is lost; None if it is not."""
     oldest_writer: str | None
     """The time since when the oldest open transaction has written, in UTC: WAL is retained from its start on."""
+    load_snapshot: str | None
+    """The time since when a load in this database, of any place, holds its snapshot, in UTC; None if none does."""
     tables: dict[str, dict[str, Any]]
     """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`."""
 
@@ -56,12 +60,10 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
     state = State.read(place)
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
-        oldest = oldest_writer(connection)
+        oldest, load, now = oldest_writer(connection), oldest_load(connection), server_time(connection)
     lag = None if slot is None else max(slot.head - state.lsn, 0)
-    committed = state.commit_timestamp
-    seconds = None
-    if committed is not None and lag:
-        seconds = max((datetime.now(UTC) - datetime.fromisoformat(committed)).total_seconds(), 0.0)
+    times = [datetime.fromisoformat(text) for text in (state.commit_timestamp, state.caught_up) if text is not None]
+    seconds = max((now - max(times)).total_seconds(), 0.0) if times and lag is not None else None
     return Status(
         slot=identity.slot,
         publication=identity.publication,
@@ -74,6 +76,7 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
         paused_since=paused_since(place),
         lost="it does not exist" if slot is None else slot.lost,
         oldest_writer=None if oldest is None else oldest[1].isoformat(),
+        load_snapshot=None if load is None else load.isoformat(),
         tables={name: asdict(table) | {"lsn": str(table.lsn)} for name, table in state.tables.items()},
     )
 

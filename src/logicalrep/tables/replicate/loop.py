@@ -24,6 +24,8 @@ from logicalrep_runtime.scalars import Lsn
 
 _NOTE_AGAIN = 5.0
 """The seconds between two notes of the position while nothing changes."""
+_TIME_AGAIN = 60.0
+"""The seconds between two notes of the time at which the tables were up to date, while nothing else changes."""
 _LOOK_AGAIN = 1.0
 """The seconds between two looks whether the place is paused."""
 _SAY_AGAIN = 60.0
@@ -67,7 +69,8 @@ class Loop:
         self._noted = before.lsn
         self._states: dict[str, TableState] = {}
         self._commit_timestamp = before.commit_timestamp
-        self._noted_at = self._batch_at = 0.0
+        self._caught_up = before.caught_up
+        self._noted_at = self._written_at = self._batch_at = 0.0
         self._paused_since: str | None = None
         self._looked_for_pause = self._said_paused = -_SAY_AGAIN
 
@@ -164,10 +167,14 @@ class Loop:
         """Write how far the tables are, if anything is new."""
         lsn = max(self._noted, end)
         states = self._tables.states(Lsn(lsn - 1))
-        if lsn > self._noted or states != self._states:
-            state = State(lsn, self._commit_timestamp, states)
+        caught_up = self._watch.time_before(lsn)
+        if caught_up is not None:
+            self._caught_up = caught_up.isoformat()
+        now = time.monotonic()
+        if lsn > self._noted or states != self._states or now - self._written_at > _TIME_AGAIN:
+            state = State(lsn, self._commit_timestamp, self._caught_up, states)
             self._patience.run(lambda: state.write(self._place))
-            self._noted, self._states = lsn, states
+            self._noted, self._states, self._written_at = lsn, states, now
         self._noted_at = time.monotonic()
 
     def _refuse_stopped(self) -> None:

@@ -128,6 +128,8 @@ class State:
     """Every commit before this LSN is in the tables that follow."""
     commit_timestamp: str | None = None
     """The time of the last commit among them, ISO 8601 in UTC."""
+    caught_up: str | None = None
+    """The last time at which the server had committed nothing beyond them, ISO 8601 in UTC; None if that is unknown."""
     tables: Mapping[str, TableState] = field(default_factory=dict)
     """The tables by their names, as in SQL."""
     format: int = _FORMAT
@@ -140,7 +142,7 @@ class State:
             return cls()
         found = _loaded("state.json", data)
         tables = {name: TableState(**table | {"lsn": Lsn(table["lsn"])}) for name, table in found["tables"].items()}
-        return cls(Lsn(found["lsn"]), found["commit_timestamp"], tables)
+        return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables)
 
     def write(self, place: Place) -> None:
         """Replace the place's state."""

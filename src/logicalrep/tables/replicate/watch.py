@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -13,7 +14,7 @@ import psycopg
 
 from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slots import Connection, server_major, the_slot, wal_head
+from logicalrep.postgres.slots import Connection, server_major, server_time, the_slot, wal_head
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.definitions import Definition, definitions, described
 from logicalrep.tables.load.publishing import ensure_publication
@@ -64,6 +65,7 @@ class Watch:
         self._lock = threading.Lock()
         self._next = 0.0
         self._said = set(said)
+        self._looked: tuple[datetime, Lsn] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +98,10 @@ class Watch:
                 "out once it has ended"
             )
             return None
+
+    def time_before(self, lsn: Lsn) -> datetime | None:
+        """Return the server's time at the last look if all that had committed by then is before an LSN."""
+        return self._looked[0] if self._looked is not None and self._looked[1] <= lsn else None
 
     def retained(self) -> str:
         """Say how much WAL the slot retains, and how much more it may."""
@@ -153,7 +159,8 @@ class Watch:
         listed = listed_tables(connection, publications)
         wanted = {table.oid: table for table in listed if table.under is None and table.name in names}
         now = definitions(connection, {oid: table.columns for oid, table in wanted.items()}, publications)
-        head = wal_head(connection)
+        time_of_look, head = server_time(connection), wal_head(connection)
+        self._looked = time_of_look, head
         return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
 
     def _warn(self, warning: str) -> None:
