@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -15,7 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from psycopg.conninfo import conninfo_to_dict
 
+from logicalrep.cli.main import _parser
 from logicalrep.tables.tasks import LocalTasks
 from tests.documents import ROOT, cells
 from tests.postgres.servers import Database
@@ -144,6 +148,22 @@ def _cells(shown: str, first: str) -> list[str]:
     rows = [re.split(r"\s*[│┆]\s*", line)[1:-1] for line in shown.splitlines()]
     (row,) = [row for row in rows if row[:1] == [first]]
     return row
+
+
+def test_docker_compose_is_read() -> None:
+    services = yaml.safe_load((EXAMPLES / "docker-compose.yaml").read_text("utf-8"))["services"]
+    assert services["replicate"]["depends_on"].keys() == services.keys() - {"replicate"}
+    mounted = [volume.split(":")[0] for service in services.values() for volume in service["volumes"]]
+    assert {"./shop.sql", "..", "./lake", "data"} == set(mounted)
+    assert "wal_level=logical" in services["database"]["command"]
+    shell, flag, line = services["replicate"]["command"]
+    command = shlex.split(line.partition("exec logicalrep ")[2])
+    assert (shell, flag, _parser().parse_args(command).to) == ("sh", "-c", "/lake")
+    assert conninfo_to_dict(command[command.index("--dsn") + 1]) == {
+        "host": "database",
+        "dbname": "shop",
+        "user": "postgres",
+    }
 
 
 def test_every_example_is_in_the_index() -> None:
