@@ -107,6 +107,14 @@ CODES: dict[str, tuple[str, str]] = {
         "Set the option `password`, or put it in `~/.pgpass` or the file in `PGPASSFILE`, for Spark's executors as "
         "well as for its driver.",
     ),
+    "LISTEN_ADDRESS": (
+        "The address for the page of `replicate` is not one.",
+        "Write `--listen HOST:PORT`, or a port alone, such as `--listen 8080`.",
+    ),
+    "LISTEN_REFUSED": (
+        "The page of `replicate` cannot be served at its address: most often another process listens there.",
+        "Choose another port, or end the other process; `--listen 0` takes any free port.",
+    ),
     "PLACE_DAMAGED": (
         "A file of `_logicalrep/` at a place cannot be read.",
         "Restore it, or replicate to another place.",

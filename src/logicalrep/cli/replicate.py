@@ -67,6 +67,10 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     parser.add_argument(
         "--load-rate", metavar="MB", type=not_negative, help="the most megabytes a second that each of them copies"
     )
+    parser.add_argument(
+        "--listen", metavar="HOST:PORT",
+        help="serve a page at / and metrics for Prometheus at /metrics; a port alone is one of 127.0.0.1",
+    )  # fmt: skip
     parser.add_argument("--quiet", action="store_true", help="show only warnings")
     parser.set_defaults(run=_replicate)
 
@@ -100,6 +104,7 @@ def _replicate(options: argparse.Namespace) -> int:
             append=options.append,
         ),
         load_sessions=options.load_sessions,
+        listen=options.listen,
         load_rate=options.load_rate * 1e6 if options.load_rate else None,
     )
     stop = threading.Event()

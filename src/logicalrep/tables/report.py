@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from logicalrep.transactions.table_names import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a table stands."""
+
+    state: str
+    """`following`, `loading` or `stopped`."""
+    version: int | None
+    """The Delta table's version; None before the first load."""
+    error: str | None
+    """The reason why it is stopped."""
 
 
 class Report(Protocol):
@@ -31,6 +45,12 @@ class Report(Protocol):
             committed: the time of its last commit, in UTC.
         """
 
+    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+        """Note that the place has every commit before an LSN, and how its tables stand."""
+
+    def listening(self, address: str) -> None:
+        """Note the address of the page and of the metrics."""
+
     def waiting(self, text: str) -> None:
         """Note what the work waits for."""
 
@@ -53,6 +73,12 @@ class Quiet:
     def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Drop it."""
 
+    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+        """Drop it."""
+
+    def listening(self, address: str) -> None:
+        """Drop it."""
+
     def waiting(self, text: str) -> None:
         """Drop it."""
 
@@ -60,4 +86,52 @@ class Quiet:
         """Drop it."""
 
 
-__all__ = ["Quiet", "Report"]
+class Several:
+    """A receiver that passes all that it gets on to others."""
+
+    def __init__(self, *reports: Report) -> None:
+        """Take the others."""
+        self._reports = reports
+
+    def loading(self, table: TableName, rows: int) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.loading(table, rows)
+
+    def copied(self, table: TableName, rows: int) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.copied(table, rows)
+
+    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.loaded(table, rows, seconds)
+
+    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.batch(changes, tables, seconds, lag, committed)
+
+    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.noted(lsn, tables)
+
+    def listening(self, address: str) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.listening(address)
+
+    def waiting(self, text: str) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.waiting(text)
+
+    def warning(self, text: str) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.warning(text)
+
+
+__all__ = ["Quiet", "Report", "Several", "Standing"]

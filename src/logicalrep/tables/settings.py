@@ -45,6 +45,9 @@ class ReplicateSettings:
     load_rate: float | None = None
     """The most bytes a second that a session copies; None for no bound."""
 
+    listen: str | None = None
+    """The address of the page and of the metrics, as `HOST:PORT` or `PORT`; None for neither."""
+
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
         return self.settings_by_table.get(table, self.table_settings)

@@ -17,7 +17,7 @@ from logicalrep.tables.replicate.requests import paused_since, refuse_paused, ta
 from logicalrep.tables.replicate.split import by_table
 from logicalrep.tables.replicate.state import State, TableState
 from logicalrep.tables.replicate.watch import Watch
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Report, Standing
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -175,6 +175,8 @@ class Loop:
             state = State(lsn, self._commit_timestamp, self._caught_up, states)
             self._patience.run(lambda: state.write(self._place))
             self._noted, self._states, self._written_at = lsn, states, now
+        standings = {name: Standing(table.state, table.version, table.error) for name, table in states.items()}
+        self._report.noted(lsn, standings)
         self._noted_at = time.monotonic()
 
     def _refuse_stopped(self) -> None:

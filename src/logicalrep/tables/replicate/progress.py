@@ -13,7 +13,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Quiet, Report
 from logicalrep.transactions.table_names import TableName
 
 _LINE_AGAIN = 5.0
@@ -38,7 +38,7 @@ def shown(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Rep
         yield Lines(stream, quiet=quiet)
 
 
-class Lines:
+class Lines(Quiet):
     """A line for each event, with the time in UTC; for batches one every few seconds."""
 
     def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
@@ -75,6 +75,10 @@ class Lines:
             self._say(f"applied {self._changes:,} changes, the last of {_moment(committed)}; {_behind(lag, committed)}")
             self._changes, self._said_at = 0, now
 
+    def listening(self, address: str) -> None:
+        """Note the address of the page and of the metrics."""
+        self._say(f"the page is at {address}, the metrics are at {address}metrics")
+
     def waiting(self, text: str) -> None:
         """Note what the work waits for."""
         self._print(text)
@@ -92,7 +96,7 @@ class Lines:
             print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", file=self._stream, flush=True)
 
 
-class Bars:
+class Bars(Quiet):
     """A bar for each table that loads, and one line for the changes that are applied."""
 
     def __init__(self, progress: Progress) -> None:
@@ -137,6 +141,11 @@ class Bars:
             self._changes,
             figures=f"{self._total:,} applied, {rate:,.0f}/s, last of {_moment(committed)}; {_behind(lag, committed)}",
         )
+
+    def listening(self, address: str) -> None:
+        """Note the address of the page and of the metrics."""
+        text = f"the page is at {address}, the metrics are at {address}metrics"
+        self._progress.console.print(text, markup=False, highlight=False)
 
     def waiting(self, text: str) -> None:
         """Note what the work waits for."""

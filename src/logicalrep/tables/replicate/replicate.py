@@ -11,6 +11,8 @@ from typing import Literal
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.load.loading import Ended, Loading
+from logicalrep.tables.observe.observed import Observed, sampling
+from logicalrep.tables.observe.server import serving
 from logicalrep.tables.replicate.changes import Receiver
 from logicalrep.tables.replicate.loader import Loader
 from logicalrep.tables.replicate.loop import Loop
@@ -20,7 +22,7 @@ from logicalrep.tables.replicate.requests import refuse_paused
 from logicalrep.tables.replicate.sessions import spark_tasks
 from logicalrep.tables.replicate.setup import prepare
 from logicalrep.tables.replicate.watch import Watch
-from logicalrep.tables.report import Quiet, Report
+from logicalrep.tables.report import Quiet, Report, Several
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks
@@ -45,6 +47,7 @@ def replicate(
     history: bool = False,
     append: bool = False,
     storage_options: Mapping[str, str] | None = None,
+    listen: str | None = None,
     report: Report | None = None,
     stop: threading.Event | None = None,
 ) -> None:
@@ -69,10 +72,12 @@ def replicate(
         history: keep every version of each row in a second Delta table, `to/schema/table~history`.
         append: keep all changes, one after another, in a second Delta table, `to/schema/table~changes`.
         storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
+        listen: serve a page and metrics for Prometheus at `HOST:PORT`, or at a port of this machine alone.
         report: the receiver of what happens; by default nobody.
         stop: ends the call after the batch that is being applied.
 
     Raises:
+        ListenError: the page cannot be served at `listen`.
         PublicationNeededError: the publication has to be made or changed by somebody else; the text has the statements.
         PreflightError: the server or the role does not meet a requirement.
         StateError: the place belongs to another server, database, slot or publication.
@@ -96,6 +101,7 @@ def replicate(
         keep=keep,
         table_settings=TableSettings(unrepresentable=unrepresentable, deletes=deletes, history=history, append=append),
         storage_options=storage_options or {},
+        listen=listen,
     )
     replicate_with(settings, report or Quiet(), stop=stop)
 
@@ -108,12 +114,18 @@ def replicate_with(
     place = Place(settings.to, settings.storage_options)
     if settings.once:
         refuse_paused(place)
-    try:
-        prepared = prepare(settings, place, report, stop)
-    except Ended:
-        return
-    identity, publications = prepared.identity, (prepared.identity.publication,)
     with ExitStack() as stack:
+        observed = None
+        if settings.listen is not None:
+            observed = Observed()
+            address = stack.enter_context(serving(settings.listen, observed, place.uri))
+            report.listening(address)
+            report = Several(report, observed)
+        try:
+            prepared = prepare(settings, place, report, stop)
+        except Ended:
+            return
+        identity, publications = prepared.identity, (prepared.identity.publication,)
         # The receiver holds the slot, and so keeps other writers from the place.
         receiver = stack.enter_context(
             Receiver(settings.connection, identity.slot, publications, prepared.protocol_version)
@@ -122,6 +134,8 @@ def replicate_with(
         tasks = tasks or stack.enter_context(spark_tasks(place))
         said = prepared.published.warnings
         watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said))
+        if observed is not None:
+            stack.enter_context(sampling(watch.slot, observed))
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
         loading = Loading(settings, place, publications, tasks, report, ending)

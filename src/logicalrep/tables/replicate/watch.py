@@ -14,7 +14,7 @@ import psycopg
 
 from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slots import Connection, server_major, server_time, the_slot, wal_head
+from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.definitions import Definition, definitions, described
 from logicalrep.tables.load.publishing import ensure_publication
@@ -105,7 +105,16 @@ class Watch:
 
     def retained(self) -> str:
         """Say how much WAL the slot retains, and how much more it may."""
-        return self.run(self._retained)
+        slot = self.slot()
+        text = f"the slot retains {slot.retained_bytes >> 20:,} MiB of WAL"
+        if slot.wal_status is None:
+            return text
+        left = slot.safe_wal_size
+        return f"{text}, with {'no bound' if left is None else f'{left >> 20:,} MiB left of max_slot_wal_keep_size'}"
+
+    def slot(self) -> Slot:
+        """Return the slot as it is. Raises SlotError if there is none, or it is lost."""
+        return self.run(lambda connection: the_slot(connection, self._slot))
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on the connection; try again while the server is away."""
@@ -167,15 +176,6 @@ class Watch:
         if warning not in self._said:
             self._said.add(warning)
             self._report.warning(warning)
-
-    def _retained(self, connection: Connection) -> str:
-        slot = the_slot(connection, self._slot)
-        retained = slot.retained_bytes >> 20
-        if server_major(connection) < 13:
-            return f"the slot retains {retained:,} MiB of WAL"
-        left = slot.safe_wal_size
-        bound = "no bound" if left is None else f"{left >> 20:,} MiB left of max_slot_wal_keep_size"
-        return f"the slot retains {retained:,} MiB of WAL, with {bound}"
 
 
 __all__ = ["Watch"]

@@ -1,0 +1,1 @@
+"""Metrics of `logicalrep replicate`, and the page that shows them."""

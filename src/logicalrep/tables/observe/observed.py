@@ -1,0 +1,198 @@
+"""The receiver that counts what happens, for metrics and the page; its memory is bounded."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+from logicalrep.postgres.slots import Slot
+from logicalrep.tables.report import Quiet, Standing
+from logicalrep.transactions.table_names import TableName
+
+_PAUSE = 5.0
+"""The seconds between two samples."""
+_SAMPLES = 4320
+"""The samples that are held: those of six hours."""
+_MESSAGES = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The figures of one moment."""
+
+    time: float
+    """The seconds since 1970."""
+    lag_bytes: int
+    changes: int
+    """The number of changes that were applied until then."""
+
+
+@dataclass(slots=True)
+class Load:
+    """The copying of a table's rows."""
+
+    estimate: int
+    """About how many rows there are; 0 if the server does not know."""
+    copied: int = 0
+    is_over: bool = False
+
+
+class Observed(Quiet):
+    """Counts since the start, and what is so now. Any thread may read the attributes and call the methods."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._lock = threading.Lock()
+        self.changes = self.batches = 0
+        self.applying_seconds = 0.0
+        self.committed: float | None = None
+        """The time of the last applied commit, in seconds since 1970."""
+        self.noted_at: float | None = None
+        """The time at which the position was last noted at the place."""
+        self.slot: Slot | None = None
+        """The slot at the last sample."""
+        self.tables: Mapping[str, Standing] = {}
+        self.loads: dict[str, Load] = {}
+        """The loads since the start by tables' names; the last one of each table."""
+        self.rows_copied: dict[str, int] = {}
+        self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
+        self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)
+        """The last warnings, and what the work waited for, with their times."""
+        self._lsn = 0
+        # The times and ends of WAL that was not applied at the time; then the last time at which nothing was behind.
+        self._ends: deque[tuple[float, int]] = deque(maxlen=_SAMPLES)
+        self._caught_up: float | None = None
+
+    def loading(self, table: TableName, rows: int) -> None:
+        """Note that a load has begun."""
+        with self._lock:
+            self.loads[str(table)] = Load(rows)
+            self.rows_copied.setdefault(str(table), 0)
+
+    def copied(self, table: TableName, rows: int) -> None:
+        """Count copied rows."""
+        with self._lock:
+            self.loads[str(table)].copied += rows
+            self.rows_copied[str(table)] += rows
+
+    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+        """Note that a load has ended."""
+        with self._lock:
+            self.loads[str(table)].is_over = True
+
+    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+        """Count a batch."""
+        with self._lock:
+            self.changes += changes
+            self.batches += 1
+            self.applying_seconds += seconds
+            if committed is not None:
+                self.committed = committed.timestamp()
+
+    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+        """Note how far the place is."""
+        with self._lock:
+            self.noted_at, self._lsn, self.tables = time.time(), lsn, tables
+            while self._ends and self._ends[0][1] <= lsn:
+                self._caught_up = self._ends.popleft()[0]
+            for name in self.loads.keys() - tables.keys():
+                del self.loads[name], self.rows_copied[name]
+
+    def waiting(self, text: str) -> None:
+        """Hold the text."""
+        self._hold(text)
+
+    def warning(self, text: str) -> None:
+        """Hold the text."""
+        self._hold(text)
+
+    def sample(self, slot: Slot) -> None:
+        """Take the slot as the server has it now."""
+        with self._lock:
+            self.slot, now = slot, time.time()
+            if slot.sent_up_to > self._lsn:
+                self._ends.append((now, slot.sent_up_to))
+            else:
+                self._ends.clear()
+                self._caught_up = now
+            lag = self._lag_bytes()
+            if lag is not None:
+                self.samples.append(Sample(now, lag, self.changes))
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """The bytes of WAL that are not applied yet; None before the first sample, or before anything is noted."""
+        with self._lock:
+            return self._lag_bytes()
+
+    def _lag_bytes(self) -> int | None:
+        return None if self.slot is None or not self._lsn else max(self.slot.sent_up_to - self._lsn, 0)
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """The seconds for which something has waited to be applied at most; None if that is unknown."""
+        with self._lock:
+            lag = self._lag_bytes()
+            if not lag:
+                return None if lag is None else 0.0
+            since = [moment for moment in (self.committed, self._caught_up) if moment is not None]
+            return max(time.time() - max(since), 0.0) if since else None
+
+    def all_loads(self) -> dict[str, Load]:
+        """Return the loads as they are now."""
+        with self._lock:
+            return dict(self.loads)
+
+    def all_rows_copied(self) -> dict[str, int]:
+        """Return the numbers of copied rows as they are now."""
+        with self._lock:
+            return dict(self.rows_copied)
+
+    def all_samples(self) -> list[Sample]:
+        """Return the samples as they are now, the oldest first."""
+        with self._lock:
+            return list(self.samples)
+
+    def all_messages(self) -> list[tuple[float, str]]:
+        """Return the messages as they are now, the newest first."""
+        with self._lock:
+            return list(reversed(self.messages))
+
+    def _hold(self, text: str) -> None:
+        with self._lock:
+            # What is said again and again is held once, with its last time.
+            if self.messages and self.messages[-1][1] == text:
+                self.messages.pop()
+            self.messages.append((time.time(), text))
+
+
+@contextmanager
+def sampling(slot: Callable[[], Slot], observed: Observed) -> Iterator[None]:
+    """Sample the slot every few seconds, in a thread of its own: a batch may wait for the place for hours."""
+    ending = threading.Event()
+
+    def run() -> None:
+        while True:
+            try:
+                observed.sample(slot())
+            except Exception as error:
+                # The loop finds the same, and decides; here it is shown.
+                observed.warning(f"the slot cannot be looked at: {error}")
+            if ending.wait(_PAUSE):
+                return
+
+    thread = threading.Thread(target=run, name="logicalrep-sampling", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join(5)
+
+
+__all__ = ["Load", "Observed", "Sample", "sampling"]

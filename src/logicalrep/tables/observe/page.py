@@ -1,0 +1,181 @@
+"""The page that shows how `logicalrep replicate` does: one HTML text, without scripts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from itertools import pairwise
+
+from logicalrep.tables.observe.observed import Load, Observed, Sample
+from logicalrep.tables.report import Standing
+
+_WIDTH, _HEIGHT = 600, 120
+_POINTS = 200
+"""The most points of a picture."""
+
+_STYLE = """
+:root{color-scheme:light dark;--paper:#f6f7f9;--card:#fff;--ink:#1b2430;--pale:#5d6979;--line:#dde2e8;--blue:#2563b8;
+--good:#1a7f45;--busy:#8a5a00;--bad:#b3261e}
+@media(prefers-color-scheme:dark){:root{--paper:#14181d;--card:#1d232b;--ink:#e6eaef;--pale:#9aa6b5;--line:#323b46;
+--blue:#6ca8f0;--good:#5ec88a;--busy:#e3b04b;--bad:#f28b82}}
+*{box-sizing:border-box}
+body{margin:0 auto;padding:1rem;max-width:70rem;background:var(--paper);color:var(--ink);
+font:1rem/1.45 system-ui,sans-serif}
+h1{font-size:1.3rem;margin:0;overflow-wrap:anywhere}h2{font-size:1rem;margin:0 0 .6rem}
+p{margin:.2rem 0 1rem}small,.pale{color:var(--pale)}
+.tiles,.charts{display:grid;gap:.8rem;margin-bottom:.8rem;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr))}
+.charts{grid-template-columns:repeat(auto-fit,minmax(min(100%,22rem),1fr))}
+.card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.8rem;margin-bottom:.8rem;
+min-width:0}
+.tiles .card,.charts .card{margin:0}.tiles b{display:block;font-size:1.35rem;font-variant-numeric:tabular-nums}
+svg{display:block;width:100%;height:auto}svg path{fill:none;stroke:var(--blue);stroke-width:2}
+svg line{stroke:var(--line)}
+.ends{display:flex;justify-content:space-between;font-size:.8rem;color:var(--pale)}
+.row{display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.2rem 1rem;padding:.5rem 0;
+border-top:1px solid var(--line)}
+.row>*{overflow-wrap:anywhere}.wide{grid-column:1/-1}
+.following{color:var(--good)}.loading{color:var(--busy)}.stopped,.bad{color:var(--bad)}
+progress{width:100%;height:.6rem;accent-color:var(--blue)}
+a{color:var(--blue)}.row:last-child{padding-bottom:0}
+"""
+
+
+def page(observed: Observed, place: str) -> str:
+    """Return the page as HTML.
+
+    Args:
+        observed: the figures.
+        place: the place's URI.
+    """
+    now = time.time()
+    samples, loads, tables = observed.all_samples(), observed.all_loads(), observed.tables
+    counts = [
+        f"{sum(table.state == state for table in tables.values()):,} {text}"
+        for state, text in (("following", "following"), ("loading", "loading"), ("stopped", "standing still"))
+    ]
+    noted = observed.noted_at
+    heard = "nothing is noted yet" if noted is None else f"position noted {_seconds(now - noted)} ago"
+    return f"""<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<meta http-equiv="refresh" content="5"><title>logicalrep: {escape(place)}</title><style>{_STYLE}</style></head><body>
+<h1>{escape(place)}</h1>
+<p class="pale">{", ".join(counts)}; {heard}; {_clock(now)} UTC; <a href="metrics">metrics</a></p>
+<div class="tiles">{_tiles(observed, samples)}</div>
+<div class="charts">
+{_chart("Lag", [(each.time, float(each.lag_bytes)) for each in samples], _bytes)}
+{_chart("Changes per second", _rates(samples), _number)}
+</div>
+{_problems(observed, tables)}
+<section class="card"><h2>Tables</h2>{
+        "".join(_table(name, tables[name], loads.get(name)) for name in _order(tables))
+        or '<p class="pale">None yet.</p>'
+    }</section>
+</body></html>
+"""
+
+
+def _tiles(observed: Observed, samples: Sequence[Sample]) -> str:
+    lag, seconds, slot = observed.lag_bytes, observed.lag_seconds, observed.slot
+    rates = _rates(samples[-13:])
+    rate = sum(value for _, value in rates) / len(rates) if rates else None
+    left = "" if slot is None else "no bound" if slot.safe_wal_size is None else f"{_bytes(slot.safe_wal_size)} left"
+    tiles = (
+        ("behind", "unknown" if lag is None else _bytes(lag), "" if seconds is None else _seconds(seconds)),
+        ("changes per second", "unknown" if rate is None else _number(rate), "in the last minute"),
+        ("WAL retained by the slot", "unknown" if slot is None else _bytes(slot.retained_bytes), left),
+        ("changes since the start", f"{observed.changes:,}", f"in {observed.batches:,} batches"),
+    )
+    return "".join(
+        f'<div class="card"><small>{name}</small><b>{value}</b><small>{more}</small></div>'
+        for name, value, more in tiles
+    )
+
+
+def _rates(samples: Sequence[Sample]) -> list[tuple[float, float]]:
+    return [
+        (after.time, (after.changes - before.changes) / max(after.time - before.time, 0.001))
+        for before, after in pairwise(samples)
+    ]
+
+
+def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[float], str]) -> str:
+    if len(points) < 2:
+        return f'<section class="card"><h2>{title}</h2><p class="pale">There are no figures yet.</p></section>'
+    size = -(-len(points) // _POINTS)
+    parts = [points[start : start + size] for start in range(0, len(points), size)]
+    # The highest of each part, so that no peak is lost.
+    peaks = [(part[-1][0], max(value for _, value in part)) for part in parts]
+    first, last, top = points[0][0], points[-1][0], max(value for _, value in points)
+    span, height = max(last - first, 1), top or 1
+    ends = [
+        f"{(moment - first) / span * _WIDTH:.1f} {_HEIGHT - value / height * (_HEIGHT - 4) - 1:.1f}"
+        for moment, value in peaks
+    ]
+    return f"""<section class="card"><h2>{title} <small>at most {shown(top)}</small></h2>
+<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{title} over time, at most {shown(top)}">
+<line x1="0" x2="{_WIDTH}" y1="{_HEIGHT - 1}" y2="{_HEIGHT - 1}"/><path d="M{" L".join(ends)}"/></svg>
+<div class="ends"><span>{_clock(first)}</span><span>{_clock(last)} UTC</span></div></section>"""
+
+
+def _order(tables: Mapping[str, Standing]) -> list[str]:
+    """Return the names of tables, first those that need a look."""
+    places = ("stopped", "loading", "following")
+    return sorted(tables, key=lambda name: (places.index(tables[name].state), name))
+
+
+def _table(name: str, table: Standing, load: Load | None) -> str:
+    version = "" if table.version is None else f", version {table.version}"
+    state = "stands still" if table.state == "stopped" else table.state
+    bar = ""
+    if table.state == "loading" and load is not None:
+        of = f" of about {load.estimate:,}" if load.estimate > 0 else ""
+        known = f' value="{min(load.copied, load.estimate)}" max="{load.estimate}"' if load.estimate > 0 else ""
+        bar = (
+            f'<div class="wide"><progress{known} aria-label="rows copied"></progress>'
+            f"<small>{load.copied:,}{of} rows copied</small></div>"
+        )
+    return (
+        f'<div class="row"><span>{escape(name)}</span>'
+        f'<span><span class="{escape(table.state)}">{escape(state)}</span><small>{version}</small></span>{bar}</div>'
+    )
+
+
+def _problems(observed: Observed, tables: Mapping[str, Standing]) -> str:
+    rows = [
+        f'<div class="row"><div class="wide"><b class="bad">{escape(name)} stands still</b><br>'
+        f"{escape(table.error)}</div></div>"
+        for name, table in sorted(tables.items())
+        if table.error is not None
+    ]
+    rows += [
+        f'<div class="row"><div class="wide"><small>{_clock(moment)} UTC</small><br>{escape(text)}</div></div>'
+        for moment, text in observed.all_messages()
+    ]
+    return f'<section class="card"><h2>Errors and warnings</h2>{"".join(rows)}</section>' if rows else ""
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if abs(count) < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} GB"
+
+
+def _number(number: float) -> str:
+    return f"{number:,.0f}" if number >= 10 or number == 0 else f"{number:.1f}"
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _clock(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}"
+
+
+__all__ = ["page"]

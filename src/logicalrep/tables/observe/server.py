@@ -1,0 +1,118 @@
+"""The server of the page and the metrics, in threads that end with the process."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from logicalrep.tables.observe.metrics import registry
+from logicalrep.tables.observe.observed import Observed
+from logicalrep.tables.observe.page import page
+from logicalrep_runtime.errors import LogicalRepError
+
+_LOOPBACK = "127.0.0.1"
+_PATIENCE = 10.0
+"""The seconds that a client has for its request, and for each part of the answer."""
+_LISTEN = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:\s]*):)?(?P<port>[0-9]{1,5})")
+
+
+class ListenError(LogicalRepError, ValueError):
+    """An address that the page cannot be served at."""
+
+    code = "LISTEN_ADDRESS"
+
+
+def parsed(listen: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, `[IPV6]:PORT` or `PORT`. Raises ListenError for anything else."""
+    match = _LISTEN.fullmatch(listen.strip())
+    if match is None or int(match["port"]) > 65535:
+        raise ListenError(
+            f"{listen!r} is not HOST:PORT, such as 0.0.0.0:8080, and no port of this machine, such as 8080"
+        )
+    return (match["host"] or _LOOPBACK).strip("[]"), int(match["port"])
+
+
+@contextmanager
+def serving(listen: str, observed: Observed, place: str) -> Iterator[str]:
+    """Serve the page at `/` and the metrics at `/metrics`; yield the page's URL.
+
+    Args:
+        listen: `HOST:PORT`, or a port of 127.0.0.1; port 0 is any free one.
+        observed: the figures.
+        place: the place's URI, for the page's title.
+
+    Raises:
+        ListenError: `listen` is no address, or cannot be listened at.
+    """
+    host, port = parsed(listen)
+
+    class Handler(_Handler):
+        figures, title = observed, place
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        def server_bind(self) -> None:
+            # HTTPServer asks the name service for the host's name, which nothing here needs.
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.socket.bind(self.server_address)
+            self.server_address = self.socket.getsockname()
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Say nothing of a client that went away."""
+
+    try:
+        server = Server((host, port), Handler)
+    except (OSError, UnicodeError) as error:
+        text = f"cannot listen at {host}:{port}: {error}"
+        raise ListenError(f"{text}; choose another --listen", code="LISTEN_REFUSED") from None
+    thread = threading.Thread(target=server.serve_forever, name="logicalrep-page", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{f'[{host}]' if ':' in host else host}:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = _PATIENCE
+    figures: Observed
+    title: str
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+        path = self.path.partition("?")[0]
+        if path == "/metrics":
+            self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry(self.figures)))
+        elif path == "/":
+            self._answer(200, "text/html; charset=utf-8", page(self.figures, self.title).encode())
+        else:
+            self._answer(404, "text/plain; charset=utf-8", b"There are / and /metrics.\n")
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log nothing: requests come every few seconds."""
+
+
+__all__ = ["ListenError", "parsed", "serving"]
