@@ -16,7 +16,7 @@ from pathlib import Path
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, find_installation
-from logicalrep.postgres.slots import wal_head
+from logicalrep.postgres.slots import Connection, wal_head
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.state import State
 
@@ -25,6 +25,8 @@ _SCALE = 3
 _SECONDS = 30
 """The seconds of pgbench's load."""
 _LONGEST_WAIT = 240.0
+_BARS = "▁▂▃▄▅▆▇█"
+_COLUMNS = 60
 
 
 def main() -> int:
@@ -40,14 +42,13 @@ def main() -> int:
             connection.execute("ALTER TABLE pgbench_history REPLICA IDENTITY FULL")
             _say(f"pgbench changes them for {_SECONDS} seconds, up to 400 transactions a second; meanwhile")
             load = _pgbench(installation, server, f"--time={_SECONDS}", "--client=2", "--rate=400", "--no-vacuum")
-            replicate = _started("replicate", *server_and_place, "--every", "1")
+            replicate = _started("replicate", *server_and_place, "--every", "1", "--listen", "0")
             try:
-                load.wait()
-                _say(f"pgbench has ended, the server's WAL ends at {wal_head(connection)}; waiting for the tables ...")
-                _wait_for(lake, wal_head(connection), replicate)
+                lags = _lags(lake, connection, load, replicate)
             finally:
                 replicate.send_signal(signal.SIGTERM)
                 replicate.wait(60)
+        _say(f"The lag over time, at most {max(lags) / 1e6:.1f} MB: {_picture(lags)}")
         code = _started("verify", *server_and_place).wait()
         _say("The Delta tables equal the server's." if code == 0 else "DIFFERENT: see above.")
         return code
@@ -65,15 +66,30 @@ def _started(command: str, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "logicalrep.cli.main", command, *arguments], start_new_session=True)
 
 
-def _wait_for(lake: Path, end: int, replicate: subprocess.Popen[bytes]) -> None:
-    place = Place(str(lake))
+def _lags(
+    lake: Path, connection: Connection, load: subprocess.Popen[bytes], replicate: subprocess.Popen[bytes]
+) -> list[int]:
+    """Wait until the load has ended and the tables have all of it; return the lags meanwhile, in bytes."""
+    place, start, lags = Place(str(lake)), wal_head(connection), []
+    end = None
     deadline = time.monotonic() + _LONGEST_WAIT
     while time.monotonic() < deadline and replicate.poll() is None:
-        state = State.read(place)
-        if state.lsn >= end and all(table.state == "following" for table in state.tables.values()):
-            return
+        state, head = State.read(place), wal_head(connection)
+        lags.append(max((end or head) - max(state.lsn, start), 0))
+        if end is None and load.poll() is not None:
+            end = wal_head(connection)
+            _say(f"pgbench has ended, the server's WAL ends at {end}; waiting for the tables ...")
+        elif end is not None and not lags[-1] and all(table.state == "following" for table in state.tables.values()):
+            return lags
         time.sleep(0.2)
     raise SystemExit("the tables did not reach the end of the server's WAL in time")
+
+
+def _picture(figures: list[int]) -> str:
+    """Return figures as bars of text, the highest of each part."""
+    size = -(-len(figures) // _COLUMNS) or 1
+    peaks = [max(figures[start : start + size]) for start in range(0, len(figures), size)]
+    return "".join(_BARS[peak * (len(_BARS) - 1) // max(max(peaks), 1)] for peak in peaks)
 
 
 def _say(text: str) -> None:
