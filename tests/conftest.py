@@ -23,6 +23,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in set(getattr(item, "fixturenames", ())) & _STARTED_BY.keys():
             item.add_marker(_STARTED_BY[name])
+    # The longest come first, so that no process is left alone with one of them at the end.
+    items.sort(key=lambda item: not item.path.name.startswith("test_kills"))
 
 
 @pytest.fixture

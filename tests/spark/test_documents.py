@@ -157,6 +157,7 @@ def test_what_becomes_of_one_partition_is_not_sent(db18: Database) -> None:
     assert sent() == ["delete", "truncate"]
 
 
+@pytest.mark.thorough
 def test_several_tables_by_one_slot(spark: Any, db18: Database, tmp_path: Path) -> None:
     prepare(db18, "spark")
     applying = example("docs/spark.md", "typed_table(")

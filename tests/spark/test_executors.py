@@ -114,6 +114,7 @@ print(json.dumps(said))
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("spark")
 def test_a_cluster_whose_executors_have_no_logicalrep(bare_python: Path) -> None:
     """The driver has the package through PYTHONPATH."""

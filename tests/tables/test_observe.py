@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import re
 import shutil
 import socket
@@ -229,6 +230,18 @@ def test_the_rules_name_metrics_that_there_are() -> None:
     assert set(rules) == {"LogicalrepLag", "LogicalrepRetainedWal", "LogicalrepNothingRead"}
     used = {name for text in rules.values() for name in re.findall(r"logicalrep_\w+", text)}
     assert used <= {metric.name for metric in METRICS}
+
+
+def test_the_dashboard_names_metrics_that_there_are() -> None:
+    dashboard = json.loads((ROOT / "examples" / "grafana.json").read_text("utf-8"))
+    used = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"logicalrep_\w+", target["expr"])
+    }
+    assert used <= {metric.name for metric in METRICS}
+    assert len(used) >= 9
 
 
 _SERIES = """

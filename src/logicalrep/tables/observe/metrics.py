@@ -173,7 +173,8 @@ def registry(observed: Observed) -> CollectorRegistry:
 _PAGE = """# Metrics of `logicalrep replicate`
 
 `--listen HOST:PORT` serves them at `/metrics`, for Prometheus. Counters begin at 0 with each start. A figure that is
-not known yet is absent. [examples/alerts.yml](../examples/alerts.yml) has rules for alerts.
+not known yet is absent. [examples/alerts.yml](../examples/alerts.yml) has rules for alerts,
+[examples/grafana.json](../examples/grafana.json) is a dashboard.
 
 | metric | kind | unit | labels | meaning |
 | --- | --- | --- | --- | --- |
