@@ -1,4 +1,4 @@
-"""What a program shows of Spark: none of its own lines, and the source's error alone at the end of a traceback."""
+"""The output of a program that uses Spark: no lines of Java, and the source's error alone after a traceback."""
 
 from __future__ import annotations
 

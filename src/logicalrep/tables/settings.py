@@ -44,7 +44,6 @@ class ReplicateSettings:
     """The most sessions that copy rows at the same time."""
     load_rate: float | None = None
     """The most bytes a second that a session copies; None for no bound."""
-
     listen: str | None = None
     """The address of the page and of the metrics, as `HOST:PORT` or `PORT`; None for neither."""
 

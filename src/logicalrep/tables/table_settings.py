@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Literal
 
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -40,15 +39,6 @@ class TableSettings:
                 f"append keeps changes as they are, and unrepresentable = {self.unrepresentable} changes values: leave "
                 "one of them out"
             )
-
-    def to_content(self) -> dict[str, Any]:
-        """Return the settings as JSON has them."""
-        return asdict(self)
-
-    @classmethod
-    def from_content(cls, content: Mapping[str, Any]) -> Self:
-        """Return the settings that `to_content` returned."""
-        return cls(**content)
 
 
 __all__ = ["TableSettings", "TableSettingsError"]

@@ -49,7 +49,7 @@ def reduced_to(form: Form, events: Events, schema: pa.Schema) -> Reduced:
 
 def _marked(events: Events, schema: pa.Schema) -> Reduced:
     if not events.has_key:
-        # Of equal rows it is not known which one comes again: a mark stays, and updates leave none.
+        # Equal rows cannot be told apart when one comes again: a mark stays, and updates leave none.
         effect = by_count(events)
         deletes = np.flatnonzero(events.is_delete)
         rows = events.old_rows.select(effect.rows.column_names).take(pa.array(events.old_of[deletes]))

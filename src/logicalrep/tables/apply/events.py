@@ -25,7 +25,7 @@ _Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where and when changes were committed."""
+    """The positions and the times of changes."""
 
     lsns: _Ints
     ordinals: _Ints

@@ -48,7 +48,7 @@ class Reduced:
     holes: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     """The columns with values to be taken from the row that is replaced, and which rows take them."""
     are_marked: bool = False
-    """Whether some of the rows that are gone may be marked ones, see `is_marked`."""
+    """True if some of the rows that are gone may be marked ones, see `is_marked`."""
     is_marked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
     """Which keys are of rows that are gone if they are marked as deleted, and need not be there."""
 
@@ -93,7 +93,7 @@ class Chains:
     taken_by: _Ints
     """For each change that puts a row, the change that takes it; -1 for a row that is there afterwards."""
     is_last: NDArray[np.bool_]
-    """Whether each change that takes a row is the last one of its key."""
+    """For each change, true if it is the last one that takes a row of its key."""
     gone: pa.Array
     """The keys of the rows from before that are taken; no key twice."""
     gone_counts: _Ints
@@ -135,7 +135,7 @@ def chains_of(events: Events) -> Chains:
     taken_by[change[later - 1]] = change[later]
     is_last_take = np.zeros(len(events), bool)
     is_last_take[change[~is_put & is_last]] = True
-    # Of equal rows from before the first one taken is at level -1, the next one at level -2.
+    # The first of equal rows from before that is taken is at level -1, the next one at level -2.
     first_takes = np.flatnonzero(~is_put & is_first)
     first_takes = first_takes[np.lexsort((-level[first_takes], value[first_takes]))]
     gone_of = np.full(len(events), -1, np.int64)

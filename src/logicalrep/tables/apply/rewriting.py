@@ -52,7 +52,12 @@ def rewrite(work: Rewriting) -> Rewritten:
     reduced, table = work.reduced.value, work.table
     stored = table.stored
     left = reduced.gone_counts.copy()
+    ends = np.cumsum(reduced.gone_counts)
     has_origin = reduced.origins >= 0
+    # The rows that stem from one that is gone, in the order of these.
+    stemming = np.flatnonzero(has_origin)
+    stemming = stemming[np.argsort(reduced.origins[stemming], kind="stable")]
+    origins = reduced.origins[stemming]
     added: list[DataFile] = []
     removed: list[DataFile] = []
     new = reduced.rows.filter(pa.array(~has_origin)) if work.writes_new else reduced.rows.slice(0, 0)
@@ -63,7 +68,7 @@ def rewrite(work: Rewriting) -> Rewritten:
             if table.form in END and (of_gone >= 0).any():
                 is_there = are_there(there.read(stored, [END[table.form]]), table.form)
                 of_gone[is_there == reduced.is_marked[of_gone] if reduced.are_marked else ~is_there] = -1
-            hits, numbers = hits_of(of_gone, reduced.gone_counts, left)
+            hits, numbers = hits_of(of_gone, ends, left)
             is_grown = file == work.grown and new.num_rows > 0
             if not len(hits) and not is_grown:
                 continue
@@ -71,13 +76,12 @@ def rewrite(work: Rewriting) -> Rewritten:
         is_kept = np.ones(rows.num_rows, bool)
         is_kept[hits] = False
         parts = [rows.filter(pa.array(is_kept))]
-        # The row of this file that each new row stems from.
-        base = np.full(int(reduced.gone_counts.sum()) + 1, -1, np.int64)
-        base[numbers] = hits
-        bases = base[reduced.origins]
-        replacing = np.flatnonzero(has_origin & (bases >= 0))
+        first = np.searchsorted(origins, numbers)
+        counts = np.searchsorted(origins, numbers, side="right") - first
+        replacing = stemming[np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())]
         if len(replacing):
-            parts.append(_replacements(reduced, rows, bases[replacing], replacing))
+            order = np.argsort(replacing)
+            parts.append(_replacements(reduced, rows, np.repeat(hits, counts)[order], replacing[order]))
         if is_grown:
             parts.append(new)
             new = new.slice(0, 0)
@@ -104,10 +108,13 @@ def written(place: Place, folder: str, table: ReplicatedTable, rows: pa.Table) -
     return [file for which in (is_there, ~is_there) for file in write_rows(place, folder, rows.filter(pa.array(which)))]
 
 
-def hits_of(of_gone: _Ints, counts: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:
-    """Return the rows of a file that are gone, and their numbers among all that are; count them.
+def hits_of(of_gone: _Ints, ends: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:
+    """Return the rows of a file that are gone, and their numbers among all that are gone; no more than are left.
 
-    Of equal rows no more than are gone.
+    Args:
+        of_gone: for each row of the file the number of its key among those that are gone; -1 for others.
+        ends: for each of these keys the number of rows that are gone, of this key and those before it.
+        left: for each of these keys the number of rows that no file had yet; the found ones are taken off.
     """
     rows = np.flatnonzero(of_gone >= 0)
     if not len(rows):
@@ -118,7 +125,7 @@ def hits_of(of_gone: _Ints, counts: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:
     rank = np.arange(len(gone)) - np.repeat(starts, np.diff(starts, append=len(gone)))
     is_hit = rank < left[gone]
     rows, gone, rank = rows[is_hit], gone[is_hit], rank[is_hit]
-    numbers = (np.cumsum(counts) - left)[gone] + rank
+    numbers = ends[gone] - left[gone] + rank
     np.subtract.at(left, gone, 1)
     return rows, numbers
 

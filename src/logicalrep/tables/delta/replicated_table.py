@@ -29,9 +29,9 @@ class WrittenColumn:
     place: int
     """The number of the server's column among those of the table."""
     has_texts: bool = False
-    """Whether it stands beside a column, and has the texts of the values that the column's type cannot hold."""
+    """True for a column beside another one, with the texts of the values that the other's type cannot hold."""
     refuses: bool = False
-    """Whether a value that its type cannot hold is an error, and not NULL."""
+    """True if a value that its type cannot hold is an error, and not NULL."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ReplicatedTable:
     left: tuple[str, ...] = ()
     """The names of dropped columns that older data files may have."""
     beside: Literal["history", "changes"] | None = None
-    """What a table beside it has: every version of its rows, or its changes; None for the table itself."""
+    """The content of a table beside it: every version of its rows, or its changes; None for the table itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is cached cannot all be pickled, and is soon made.
@@ -99,7 +99,7 @@ class ReplicatedTable:
 
     @property
     def form(self) -> Form:
-        """What the Delta table's rows are."""
+        """The form of the Delta table's rows."""
         return self.beside or ("marked" if self.settings.deletes == "soft" else "rows")
 
     @cached_property
@@ -154,7 +154,7 @@ class ReplicatedTable:
                 "key": self.key,
                 "files": self.files,
                 "published": self.published,
-                "settings": self.settings.to_content(),
+                "settings": asdict(self.settings),
                 "left": self.left,
                 "beside": self.beside,
             },
@@ -186,7 +186,7 @@ class ReplicatedTable:
             attnums=tuple(column[0] for column in columns),
             files=tuple((oid, file) for oid, file in content["files"]),
             published=content["published"],
-            settings=TableSettings.from_content(content["settings"]) if "settings" in content else TableSettings(),
+            settings=TableSettings(**content.get("settings", {})),
             left=tuple(content.get("left", ())),
             beside=content.get("beside"),
         )

@@ -1,4 +1,4 @@
-"""Which of a table's rows from before a load are among the loaded ones."""
+"""The comparison of a table's rows from before a load with the loaded ones."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _part(part: _Part) -> Matched:
     ).value_counts()
     known = values.field("values")
     counts = values.field("counts").to_numpy().astype(np.int64)
-    left = counts.copy()
+    left, ends = counts.copy(), np.cumsum(counts)
     old = []
     for file in work.old:
         whole = read_rows(work.place, work.old_folder, file, work.before.stored, work.before.stored.names)
@@ -127,7 +127,7 @@ def _part(part: _Part) -> Matched:
         is_there = are_there(rows, work.table.form)
         keys = row_keys(identity, rows)
         found = _places(keys, known)
-        hits, _ = hits_of(np.where(is_there, found, -1), counts, left)
+        hits, _ = hits_of(np.where(is_there, found, -1), ends, left)
         is_left = _own(keys, part)
         is_left[hits] = False
         if work.table.form == "history":
@@ -137,7 +137,7 @@ def _part(part: _Part) -> Matched:
         old.append(np.flatnonzero(is_left))
     new = []
     for keys, own in zip(new_keys, is_own, strict=True):
-        hits, _ = hits_of(np.where(own, _places(keys, known), -1), counts, left)
+        hits, _ = hits_of(np.where(own, _places(keys, known), -1), ends, left)
         new.append(np.sort(hits))
     return Matched(old, new)
 

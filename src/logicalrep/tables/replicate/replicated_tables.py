@@ -279,7 +279,7 @@ class ReplicatedTables:
 
     def write(self, table: Followed, rows: pa.Table, end: Lsn) -> int:
         """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
-        table.truncates.update(rows.filter(pc.equal(rows["op"], "truncate"))["xid"].to_pylist())
+        table.truncates.update(rows["xid"].filter(pc.equal(rows["op"], "truncate")).to_pylist())
         if table.mark is None:
             self._apply(table, rows, end)
         else:

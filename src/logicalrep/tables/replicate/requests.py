@@ -57,7 +57,7 @@ def request_resync(place: Place, tables: Sequence[TableName]) -> None:
 
 
 def take_requests(place: Place) -> list[tuple[str, list[TableName]]]:
-    """Return the requests with their paths; `done` removes one, once its tables are marked."""
+    """Return the requests with their paths, to be deleted once their tables are marked."""
     found = []
     for path in sorted(place.list(_REQUESTS)):
         data = place.read(path)
