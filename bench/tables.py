@@ -35,8 +35,8 @@ from logicalrep.postgres.slots import newest_protocol, wal_head
 from logicalrep.tables.delta.data_files import read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import Identity, State
 from logicalrep.tables.replicate.changes import Receiver
-from logicalrep.tables.replicate.state import Identity, State
 from logicalrep_runtime.scalars import Lsn
 
 _JSON = Path(__file__).parents[1] / "build" / "bench-tables.json"

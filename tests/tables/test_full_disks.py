@@ -13,7 +13,7 @@ import pytest
 from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.maintenance import maintain
 from logicalrep.tables.delta.place import DamagedError, Place, PlaceError
-from logicalrep.tables.replicate.state import State
+from logicalrep.tables.follow.state import State
 from logicalrep.tables.report import Quiet
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn

@@ -10,9 +10,9 @@ from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow import writing
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import known_settings, resync
-from logicalrep.tables.replicate import replicated_tables
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.verify.verifying import verify
@@ -48,7 +48,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     )
     with monkeypatch.context() as killed:
         # Both tables beside it have the batch, the table itself has not.
-        killed.setattr(replicated_tables, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(writing, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             once(db18, tmp_path, **tables)
     assert rows(tmp_path, "t", "id", "_deleted") == [(i, False) for i in (1, 2, 3, 4)]

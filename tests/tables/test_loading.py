@@ -16,9 +16,9 @@ import pytest
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.state import State
 from logicalrep.tables.report import Quiet
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks

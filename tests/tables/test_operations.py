@@ -12,11 +12,11 @@ import pytest
 from logicalrep.cli.main import main
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status
 from logicalrep.tables.replicate.requests import pause, paused_since, resume
-from logicalrep.tables.replicate.state import Identity, State, StateError
 from logicalrep.tables.report import Quiet
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database

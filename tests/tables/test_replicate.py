@@ -66,7 +66,7 @@ def following(
 
     def caught_up() -> None:
         from logicalrep.tables.delta.place import Place
-        from logicalrep.tables.replicate.state import State
+        from logicalrep.tables.follow.state import State
         from logicalrep_runtime.scalars import Lsn
 
         target = Lsn(str(db.value("SELECT pg_current_wal_insert_lsn()")))

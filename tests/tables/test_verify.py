@@ -20,8 +20,8 @@ from logicalrep.postgres.publications import published_relation
 from logicalrep.tables.delta.data_files import read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.replicate.state import State, StateError
 from logicalrep.tables.report import Quiet
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks

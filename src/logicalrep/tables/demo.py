@@ -18,7 +18,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import Installation, LocalServer, find_installation
 from logicalrep.postgres.slots import Connection, wal_head
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.replicate.state import State
+from logicalrep.tables.follow.state import State
 
 _SCALE = 3
 """pgbench's scale: 100,000 accounts each."""

@@ -8,10 +8,10 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import drop_slot, find_slot, in_use
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import FOLDER, State, StateError
 from logicalrep.tables.history.beside import BESIDES
 from logicalrep.tables.load.publishing import is_ours
 from logicalrep.tables.operate.status import known
-from logicalrep.tables.replicate.state import FOLDER, State, StateError
 
 
 def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) -> list[str]:

@@ -8,10 +8,10 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import drop_slot, find_slot
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.operate.status import known
-from logicalrep.tables.replicate.kept import Kept, Mark
 from logicalrep.tables.replicate.requests import request_resync
-from logicalrep.tables.replicate.state import State, StateError
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName, table_names
 

@@ -9,8 +9,8 @@ from typing import Any
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import find_slot, oldest_load, oldest_writer, server_time
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.replicate.requests import paused_since
-from logicalrep.tables.replicate.state import Identity, State, StateError
 
 
 @dataclass(frozen=True, slots=True)

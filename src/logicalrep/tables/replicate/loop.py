@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from logicalrep.postgres.slots import sent_up_to
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.patience import Patience
+from logicalrep.tables.follow.replicated_tables import ReplicatedTables
+from logicalrep.tables.follow.state import State, TableState
+from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.replicate.changes import Changes, Receiver
-from logicalrep.tables.replicate.patience import Patience
-from logicalrep.tables.replicate.replicated_tables import ReplicatedTables
 from logicalrep.tables.replicate.requests import paused_since, refuse_paused, take_requests
 from logicalrep.tables.replicate.split import by_table
-from logicalrep.tables.replicate.state import State, TableState
-from logicalrep.tables.replicate.watch import Watch
 from logicalrep.tables.report import Report, Standing
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.errors import LogicalRepError

@@ -10,18 +10,20 @@ from typing import Literal
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.patience import Patience
+from logicalrep.tables.follow.replicated_tables import ReplicatedTables
+from logicalrep.tables.follow.state import State
+from logicalrep.tables.follow.watch import Watch
+from logicalrep.tables.follow.writing import TableWriter
+from logicalrep.tables.load.loader import Loader
 from logicalrep.tables.load.loading import Ended, Loading
 from logicalrep.tables.observe.observed import Observed, sampling
 from logicalrep.tables.observe.server import serving
 from logicalrep.tables.replicate.changes import Receiver
-from logicalrep.tables.replicate.loader import Loader
 from logicalrep.tables.replicate.loop import Loop
-from logicalrep.tables.replicate.patience import Patience
-from logicalrep.tables.replicate.replicated_tables import ReplicatedTables
 from logicalrep.tables.replicate.requests import refuse_paused
 from logicalrep.tables.replicate.sessions import spark_tasks
 from logicalrep.tables.replicate.setup import prepare
-from logicalrep.tables.replicate.watch import Watch
 from logicalrep.tables.report import Quiet, Report, Several
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
@@ -141,9 +143,8 @@ def replicate_with(
         loading = Loading(settings, place, publications, tasks, report, ending)
         loader = stack.enter_context(Loader(loading, ending))
         patience = Patience(report, stop, watch.retained)
-        tables = ReplicatedTables(
-            place, identity.system_identifier, settings, tasks, report, watch, loader, pool, patience
-        )
+        writer = TableWriter(place, identity.system_identifier, settings.keep, tasks, watch, patience)
+        tables = ReplicatedTables(State.read(place), settings, report, watch, loader, writer, pool)
         Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
 
 

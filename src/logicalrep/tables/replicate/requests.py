@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.replicate.state import FOLDER
+from logicalrep.tables.follow.state import FOLDER
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 

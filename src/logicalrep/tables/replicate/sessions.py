@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.replicate.state import StateError
+from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.tasks import SparkTasks, Tasks
 
 _LOCAL = "local[*,4]"

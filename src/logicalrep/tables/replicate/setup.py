@@ -16,9 +16,9 @@ from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, SlotError, find_slot, newest_protocol, the_slot
 from logicalrep.postgres.snapshots import while_waiting
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.load.loading import waiter
 from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
-from logicalrep.tables.replicate.state import Identity, State, StateError
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 

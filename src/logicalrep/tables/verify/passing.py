@@ -11,7 +11,7 @@ from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import Connection, find_slot, newest_protocol
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.replicate.state import Identity, State, TableState
+from logicalrep.tables.follow.state import Identity, State, TableState
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError

@@ -13,8 +13,8 @@ from logicalrep.postgres.retries import TRANSIENT
 from logicalrep.postgres.slots import Connection
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.errors import OF_ONE_TABLE
+from logicalrep.tables.follow.state import Identity, State
 from logicalrep.tables.load.definitions import described
-from logicalrep.tables.replicate.state import Identity, State
 from logicalrep.tables.verify.comparison import Comparison
 from logicalrep.tables.verify.passing import Passing, UnsettledError
 from logicalrep.tables.verify.place_rows import PlaceRows

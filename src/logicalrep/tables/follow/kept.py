@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.replicate.state import FOLDER
+from logicalrep.tables.follow.state import FOLDER
 from logicalrep_runtime.scalars import Lsn
 
 _MARKS = f"{FOLDER}/loads"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.follow.kept import Mark
+from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.history.beside import Beside
 from logicalrep.tables.load.definitions import Definition
-from logicalrep.tables.replicate.kept import Mark
-from logicalrep.tables.replicate.state import TableState
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

@@ -1,0 +1,241 @@
+"""The writing of followed tables: rows, schema changes and loads, each into the Delta table and those beside it."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.delta.delta_log import DeltaLog, application_id
+from logicalrep.tables.delta.maintenance import maintain
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.followed import Followed
+from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.patience import Patience
+from logicalrep.tables.follow.state import StateError
+from logicalrep.tables.follow.watch import Watch
+from logicalrep.tables.history.beside import (
+    Beside,
+    apply_beside,
+    opened_beside,
+    replaced_beside,
+    wanted,
+    with_marked,
+)
+from logicalrep.tables.load.definitions import Definition
+from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.schema.renaming import Copied, move
+from logicalrep.tables.schema.reshaping import reshape
+from logicalrep.tables.schema.shapes import Shape, by_shape
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.tasks import Tasks
+from logicalrep_runtime.scalars import Lsn
+
+
+class TableWriter:
+    """Writes tables, and repeats what the place refuses; each table is written by one thread at a time."""
+
+    def __init__(
+        self,
+        place: Place,
+        system_identifier: int,
+        keep_hours: float,
+        tasks: Tasks,
+        watch: Watch,
+        patience: Patience,
+    ) -> None:
+        """Take the place, the server's system identifier, and the hours for which old versions can be read."""
+        self._place = place
+        self._system = system_identifier
+        self._keep_hours = keep_hours
+        self._tasks = tasks
+        self._watch = watch
+        self._patience = patience
+        self._kept = Kept(place)
+        self.timeline = 0
+        """The server's timeline."""
+
+    # Tables that are there
+
+    def marks(self) -> dict[str, Mark]:
+        """Return the marked tables by their folders."""
+        return self._kept.marks()
+
+    def open(self, table: Followed) -> None:
+        """Open a table's Delta table, if there is one."""
+        table.log = self._patience.run(lambda: DeltaLog.open(self._place, table.folder))
+
+    def open_beside(self, table: Followed) -> bool:
+        """Open the Delta tables beside a table; return whether all are there, and of the same load."""
+        log = table.log
+        assert log is not None
+        table.load, table.application = log.load, self._last_application(log)
+        beside = self._patience.run(lambda: opened_beside(self._place, log))
+        table.beside = beside or {}
+        return beside is not None
+
+    def _last_application(self, log: DeltaLog) -> str:
+        """Return the application id of the table's last commit, which may be of an earlier timeline."""
+        for timeline in range(self.timeline, -1, -1):
+            application = application_id(self._system, timeline, log.load)
+            if log.applied(application) is not None:
+                return application
+        raise StateError(
+            f"{self._place.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of another "
+            "server; remove it, or replicate to another place",
+            code="OTHER_SERVER",
+        )
+
+    def adopt(self, table: Followed) -> None:
+        """Go on under the server's present timeline, which has all that the table has: the walsender checked it."""
+        assert table.load is not None
+        application = application_id(self._system, self.timeline, table.load)
+        if application != table.application:
+            for log in table.logs:
+                lsn = log.applied(self._last_application(log))
+                assert lsn is not None
+                log.commit([], [], application, lsn)
+            table.application = application
+
+    def maintain(self, log: DeltaLog) -> None:
+        """Do what is due for a Delta table's upkeep."""
+        self._patience.run(lambda: maintain(log, self._keep_hours, self._tasks))
+
+    def note_stopped(self, table: Followed) -> None:
+        """Note in a table's properties why it stands still."""
+        if table.log is not None and table.application is not None:
+            log, since = table.log, f"since {table.log.applied(table.application)}: {table.stopped}"
+            self._patience.run(lambda: log.note_stopped(since))
+
+    # Rows
+
+    def apply(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
+        """Apply a table's rows, all those of commits before `end`. Raises what `apply` raises."""
+        assert table.log is not None
+        assert table.application is not None
+        log, application, upto = table.log, table.application, Lsn(end - 1)
+        for beside in table.beside.values():
+            self._patience.run(partial(apply_beside, beside, log.table, rows, upto, application, self._tasks))
+        self._patience.run(lambda: apply(log, rows, upto, application, self._tasks))
+
+    def apply_by_shape(self, table: Followed, rows: pa.Table) -> None:
+        """Apply rows of which some have other columns, or another key, than the table; it gets them in between."""
+        assert table.log is not None
+        assert table.application is not None
+        applied = table.log.applied(table.application)
+        if applied is not None:
+            rows = rows.filter(pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
+        upto = -1
+        for shape, part in by_shape(rows):
+            lsns = part["commit_lsn"]
+            if not shape.fits(table.log.table):
+                if lsns[0].as_py() == upto:
+                    raise NeedsResync(f"the columns of {table.name} changed within a transaction")
+                self.evolve(table, shape)
+            upto = lsns[-1].as_py()
+            self.apply(table, part, Lsn(upto + 1))
+
+    def keep(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
+        """Keep the rows of a table that loads, all those of commits before `end`."""
+        self._patience.run(lambda: self._kept.keep(table.folder, rows, end))
+
+    def apply_kept(self, table: Followed) -> None:
+        """Apply what is kept of a table whose copy is whole; more may come meanwhile."""
+        for end, rows in self._kept.changes(table.folder):
+            self.apply(table, rows, end)
+            self._kept.forget(table.folder, end)
+
+    def apply_kept_by_shape(self, table: Followed) -> None:
+        """Apply the last of what is kept, as `apply_by_shape` does; the table follows then."""
+        for end, rows in self._kept.changes(table.folder):
+            self.apply_by_shape(table, rows)
+            self._kept.forget(table.folder, end)
+        self._patience.run(lambda: self._kept.remove(table.folder))
+        table.mark = None
+
+    # Schema changes
+
+    def describe(self, table: Followed, now: Definition) -> None:
+        """Note the files that a table has now."""
+        log = table.log
+        assert log is not None
+        self._patience.run(lambda: log.describe(replace(log.table, files=now.files)))
+
+    def evolve(self, table: Followed, shape: Shape | None) -> None:
+        """Give a table's copy the columns and the key of the rows that come; None for those of the server's table.
+
+        Raises NeedsResync if what they are cannot be told.
+        """
+        log, now = table.log, self._watch.described(table.oid)
+        assert log is not None
+        evolution = None
+        if now is not None and log.table.settings == TableSettings():
+            evolution = self._watch.evolution(log.table, now, shape)
+        if evolution is None:
+            raise NeedsResync(f"how the columns of {table.name} changed cannot be told from the catalog any more")
+        self._patience.run(lambda: reshape(log, evolution, self._tasks))
+
+    def move(self, table: Followed, copied: Copied) -> None:
+        """Go on with the rows of another Delta table under a table's name and in its folder."""
+        assert table.application is not None
+        lsn = copied.log.applied(table.application)
+        assert lsn is not None
+        table.load = load = secrets.token_hex(8)
+        table.application = application = application_id(self._system, self.timeline, load)
+        table.log = self._patience.run(
+            lambda: move(copied, table.name, table.folder, application, lsn, load, self._keep_hours)
+        )
+
+    # Loads
+
+    def mark(self, table: Followed, mark: Mark) -> None:
+        """Note that a table loads: from now on its changes have to be kept."""
+        self._patience.run(lambda: self._kept.mark(mark))
+        table.mark = mark
+
+    def replace(self, table: Followed, loaded: Loaded) -> None:
+        """Put loaded rows in the place of those that the table has, and apply what was kept meanwhile."""
+        application = application_id(self._system, self.timeline, loaded.load)
+        lsn = Lsn(loaded.position - 1)
+        before = None if table.log is None else table.application
+        beside: dict[Beside, DeltaLog] = {}
+        # They come first: after a kill the load begins anew, and so do they, at its position.
+        for each in wanted(loaded.table):
+            beside[each] = self._patience.run(
+                partial(
+                    replaced_beside,
+                    self._place,
+                    table.folder,
+                    each,
+                    loaded,
+                    application,
+                    self._tasks,
+                    self._keep_hours,
+                    kept=(rows for _, rows in self._kept.changes(table.folder)),
+                    before_application=before,
+                )
+            )
+        loaded = self._patience.run(partial(with_marked, loaded, table.log, self._tasks))
+        table.beside = beside
+        table.log = self._patience.run(
+            lambda: DeltaLog.replace(
+                self._place,
+                table.folder,
+                loaded.table,
+                loaded.files,
+                application,
+                lsn,
+                load=loaded.load,
+                keep_hours=self._keep_hours,
+                before=table.log,
+            )
+        )
+        table.load, table.application = loaded.load, application
+        self.apply_kept(table)
+
+
+__all__ = ["TableWriter"]
