@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
-import pyspark
 import pytest
 
 pytest.importorskip("moto")
 
-from tests.conftest import ROOT
 from tests.postgres.servers import Database
+from tests.spark.cluster import HOME, PATHS, cluster
 from tests.tables.comparison import differences
 from tests.tables.stores import object_store
 from tests.tables.test_replicate import TABLES, shop
-from tests.waiting import eventually
 
 __all__ = ["shop"]
 
 pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 
-HOME = Path(pyspark.__file__).parent
-PATHS = os.pathsep.join(str(ROOT / folder) for folder in ("src", "generated", "."))
 PROGRAM = """
 import sys
 import logicalrep
@@ -39,29 +33,7 @@ logicalrep.replicate(sys.argv[1], sys.argv[2], once=True)
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """Yield the URL of a master with two workers of one core each, whose environment has nothing of ours."""
-    environment = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
-    environment |= {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    log = tmp_path / "cluster.log"
-
-    def start(stack: ExitStack, *arguments: str) -> None:
-        with log.open("ab") as output:
-            process = subprocess.Popen(
-                [HOME / "bin" / "spark-class", *arguments], env=environment, stdout=output, stderr=output, cwd=tmp_path
-            )
-        stack.callback(process.wait, 30)
-        stack.callback(process.terminate)
-
-    def found(pattern: str) -> list[str]:
-        return re.findall(pattern, log.read_text(errors="replace"))
-
-    with ExitStack() as stack:
-        start(stack, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        eventually(lambda: bool(found(r"Starting Spark master at spark://\S+")), seconds=120)
-        [url] = found(r"Starting Spark master at (spark://\S+)")
-        for number in range(2):
-            worker = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "-d", str(tmp_path / f"worker{number}")]
-            start(stack, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *worker, url)
-        eventually(lambda: len(found("Registering worker")) == 2, seconds=120)
+    with cluster(tmp_path) as url:
         yield url
 
 

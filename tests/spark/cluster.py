@@ -1,0 +1,59 @@
+"""A standalone cluster of Spark on this machine: a master, and workers of one core each."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+from tests.conftest import ROOT
+from tests.waiting import eventually
+
+HOME = Path(pyspark.__file__).parent
+PATHS = os.pathsep.join(str(ROOT / folder) for folder in ("src", "generated", "."))
+"""The PYTHONPATH that its executors need, as the workers' environment has nothing of ours."""
+
+
+@contextmanager
+def cluster(folder: Path, workers: int = 2, python: str = sys.executable, **of_workers: Any) -> Iterator[str]:
+    """Yield the URL of a master, whose log is in `folder`.
+
+    `of_workers` are arguments of Popen for the workers, such as another user, who then owns their folders.
+    """
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "JAVA_HOME") if name in os.environ}
+    environment |= {"SPARK_HOME": str(HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
+    log = folder / "cluster.log"
+
+    def found(pattern: str) -> list[str]:
+        return re.findall(pattern, log.read_text(errors="replace"))
+
+    with ExitStack() as stack:
+
+        def start(*arguments: str, own: Path = folder, **others: Any) -> None:
+            with log.open("ab") as output:
+                process = subprocess.Popen(
+                    [HOME / "bin" / "spark-class", *arguments],
+                    env=environment | {"TMPDIR": str(own)}, stdout=output, stderr=output, cwd=own, **others,
+                )  # fmt: skip
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+
+        start("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        eventually(lambda: bool(found(r"Starting Spark master at spark://\S+")), seconds=120)
+        [url] = found(r"Starting Spark master at (spark://\S+)")
+        for _ in range(workers):
+            own = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="logicalrep-worker-")))
+            if "user" in of_workers:
+                os.chown(own, of_workers["user"], of_workers["group"])
+            worker = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "-d", str(own)]
+            start("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *worker, url, own=own, **of_workers)
+        eventually(lambda: len(found("Registering worker")) == workers, seconds=120)
+        yield url
