@@ -134,4 +134,11 @@ def test_the_next_place_is_taken_and_without_any_each_process_compiles_anew(copy
     assert copy.run() == f"compiled {copy.home / 'numba' / copy.beside.name}"
     shutil.rmtree(copy.home)
     copy.home.touch()
-    assert copy.run() == "not kept"
+    temporary = copy.root / "temporary"
+    temporary.mkdir()
+    own = temporary / copy.beside.name
+    assert copy.run(TMPDIR=str(temporary)) == f"compiled {own}"
+    assert copy.run(TMPDIR=str(temporary)) == f"loaded {own}"
+    shutil.rmtree(own)
+    own.touch()
+    assert copy.run(TMPDIR=str(temporary)) == "not kept"

@@ -80,12 +80,15 @@ def digest(name: str) -> str:
 
 @functools.cache
 def _folder(file: str) -> str | None:
-    """Return the first usable folder for the kernels of a file, in numba's order."""
+    """Return the first usable folder for the kernels of a file, in numba's order, and then one for temporary files.
+
+    A user without a home, who may run Spark's executors, would compile for a quarter of a minute in each process.
+    """
     if _config.CACHE_DIR:
         places = [_config.CACHE_DIR]
     else:
         places = [os.path.join(os.path.dirname(file), "__pycache__")] if os.path.exists(file) else []
-        places.append(_caching.AppDirs(appname="numba", appauthor=False).user_cache_dir)
+        places += [_caching.AppDirs(appname="numba", appauthor=False).user_cache_dir, tempfile.gettempdir()]
     below = _caching._CacheLocator.get_suitable_cache_subpath(file)
     return next((os.path.join(own, below) for own in map(own_folder, places) if own is not None), None)
 
