@@ -33,6 +33,10 @@ CODES: dict[str, tuple[str, str]] = {
         "A value does not parse as its column's type, or the target type cannot hold it.",
         "Read the column as text with the option `text_columns`; leave out `binary` if it was sent in binary.",
     ),
+    "CONFIG_INVALID": (
+        "The file of `--config` has mistakes, or names a table that is not replicated.",
+        "Correct the places in the text; a table that may come later needs `optional: true`.",
+    ),
     "CONNECTION_REFUSED": (
         "The server answers and refuses the connection.",
         "The text quotes the server: correct the database, the role, the password, or the server's pg_hba.conf.",

@@ -45,7 +45,7 @@ FOREIGN = {
     "captures": set(),
     "postgres": {"psycopg", "pyarrow"},
     "spark": {"numpy", "psycopg", "pyarrow", "pyspark"},
-    "tables": {"deltalake", "numpy", "obstore", "prometheus_client", "psycopg", "pyarrow", "pyspark", "rich"},
+    "tables": {"deltalake", "numpy", "obstore", "prometheus_client", "psycopg", "pyarrow", "pyspark", "rich", "yaml"},
     "cli": set(),
     "logicalrep": set(),
     "error_codes": set(),

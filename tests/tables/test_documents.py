@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.tables.config.config import read_config
 from logicalrep.tables.table_settings import TableSettings
 from tests.documents import examples
 from tests.postgres.servers import Database
@@ -19,7 +20,9 @@ pytestmark = pytest.mark.spark
 def test_the_tables_are_read_as_the_page_says(db18: Database, tmp_path: Path) -> None:
     for statement in SHOP.strip().split(";\n"):
         db18.execute(statement.rstrip(";\n"))
-    once(db18, tmp_path / "lake", table_settings=TableSettings(deletes="soft", history=True, append=True))
+    (config,) = examples("docs/replicate.md", "yaml")
+    (tmp_path / "shop.yaml").write_text(config)
+    once(db18, tmp_path / "lake", config=read_config(tmp_path / "shop.yaml", TableSettings()))
     replicate, *reading = examples("docs/replicate.md", "python")
     assert "logicalrep.replicate(" in replicate
     program = "\n".join(reading)

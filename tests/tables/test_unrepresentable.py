@@ -110,8 +110,8 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         db18.execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u)")
         db18.execute("INSERT INTO u VALUES (1, 'NaN'), (1, NULL)")
         # As `resync` takes them.
-        once(db18, place, settings_by_table=known_settings(Place(str(place))))
-        assert known_settings(Place(str(place)))[name].unrepresentable == treatment
+        once(db18, place, config=known_settings(Place(str(place))))
+        assert known_settings(Place(str(place))).entries[name].settings.unrepresentable == treatment
         verdicts = list(verify(ConnectionSettings(db18.dsn), Place(str(place))))
         assert [(verdict.result, verdict.rows) for verdict in verdicts] == [
             ("equal", 2),

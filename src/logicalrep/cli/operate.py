@@ -120,7 +120,7 @@ def _resync(options: argparse.Namespace) -> int:
         to=place.uri,
         storage_options=place.storage_options,
         once=True,
-        settings_by_table=known_settings(place),
+        config=known_settings(place),
     )
     with shown() as report:
         replicate_with(settings, report)

@@ -61,6 +61,9 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--append", action="store_true", help="keep all changes, one after another, in a second table TABLE~changes"
     )
     parser.add_argument(
+        "--config", metavar="FILE", help="a YAML file with the settings of tables that have some of their own"
+    )
+    parser.add_argument(
         "--load-sessions", metavar="COUNT", type=_positive, default=4,
         help="the most sessions that copy rows at the same time (default: 4)",
     )  # fmt: skip
@@ -78,6 +81,7 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _replicate(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
     # Loaded late: the other commands need none of it.
+    from logicalrep.tables.config.config import Config, read_config
     from logicalrep.tables.load.publishing import PublicationNeededError
     from logicalrep.tables.replicate.loop import TablesStoppedError
     from logicalrep.tables.replicate.progress import shown
@@ -87,6 +91,12 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.tables.table_settings import TableSettings
     from logicalrep.transactions.table_names import table_names
 
+    table_settings = TableSettings(
+        unrepresentable=options.unrepresentable,
+        deletes=options.deletes,
+        history=options.history,
+        append=options.append,
+    )
     settings = ReplicateSettings(
         connection=connection,
         to=place.uri,
@@ -97,12 +107,8 @@ def _replicate(options: argparse.Namespace) -> int:
         once=options.once,
         every=options.every,
         keep=options.keep,
-        table_settings=TableSettings(
-            unrepresentable=options.unrepresentable,
-            deletes=options.deletes,
-            history=options.history,
-            append=options.append,
-        ),
+        table_settings=table_settings,
+        config=Config() if options.config is None else read_config(options.config, table_settings),
         load_sessions=options.load_sessions,
         listen=options.listen,
         load_rate=options.load_rate * 1e6 if options.load_rate else None,

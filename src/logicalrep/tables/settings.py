@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.config.config import Config
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 
@@ -38,7 +39,7 @@ class ReplicateSettings:
     """The hours for which old versions of a table can be read."""
     table_settings: TableSettings = field(default_factory=TableSettings)
     """The settings of tables that have none of their own."""
-    settings_by_table: Mapping[TableName, TableSettings] = field(default_factory=dict)
+    config: Config = field(default_factory=Config)
     """The settings of tables that have some of their own."""
     load_sessions: int = 4
     """The most sessions that copy rows at the same time."""
@@ -49,7 +50,8 @@ class ReplicateSettings:
 
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""
-        return self.settings_by_table.get(table, self.table_settings)
+        entry = self.config.entries.get(table)
+        return self.table_settings if entry is None else entry.settings
 
 
 __all__ = ["ReplicateSettings"]

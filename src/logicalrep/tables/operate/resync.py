@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import drop_slot, find_slot
+from logicalrep.tables.config.config import Config, Entry
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.operate.status import known
 from logicalrep.tables.replicate.requests import request_resync
-from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName, table_names
 
 
@@ -54,10 +54,16 @@ def resync(settings: ConnectionSettings, place: Place, tables: Sequence[TableNam
     return False
 
 
-def known_settings(place: Place) -> Mapping[TableName, TableSettings]:
+def known_settings(place: Place) -> Config:
     """Return the settings with which a place's tables were loaded, so that they can be loaded again like that."""
     logs = {name: DeltaLog.open(place, table.folder) for name, table in State.read(place).tables.items()}
-    return {table_names(name)[0]: log.table.settings for name, log in logs.items() if log is not None}
+    return Config(
+        {
+            table_names(name)[0]: Entry(f"the table {name}", log.table.settings, is_optional=True)
+            for name, log in logs.items()
+            if log is not None
+        }
+    )
 
 
 __all__ = ["known_settings", "resync"]

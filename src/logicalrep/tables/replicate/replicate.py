@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
@@ -48,6 +50,7 @@ def replicate(
     deletes: Literal["hard", "soft"] = "hard",
     history: bool = False,
     append: bool = False,
+    config: str | Path | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
     listen: str | None = None,
     report: Report | None = None,
@@ -73,12 +76,14 @@ def replicate(
         deletes: whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.
         history: keep every version of each row in a second Delta table, `to/schema/table~history`.
         append: keep all changes, one after another, in a second Delta table, `to/schema/table~changes`.
+        config: the settings of tables that have some of their own: the path of a YAML file, or a mapping like it.
         storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
         listen: serve a page and metrics for Prometheus at `HOST:PORT`, or at a port of this machine alone.
         report: the receiver of what happens; by default nobody.
         stop: ends the call after the batch that is being applied.
 
     Raises:
+        ConfigError: `config` has mistakes, or names a table that is not there; the text has all of them.
         ListenError: the page cannot be served at `listen`.
         PublicationNeededError: the publication has to be made or changed by somebody else; the text has the statements.
         PreflightError: the server or the role does not meet a requirement.
@@ -92,6 +97,7 @@ def replicate(
         >>> import logicalrep
         >>> logicalrep.replicate("postgresql://replicator@db/shop", "./lake", once=True)
     """
+    table_settings = TableSettings(unrepresentable=unrepresentable, deletes=deletes, history=history, append=append)
     settings = ReplicateSettings(
         connection=ConnectionSettings(dsn),
         to=to,
@@ -101,7 +107,8 @@ def replicate(
         once=once,
         every=every,
         keep=keep,
-        table_settings=TableSettings(unrepresentable=unrepresentable, deletes=deletes, history=history, append=append),
+        table_settings=table_settings,
+        config=Config() if config is None else read_config(config, table_settings),
         storage_options=storage_options or {},
         listen=listen,
     )

@@ -41,6 +41,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
     """Make what is not there yet: the place's identity, then the publication, then the slot.
 
     Raises:
+        ConfigError: the settings by table name a table that is not there.
         StateError: the place, or the slot, belongs to something else.
         PlaceError: the place cannot be written.
         PreflightError: the server or the role does not meet a requirement.
@@ -56,6 +57,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:
             report.warning(warning)
+        settings.config.check(published.tables)
         needs = Needs(slot=identity.slot, publications=(identity.publication,), mode="walsender", create_slot=True)
         if find_slot(connection, identity.slot) is None and state.lsn:
             raise SlotError(

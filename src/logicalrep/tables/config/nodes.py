@@ -1,0 +1,145 @@
+"""YAML with its places: what stands in a file, and every mistake in it with its line."""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from logicalrep_runtime.errors import LogicalRepError
+
+_BOOL = "tag:yaml.org,2002:bool"
+_NULL = "tag:yaml.org,2002:null"
+
+
+class ConfigError(LogicalRepError, ValueError):
+    """A file of settings with mistakes; the text has all of them, each with its place."""
+
+    code = "CONFIG_INVALID"
+
+
+class Document:
+    """A file of settings, or a mapping in its place, and the mistakes that are found in it."""
+
+    def __init__(self, source: str | Path | Mapping[str, Any]) -> None:
+        """Read it. What cannot be read is a mistake.
+
+        Args:
+            source: the file's path, or what it would have.
+        """
+        self.name = "config" if isinstance(source, Mapping) else str(source)
+        self.mistakes: list[tuple[int, str]] = []
+        self.root = self._mapping(source) if isinstance(source, Mapping) else self._file(Path(source))
+
+    def _file(self, path: Path) -> yaml.Node | None:
+        try:
+            return yaml.compose(path.read_text("utf-8"), yaml.SafeLoader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            self._note(0 if mark is None else mark.line + 1, f"is no YAML: {error.problem or error.context}")
+        except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+            self._note(0, f"cannot be read: {getattr(error, 'strerror', None) or error}")
+        return None
+
+    def _mapping(self, source: Mapping[str, Any]) -> yaml.Node | None:
+        try:
+            return yaml.SafeDumper(io.StringIO()).represent_data(_plain(source))
+        except yaml.YAMLError as error:
+            self._note(0, f"has a value that no file could have: {error}")
+        return None
+
+    def place(self, node: yaml.Node) -> str:
+        """Return the place of a node, as `path:line`."""
+        line = self._line(node)
+        return f"{self.name}:{line}" if line else self.name
+
+    def add(self, node: yaml.Node, text: str) -> None:
+        """Note a mistake."""
+        self._note(self._line(node), text)
+
+    def _note(self, line: int, text: str) -> None:
+        self.mistakes.append((line, f"{self.name}:{line}: {text}" if line else f"{self.name}: {text}"))
+
+    @staticmethod
+    def _line(node: yaml.Node) -> int:
+        return 0 if node.start_mark is None else int(node.start_mark.line) + 1
+
+    def refuse(self) -> None:
+        """Raise ConfigError if there are mistakes."""
+        refuse([text for _, text in sorted(self.mistakes)])
+
+    def entries(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.Node, str, yaml.Node]]:
+        """Yield the keys of a mapping, each with its text and its value; a key that comes again is a mistake."""
+        if not isinstance(node, yaml.MappingNode):
+            if not (isinstance(node, yaml.ScalarNode) and node.tag == _NULL):
+                self.add(node, f"{what} must be a mapping")
+            return
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self.add(key, f"a key of {what} must be a text")
+            elif key.value in lines:
+                self.add(key, f"{what} has {key.value!r} twice, first in line {lines[key.value]}")
+            else:
+                lines[key.value] = self._line(key)
+                yield key, key.value, value
+
+    def known(self, node: yaml.Node, what: str, names: Collection[str]) -> dict[str, tuple[yaml.Node, yaml.Node]]:
+        """Return the keys of a mapping that are known, each with its value; other keys are mistakes."""
+        found = {}
+        for key, name, value in self.entries(node, what):
+            if name in names:
+                found[name] = key, value
+            else:
+                self.add(key, f"{what} has no setting {name!r}: it has {', '.join(names)}{nearest(name, names)}")
+        return found
+
+    def truth(self, node: yaml.Node, what: str) -> bool | None:
+        """Return true or false; anything else is a mistake."""
+        if isinstance(node, yaml.ScalarNode) and node.tag == _BOOL and node.value in ("true", "false"):
+            return bool(node.value == "true")
+        self.add(node, f"{what} must be true or false")
+        return None
+
+    def text(self, node: yaml.Node, what: str) -> str | None:
+        """Return a text; a list, a mapping or nothing is a mistake."""
+        if isinstance(node, yaml.ScalarNode) and node.tag != _NULL:
+            return str(node.value)
+        self.add(node, f"{what} must be a text")
+        return None
+
+    def one_of(self, node: yaml.Node, what: str, names: Collection[str]) -> str | None:
+        """Return one of some texts; anything else is a mistake."""
+        text = self.text(node, what)
+        if text is not None and text not in names:
+            self.add(node, f"{what} is {text!r}: it is {' or '.join(names)}{nearest(text, names)}")
+            return None
+        return text
+
+
+def refuse(mistakes: Collection[str]) -> None:
+    """Raise ConfigError if there are mistakes."""
+    if mistakes:
+        lines = "\n".join(mistakes)
+        count = "there is a mistake" if len(mistakes) == 1 else f"there are {len(mistakes)} mistakes"
+        raise ConfigError(f"{count} in the settings by table:\n{lines}")
+
+
+def nearest(text: str, names: Collection[str]) -> str:
+    """Return a question for the name that is written nearly like a text; nothing if none is."""
+    near = difflib.get_close_matches(text, list(names), 1, cutoff=0.75)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _plain(source: Any) -> Any:
+    """Return the same with plain dicts and lists, which alone can be written as YAML."""
+    if isinstance(source, Mapping):
+        return {key: _plain(value) for key, value in source.items()}
+    return [_plain(value) for value in source] if isinstance(source, (list, tuple)) else source
+
+
+__all__ = ["ConfigError", "Document", "nearest", "refuse"]

@@ -1,0 +1,142 @@
+"""Settings by table: every mistake in the file, and what tables have by them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep.tables.config.config import read_config
+from logicalrep.tables.config.nodes import ConfigError
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import once, shop
+
+__all__ = ["shop"]
+
+MISTAKES = """\
+tables:
+  public.orders:
+    histroy: true
+    deletes: sotf
+    append: yes
+  orders: {history: 1}
+  public.a.b:
+    history: true
+    history: true
+  customer: [x]
+  audit:
+    append: true
+    unrepresentable: text
+defaults: {}
+"""
+
+
+def mistakes(source: Any) -> list[str]:
+    with pytest.raises(ConfigError) as raised:
+        read_config(source, TableSettings())
+    assert str(raised.value).startswith("[CONFIG_INVALID] there ")
+    return raised.value.description.split("\n")[1:]
+
+
+def test_every_mistake_is_reported_at_once_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    path.write_text(MISTAKES)
+    keys = "unrepresentable, deletes, history, append, optional"
+    assert [each.removeprefix(f"{path}:") for each in mistakes(path)] == [
+        f"3: public.orders has no setting 'histroy': it has {keys}; did you mean history?",
+        "4: 'deletes' of public.orders is 'sotf': it is hard or soft; did you mean soft?",
+        "5: 'append' of public.orders must be true or false",
+        "6: 'history' of orders must be true or false",
+        f"6: public.orders is there twice, first at {path}:2",
+        "7: public.a.b has 3 parts; schema.table is expected",
+        "9: public.a.b has 'history' twice, first in line 8",
+        "10: customer must be a mapping",
+        "11: audit: append keeps changes as they are, and unrepresentable = text changes values: leave one of them out",
+        "14: the file has no setting 'defaults': it has tables",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"tables: {a: {history: true}", "shop.yaml:1: is no YAML: expected ',' or '}', but got '<stream end>'"),
+        (b"\xff\xfe\xff", "shop.yaml: cannot be read: "),
+        (b"- a", "shop.yaml:1: the file must be a mapping"),
+        (b"tables: {? [a] : {history: true}}", "shop.yaml:1: a key of 'tables' must be a text"),
+        (None, "shop.yaml: cannot be read: No such file or directory"),
+    ],
+)
+def test_what_is_no_file_of_settings(tmp_path: Path, content: bytes | None, text: str) -> None:
+    path = tmp_path / "shop.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    (mistake,) = mistakes(path)
+    assert text in mistake
+
+
+def test_a_mapping_is_read_like_a_file() -> None:
+    config = read_config({"tables": {'"Odd"': {"history": True}, "t": {}}}, TableSettings(deletes="soft"))
+    assert {name: entry.settings for name, entry in config.entries.items()} == {
+        TableName("public", "Odd"): TableSettings(deletes="soft", history=True),
+        TableName("public", "t"): TableSettings(deletes="soft"),
+    }
+    assert mistakes({"tables": {"t": {"history": "true", "deletes": None}}}) == [
+        "config: 'deletes' of t must be a text",
+        "config: 'history' of t must be true or false",
+    ]
+    assert "no file could have" in mistakes({"tables": object()})[0]
+    assert read_config({"tables": None}, TableSettings()).entries == {}
+
+
+def test_tables_have_their_own_settings_and_one_whose_settings_change_is_loaded_again(
+    shop: Database, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    tables: dict[str, dict[str, Any]] = {"orders": {"history": True}, "customer": {"deletes": "soft"}}
+    tables["later"] = {"optional": True, "append": True}
+    once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
+    before = State.read(Place(str(lake))).tables
+    assert {name: set(table.beside) for name, table in before.items()} == {
+        "public.audit": set(),
+        "public.customer": set(),
+        "public.orders": {"history"},
+    }
+    shop.execute(
+        "DELETE FROM customer WHERE id = 1",
+        "DELETE FROM orders WHERE id = 1",
+        "CREATE TABLE later (id int PRIMARY KEY)",
+    )
+    del tables["orders"]["history"]
+    once(shop, lake, config=read_config({"tables": tables}, TableSettings()))
+    after = State.read(Place(str(lake))).tables
+    assert {name: table.rows for name, table in after.items()} == {
+        "public.audit": 10,
+        "public.customer": 1000,
+        "public.later": 0,
+        "public.orders": 4999,
+    }
+    assert set(after["public.later"].beside) == {"changes"}
+    assert [name for name in before if before[name].load != after[name].load] == ["public.orders"]
+
+
+def test_a_table_that_is_not_replicated_is_a_mistake(shop: Database, tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    path.write_text("tables:\n  ordres: {history: true}\n  bare: {}\n  gone: {optional: true}\n")
+    command = [sys.executable, "-m", "logicalrep.cli.main", "replicate", "--once", "--to", str(tmp_path / "lake")]
+    done = subprocess.run(
+        [*command, "--dsn", shop.dsn, "--config", str(path)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.split("error: ")[1].splitlines() == [
+        "[CONFIG_INVALID] there are 2 mistakes in the settings by table:",
+        f"{path}:2: no table public.ordres is replicated, and it is not optional; did you mean orders?",
+        f"{path}:3: no table public.bare is replicated, and it is not optional",
+    ]
+    assert not list((tmp_path / "lake").rglob("*.parquet"))
