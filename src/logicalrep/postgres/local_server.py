@@ -115,7 +115,8 @@ class LocalServer:
         self._settings = _SETTINGS | settings
         self._user = _UNPRIVILEGED if os.geteuid() == 0 else None
         self._process: subprocess.Popen[bytes] | None = None
-        self._installation = installation
+        self.installation = installation
+        """The PostgreSQL that runs: a copy in the server's folder where its user cannot read the installed one."""
 
     @property
     def dsn(self) -> str:
@@ -141,10 +142,10 @@ class LocalServer:
         """Make the data directory."""
         if self._user is not None:
             shutil.chown(self.folder, self._user)
-            if not _is_readable_to_all(self._installation.bin):
+            if not _is_readable_to_all(self.installation.bin):
                 self._copy_installation()
         arguments = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
-        done = self._run("initdb", *arguments, f"--pgdata={self.data}")
+        done = self.run("initdb", *arguments, f"--pgdata={self.data}")
         if done.returncode:
             raise ServerError(f"initdb failed: {done.stderr.decode(errors='replace').strip()}")
         with _appended(self.data / "postgresql.conf", "a") as configuration:
@@ -155,7 +156,7 @@ class LocalServer:
         """Start the server, and wait until it accepts connections, for `timeout` seconds at most."""
         with _appended(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
-                [self._installation.bin / "postgres", "-D", self.data],
+                [self.installation.bin / "postgres", "-D", self.data],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -198,12 +199,13 @@ class LocalServer:
 
     def _copy_installation(self) -> None:
         copy = self.folder / "postgresql"
-        shutil.copytree(self._installation.folder, copy, symlinks=True)
-        self._installation = Installation(self._installation.major, copy)
+        shutil.copytree(self.installation.folder, copy, symlinks=True)
+        self.installation = Installation(self.installation.major, copy)
 
-    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        """Run a program of the installation as the server's user, and return its output."""
         return subprocess.run(
-            [self._installation.bin / program, *arguments],
+            [self.installation.bin / program, *arguments],
             capture_output=True,
             check=False,
             cwd=self.folder,
@@ -213,7 +215,7 @@ class LocalServer:
 
     def _environment(self) -> dict[str, str]:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        return environment | {"LD_LIBRARY_PATH": str(self._installation.folder / "lib"), "LC_ALL": "C", "TZ": "UTC"}
+        return environment | {"LD_LIBRARY_PATH": str(self.installation.folder / "lib"), "LC_ALL": "C", "TZ": "UTC"}
 
     def _as_user(self) -> dict[str, Any]:
         if self._user is None:

@@ -131,13 +131,15 @@ class Loop:
 
     def _look(self) -> bool:
         """Look at the server's tables; return whether that was possible."""
+        timeline, found = self._receiver.timeline, self._watch.tables()
+        if found is None:
+            return False
+        self._tables.follow(found, 0 if timeline is None else timeline.id, self._noted)
+        # At the first look an earlier process may have left some, and the tables are known only now.
         for path, names in take_requests(self._place):
             self._tables.load_named(names)
             self._place.delete(path)
-        timeline, found = self._receiver.timeline, self._watch.tables()
-        if found is not None:
-            self._tables.follow(found, 0 if timeline is None else timeline.id, self._noted)
-        return found is not None
+        return True
 
     def _batch(self, changes: Changes) -> None:
         """Apply changes, note that they are applied, and acknowledge them, in this order."""

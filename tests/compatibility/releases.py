@@ -1,0 +1,120 @@
+"""A place and checkpoints as a release writes them, kept so that later releases are tested with them.
+
+    python -m tests.compatibility.releases
+
+writes `tests/compatibility/releases/VERSION.tar.gz`, once at each release; nothing writes it again.
+"""
+
+from __future__ import annotations
+
+import sys
+import tarfile
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from logicalrep.spark import session
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.operate.resync import resync
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.replicate.requests import pause, request_resync
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.transactions.table_names import TableName
+from tests.compatibility.server import CHANGES, advance, head, server
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import following
+from tests.waiting import eventually
+
+RELEASES = Path(__file__).parent / "releases"
+QUERIES = {
+    "feed": {},
+    "typed": {"table": "public.plain"},
+    "walsender": {"mode": "walsender"},
+}
+"""The queries with a checkpoint, with their own options; each has the slot of its name."""
+SETTINGS = {
+    TableName("public", "kept"): TableSettings(deletes="soft", history=True, append=True),
+    TableName("public", "texts"): TableSettings(unrepresentable="text"),
+}
+"""The settings of tables that have some of their own."""
+
+
+def replicate(database: Database, place: Path) -> None:
+    """Bring all that has committed into the tables of a place."""
+    settings = ReplicateSettings(
+        connection=database.settings,
+        to=str(place),
+        publication="p",
+        slot="lake",
+        once=True,
+        settings_by_table=SETTINGS,
+    )
+    replicate_with(settings, Quiet(), tasks=LocalTasks())
+
+
+def query(spark: Any, database: Database, name: str, folder: Path) -> list[Any]:
+    """Let a query go on from its checkpoint; return the rows that it reads."""
+    options = {"dsn": database.dsn, "slot": name, "publication": "p", **QUERIES[name]}
+    if options.get("mode") == "walsender":
+        options["spool"] = str(folder / "spool")
+    rows: list[Any] = []
+    frame = spark.readStream.format("logicalrep").options(**options).load()
+    writer = frame.writeStream.foreachBatch(lambda batch, _: rows.extend(batch.collect()))
+    running = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True).start()
+    if not running.awaitTermination(120):
+        running.stop()
+        raise TimeoutError("the query does not end")
+    return rows
+
+
+def _write(folder: Path) -> None:
+    """Write a place, and the checkpoints of queries, into a folder."""
+    lake, place = folder / "lake", Place(str(folder / "lake"))
+    spark = session("local[2]")
+    with server() as database:
+        # The place makes its slot itself.
+        database.execute("SELECT pg_drop_replication_slot('lake')")
+        replicate(database, lake)
+        database.execute(*CHANGES.split(";\n"))
+        for name in QUERIES:
+            assert query(spark, database, name, folder / name)
+        # Where the server is made again, it may have written a little more by then.
+        advance(database, head(database) + (32 << 20))
+        replicate(database, lake)
+        for name in QUERIES:
+            query(spark, database, name, folder / name)
+        resync(database.settings, place, [TableName("public", "loading")])
+        # The load of one table waits for a transaction that has written.
+        with database.writer() as other:
+            other.execute("BEGIN")
+            other.execute("INSERT INTO plain VALUES (-1)")
+            database.execute("UPDATE loading SET v = 'kept'")
+            options = {"publication": "p", "slot": "lake", "settings_by_table": SETTINGS}
+            with following(database, lake, **options):
+                eventually(lambda: list((lake / "_logicalrep" / "kept").rglob("*.parquet")) != [])
+            other.execute("ROLLBACK")
+    pause(place)
+    request_resync(place, [TableName("public", "toasted")])
+    spark.stop()
+
+
+def main() -> int:
+    """Write the file of this release, which must not be there."""
+    target = RELEASES / f"{version('logicalrep')}.tar.gz"
+    if target.exists():
+        print(f"{target} is there, and stays as it is", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory() as temporary:
+        _write(Path(temporary))
+        with tarfile.open(target, "x:gz") as tar:
+            tar.add(temporary, arcname=".")
+    print(f"{target}: {target.stat().st_size:,} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,102 @@
+"""Places and checkpoints of earlier releases are read, and go on where they ended."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State
+from logicalrep.tables.operate.status import status
+from logicalrep.tables.replicate.requests import PausedError, resume
+from logicalrep_runtime.scalars import Lsn
+from tests.compatibility.releases import QUERIES, RELEASES, query, replicate
+from tests.compatibility.server import CHANGES, LATER, advance, head, server
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
+
+pytestmark = pytest.mark.postgres
+
+TABLES = [f"public.{name}" for name in ("plain", "whole", "parted", "toasted", "loading")]
+
+
+@pytest.fixture(params=sorted(RELEASES.glob("*.tar.gz")), ids=lambda path: path.name.removesuffix(".tar.gz"))
+def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a folder with the files of a release."""
+    with tarfile.open(request.param) as tar:
+        tar.extractall(tmp_path, filter="data")
+    return tmp_path
+
+
+@pytest.fixture
+def later(release: Path) -> Iterator[Database]:
+    """Yield the release's server, with changes that the files have, and later ones that they lack."""
+    with server() as database:
+        database.execute(*CHANGES.split(";\n"))
+        ends = [Lsn(json.loads(offsets.read_text().splitlines()[-1])["lsn"]) for offsets in _offsets(release)]
+        ends += [Lsn(int(path.stem, 16)) for path in (release / "lake/_logicalrep/kept").rglob("*.parquet")]
+        first = min(State.read(Place(str(release / "lake"))).lsn, *ends)
+        assert head(database) < first
+        advance(database, max(*ends, first))
+        database.execute(*LATER.split(";\n"))
+        yield database
+
+
+def test_a_place_goes_on(release: Path, later: Database) -> None:
+    lake = release / "lake"
+    place = Place(str(lake))
+    before = State.read(place)
+    found = status(later.settings, place)
+    assert found.paused_since is not None
+    assert found.lost is None
+    assert {name: table["state"] for name, table in found.tables.items()} == {
+        name: "loading" if name == "public.loading" else "following" for name in before.tables
+    }
+    with pytest.raises(PausedError):
+        replicate(later, lake)
+    resume(place)
+    replicate(later, lake)
+    after = State.read(place)
+    assert {name for name, table in after.tables.items() if table.load != before.tables[name].load} == {
+        "public.toasted",  # This was asked for.
+        "public.loading",
+    }
+    assert differences(later.dsn, str(lake), TABLES) == {}
+    kept = DeltaTable(str(lake / "public/kept")).to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["v"]) for row in kept if not row["_deleted"]) == later.rows(
+        "SELECT id, v FROM kept ORDER BY id"
+    )
+    assert sorted(row["id"] for row in kept if row["_deleted"]) == [8, 9]
+    versions = DeltaTable(str(lake / "public/kept~history")).to_pyarrow_table().to_pylist()
+    assert Counter((row["v"], row["_is_current"]) for row in versions) == Counter(
+        {("first", True): 4, ("first", False): 6, ("second", True): 2, ("second", False): 2, ("third", True): 2}
+    )
+    changes = DeltaTable(str(lake / "public/kept~changes")).to_pyarrow_table()
+    assert Counter(changes["_change_type"].to_pylist()) == Counter({"update_postimage": 6, "delete": 2})
+    texts = DeltaTable(str(lake / "public/texts")).to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["day_text"]) for row in texts) == [(1, None), (2, None), (3, "-infinity")]
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "feed" else pytest.param(name, marks=pytest.mark.thorough) for name in QUERIES]
+)
+def test_a_query_goes_on(spark: Any, release: Path, later: Database, name: str) -> None:
+    rows = query(spark, later, name, release / name)
+    if name == "typed":
+        assert Counter(row._change_type for row in rows) == Counter({"insert": 1, "update_postimage": 44})
+        assert next(row.v for row in rows if row.id == 1000) == "later"
+        return
+    assert Counter(row.table for row in rows) == Counter(
+        {"plain": 45, "whole": 2, "parted": 16, "toasted": 3, "kept": 3, "texts": 1, "loading": 1}
+    )
+
+
+def _offsets(release: Path) -> list[Path]:
+    return [max((release / name / "checkpoint/offsets").glob("[0-9]*")) for name in QUERIES]
