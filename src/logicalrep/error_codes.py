@@ -31,7 +31,9 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "COLUMN_VALUE": (
         "A value does not parse as its column's type, or the target type cannot hold it.",
-        "Read the column as text with the option `text_columns`; leave out `binary` if it was sent in binary.",
+        "In a place of `replicate` correct the row and run `logicalrep resync` for the table, or choose another "
+        "`--unrepresentable`. In a stream read the column as text with the option `text_columns`; leave out `binary` "
+        "if it was sent in binary.",
     ),
     "CONFIG_INVALID": (
         "The file of `--config` has mistakes, or names a table that is not replicated.",
@@ -99,7 +101,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "OTHER_SERVER": (
         "A place has the tables of another server, or of one that was upgraded or made anew.",
-        "Replicate to another place, or remove the tables of this one.",
+        "Replicate to another place. If the server has taken the place of the one before, as after `pg_upgrade`, run "
+        "`logicalrep resync --all --new-server`.",
     ),
     "PACKAGE_MISSING": (
         "The Python worker of an executor cannot import logicalrep, or a package that it needs.",
@@ -153,7 +156,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "POSITION_PASSED": (
         "The slot is past the reader's position: another reader has acknowledged the changes in between.",
-        "Give each reader a slot of its own, copy the tables again, and start with a new checkpoint.",
+        "Give each reader a slot of its own. Then run `logicalrep resync --all` for a place of `replicate`; for a "
+        "stream copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_GONE": (
         "The publication did not exist when one of the changes to read was made.",
@@ -228,9 +232,9 @@ CODES: dict[str, tuple[str, str]] = {
         "Stop the reader that the text names, or give this one a slot of its own.",
     ),
     "SLOT_LOST": (
-        "The server has removed WAL that the slot needs.",
-        "Drop the slot, create a new one, copy the tables again, and start with a new checkpoint; a larger "
-        "`max_slot_wal_keep_size` keeps slots longer.",
+        "The server has removed WAL that the slot needs, or the slot of a place is gone.",
+        "Run `logicalrep resync --all` for a place of `replicate`. For a stream drop the slot, create a new one, copy "
+        "the tables again, and start with a new checkpoint. A larger `max_slot_wal_keep_size` keeps slots longer.",
     ),
     "SLOT_MISSING": (
         "The slot does not exist.",
@@ -267,7 +271,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "TABLES_STOPPED": (
         "Some tables stand still; the others are up to date.",
-        "The text has the reason for each.",
+        "The text has the reason for each, and the line that loads the table again once that is gone.",
     ),
     "TABLE_DAMAGED": (
         "A data file of a replicated table is not there any more, or is damaged.",
@@ -327,7 +331,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "VALUE_NOT_TEXT": (
         "A value is not valid in the session's encoding.",
-        "Correct the row in the database, which has bytes that are not text.",
+        "Correct the row in the database, which has bytes that are not text; run `logicalrep resync` for a table of "
+        "`replicate`.",
     ),
     "VERIFY_IMPOSSIBLE": (
         "The place has no such tables.",
@@ -336,7 +341,8 @@ CODES: dict[str, tuple[str, str]] = {
     "WAL_DIVERGED": (
         "The server's WAL does not contain the reader's position: it is another server, was restored from a backup, or "
         "took over from a server that was ahead of it.",
-        "Copy the tables again, and start with a new checkpoint.",
+        "Run `logicalrep resync --all` for a place of `replicate`; for a stream copy the tables again, and start with "
+        "a new checkpoint.",
     ),
     "WAL_LEVEL": (
         "The server's wal_level is too low for logical decoding.",

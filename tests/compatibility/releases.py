@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from logicalrep.spark import session
+from logicalrep.tables.config.config import Config, Entry
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.replicate import replicate_with
@@ -36,10 +37,11 @@ QUERIES = {
     "walsender": {"mode": "walsender"},
 }
 """The queries with a checkpoint, with their own options; each has the slot of its name."""
-SETTINGS = {
+_SETTINGS = {
     TableName("public", "kept"): TableSettings(deletes="soft", history=True, append=True),
     TableName("public", "texts"): TableSettings(unrepresentable="text"),
 }
+CONFIG = Config({name: Entry(str(name), settings) for name, settings in _SETTINGS.items()})
 """The settings of tables that have some of their own."""
 
 
@@ -51,7 +53,7 @@ def replicate(database: Database, place: Path) -> None:
         publication="p",
         slot="lake",
         once=True,
-        settings_by_table=SETTINGS,
+        config=CONFIG,
     )
     replicate_with(settings, Quiet(), tasks=LocalTasks())
 
@@ -93,7 +95,7 @@ def _write(folder: Path) -> None:
             other.execute("BEGIN")
             other.execute("INSERT INTO plain VALUES (-1)")
             database.execute("UPDATE loading SET v = 'kept'")
-            options = {"publication": "p", "slot": "lake", "settings_by_table": SETTINGS}
+            options = {"publication": "p", "slot": "lake", "config": CONFIG}
             with following(database, lake, **options):
                 eventually(lambda: list((lake / "_logicalrep" / "kept").rglob("*.parquet")) != [])
             other.execute("ROLLBACK")

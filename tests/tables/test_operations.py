@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status
 from logicalrep.tables.replicate.requests import pause, paused_since, resume
 from logicalrep.tables.report import Quiet
+from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.tables.comparison import differences
@@ -56,6 +58,15 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
     with pytest.raises(StateError, match=r"has no table public\.nope; it has public\.audit, public\.customer"):
         resync(shop.settings, place, [TableName("public", "nope")])
+
+
+def test_no_other_table_comes_to_those_that_are_loaded_again(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda place: nullcontext(LocalTasks()))
+    once(shop, tmp_path, tables=(ORDERS,))
+    assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
+    assert list(State.read(Place(str(tmp_path))).tables) == ["public.orders"]
 
 
 def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""docs/operations.md's commands, run one after another as they stand."""
+"""docs/operations.md's commands, run one after another as they stand; and each error has its line there."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 
 from logicalrep.cli.main import main
 from logicalrep.tables.tasks import LocalTasks
+from tests.conftest import ROOT
 from tests.documents import examples
 from tests.postgres.servers import Database
 from tests.tables.comparison import differences
 from tests.tables.test_replicate import TABLES, shop
+from tests.waiting import eventually
 
 __all__ = ["shop"]
 
@@ -30,7 +33,8 @@ def test_the_commands_of_the_page(
         for line in block.splitlines()
     ]
     commands = [[shop.dsn if word == "$DSN" else word for word in line[1:]] for line in lines]
-    replicate, status, resync_one, pause, resume, resync_all, drop, create, show, advance, drop_slot = commands
+    replicate, status, resync_one, verify, pause, resume, drop, resync_all, failover, new_server, *slot = commands
+    create, show, advance, drop_slot = slot
 
     def run(command: list[str], code: int = 0) -> str:
         found = main(command)
@@ -46,16 +50,23 @@ def test_the_commands_of_the_page(
     assert "public.later     following" in run(status)
     shop.execute("DELETE FROM orders WHERE id < 100")
     assert "public.orders: loaded 4,901 rows" in run(resync_one)
+    assert "4 tables" in run(verify)
     run(pause)
     assert "[PLACE_PAUSED]" in run(replicate, 3)
     run(resume)
     run(replicate)
-    shop.execute(
-        "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE database = current_database()"
-    )
+    slots = "FROM pg_replication_slots WHERE database = current_database()"
+    # The server may not have noticed yet that its client has ended.
+    eventually(lambda: shop.value(f"SELECT count(*) {slots} AND active") == 0)
+    shop.execute(f"SELECT pg_drop_replication_slot(slot_name) {slots}")
     shop.execute("DELETE FROM customer WHERE id < 100")
     assert "[SLOT_LOST]" in run(replicate, 1)
     run(resync_all)
+    assert differences(shop.dsn, "lake", tables) == {}
+    run(failover)
+    assert shop.value("SELECT failover FROM pg_replication_slots WHERE database = current_database()")
+    # The server is the same one: tests/tables/test_servers.py has others.
+    run(new_server)
     assert differences(shop.dsn, "lake", tables) == {}
     run(drop)
     run(create)
@@ -68,3 +79,16 @@ def test_the_commands_of_the_page(
     assert shop.value("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()") == 0
     assert shop.value("SELECT count(*) FROM pg_publication") == 0
     assert [path for path in Path("lake").rglob("*") if path.is_file()] == []
+
+
+def test_the_page_says_what_to_do_for_each_error() -> None:
+    folders = [ROOT / "src/logicalrep" / folder for folder in ("tables", "postgres")]
+    files = [file for folder in folders for file in folder.rglob("*.py")]
+    raised = {code for file in files for code in re.findall(r'code ?= ?"([A-Z_]+)"', file.read_text("utf-8"))}
+    page = (ROOT / "docs/operations.md").read_text("utf-8").partition("## What to do for each error")[2]
+    assert raised - set(re.findall(r"`([A-Z_]+)`", page)) == {
+        # These are of `merged` and `changed_rows`.
+        *("CHANGES_NOT_TYPED", "COLUMNS_AMBIGUOUS", "COPY_DIFFERS", "KEYS_INVALID", "KEY_NULL", "VALUE_NOT_SENT"),
+        # Its servers are those of tests.
+        "SERVER_NOT_STARTED",
+    }

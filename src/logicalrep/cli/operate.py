@@ -37,6 +37,11 @@ def add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     add_server_and_place(resync)
     resync.add_argument("table", metavar="TABLE", nargs="?", help="the table: schema.table, or table, as in SQL")
     resync.add_argument("--all", action="store_true", help="all tables, with a new slot where the slot is lost")
+    resync.add_argument(
+        "--new-server",
+        action="store_true",
+        help="with --all: from a server that has taken the place of the one before, such as an upgraded one",
+    )
     resync.set_defaults(run=_resync)
     drop = commands.add_parser(
         "drop",
@@ -103,7 +108,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _resync(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
-    from logicalrep.tables.operate.resync import known_settings, resync
+    from logicalrep.tables.operate.resync import known_settings, known_tables, resync
     from logicalrep.tables.replicate.progress import shown
     from logicalrep.tables.replicate.replicate import replicate_with
     from logicalrep.tables.settings import ReplicateSettings
@@ -111,7 +116,10 @@ def _resync(options: argparse.Namespace) -> int:
 
     if (options.table is None) != options.all:
         raise ArgumentsError("name a table, or --all")
-    if resync(connection, place, table_names(options.table) if options.table else ()):
+    if options.new_server and not options.all:
+        raise ArgumentsError("--new-server loads all tables: add --all")
+    names = table_names(options.table) if options.table else ()
+    if resync(connection, place, names, new_server=options.new_server):
         print("asked the running replicate to load it again", file=sys.stderr)
         return 0
     # Another setting would load its table again.
@@ -120,6 +128,7 @@ def _resync(options: argparse.Namespace) -> int:
         to=place.uri,
         storage_options=place.storage_options,
         once=True,
+        tables=known_tables(connection, place),
         config=known_settings(place),
     )
     with shown() as report:

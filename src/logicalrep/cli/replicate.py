@@ -33,6 +33,9 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     add_server_and_place(parser)
     parser.add_argument("--publication", metavar="NAME", help="the publication (default: one made for the place)")
     parser.add_argument("--slot", metavar="NAME", help="the replication slot (default: one made for the place)")
+    parser.add_argument(
+        "--failover", action="store_true", help="have standbys keep the slot, for a failover (PostgreSQL 17)"
+    )
     parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
     parser.add_argument(
         "--once", action="store_true", help="end when all that had committed at the start is in the tables"
@@ -103,6 +106,7 @@ def _replicate(options: argparse.Namespace) -> int:
         storage_options=place.storage_options,
         publication=options.publication,
         slot=options.slot,
+        failover=options.failover,
         tables=tuple(table_names(options.tables)) if options.tables else (),
         once=options.once,
         every=options.every,

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import sql
+from psycopg import pq, sql
 from psycopg.rows import dict_row
 
-from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.connection import ConnectionSettings, error_of
 from logicalrep.postgres.retries import Retries
 from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of, with_beginning
 from logicalrep_protocol import versions
@@ -128,6 +128,13 @@ def server_major(connection: Connection) -> int:
     return connection.info.server_version // 10000
 
 
+def server_identity(connection: Connection) -> tuple[int, str]:
+    """Return the system identifier of the server, which other servers do not have, and the database's name."""
+    row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
+    assert row is not None
+    return row[0], row[1]
+
+
 def newest_protocol(connection: Connection) -> int:
     """Return the newest version of the protocol that both the server and this library support."""
     major = server_major(connection)
@@ -197,14 +204,20 @@ def check_free(connection: Connection, slot: Slot) -> None:
         raise SlotError(in_use(slot.name, _reader(connection, slot.name)), code="SLOT_IN_USE")
 
 
-def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:
-    """Raise LostPositionError if the WAL of the slot's server does not contain the position of a reader."""
+def why_not_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> str | None:
+    """Return the reason why the WAL of the slot's server does not contain the position of a reader; None if it may."""
     reason = why_not_part_of(settings, position, slot.timeline)
     if reason is None and slot.head < position.lsn:
         reason = (
             f"this reader is at {position.lsn}, but the server's WAL ends at {slot.head}: it was restored from a "
             "backup, took over from a server that was ahead of it, or is another one"
         )
+    return reason
+
+
+def check_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> None:
+    """Raise LostPositionError if the WAL of the slot's server does not contain the position of a reader."""
+    reason = why_not_within_wal(settings, slot, position)
     if reason is not None:
         raise LostPositionError(f"{reason}; copy the tables again and start with a new checkpoint", code="WAL_DIVERGED")
 
@@ -252,6 +265,19 @@ def advance_slot(connection: Connection, slot: Slot, lsn: Lsn, *, patience: floa
         # "cannot advance replication slot to X, minimum is Y": another process has advanced it meanwhile.
         if the_slot(connection, slot.name).confirmed.lsn < lsn:
             raise
+
+
+def keep_on_standbys(settings: ConnectionSettings, name: str) -> None:
+    """Have standbys keep a slot that was made without failover. Needs PostgreSQL 17."""
+    with settings.connect() as connection, settings.connect(replication=True) as walsender:
+        change = sql.SQL("ALTER_REPLICATION_SLOT {} (FAILOVER true)").format(sql.Identifier(name))
+
+        def run() -> None:
+            result = walsender.pgconn.exec_(change.as_bytes(walsender))
+            if result.status != pq.ExecStatus.COMMAND_OK:
+                raise error_of(result)
+
+        when_free(run, connection, name, patience=30)
 
 
 def drop_slot(connection: Connection, name: str) -> None:

@@ -29,6 +29,8 @@ class ReplicateSettings:
     """The publication; None for that of the place, which is named after it."""
     slot: str | None = None
     """The slot; None for that of the place, which is named after it."""
+    failover: bool = False
+    """Whether standbys keep the slot, so that it survives a failover; PostgreSQL 17."""
     tables: tuple[TableName, ...] = ()
     """The tables; none for all that can be replicated."""
     once: bool = False

@@ -6,9 +6,10 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
+from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.tables.delta.place import Place
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -27,7 +28,7 @@ class StateError(LogicalRepError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The facts on a place that never change; `_logicalrep/place.json`, written once, before anything is made."""
+    """The facts on a place that do not change; `_logicalrep/place.json`, written before anything is made."""
 
     slot: str
     publication: str
@@ -69,6 +70,11 @@ class Identity:
         found.check(system_identifier=system_identifier, database=database, slot=slot, publication=publication)
         return found
 
+    def replace_server(self, place: Place, *, system_identifier: int, database: str) -> None:
+        """Let a place have the tables of another server from now on."""
+        made = replace(self, system_identifier=system_identifier, database=database)
+        place.write(f"{FOLDER}/place.json", _dumped(asdict(made)))
+
     def check(
         self, *, system_identifier: int, database: str, slot: str | None = None, publication: str | None = None
     ) -> None:
@@ -77,7 +83,8 @@ class Identity:
             raise StateError(
                 f"this place has the tables of the server with system identifier {self.system_identifier}, but this is "
                 f"{system_identifier}: another server, or one that was upgraded or made anew. Replicate it to another "
-                "place",
+                "place; or, if it has taken the place of the first, run logicalrep resync --all --new-server with the "
+                "same --to, which loads all tables from it",
                 code="OTHER_SERVER",
             )
         for what, wanted, is_there in (
@@ -143,6 +150,12 @@ class State:
         found = _loaded("state.json", data)
         tables = {name: TableState(**table | {"lsn": Lsn(table["lsn"])}) for name, table in found["tables"].items()}
         return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables)
+
+    def position(self, system_identifier: int) -> WalPosition:
+        """Return the position of the place in the WAL of its server."""
+        # It is 0 for a standby, which tells none.
+        timeline = max((table.timeline for table in self.tables.values()), default=0)
+        return WalPosition(self.lsn, Timeline(system_identifier, timeline) if timeline else None)
 
     def write(self, place: Place) -> None:
         """Replace the place's state."""

@@ -74,21 +74,26 @@ class TableWriter:
         log = table.log
         assert log is not None
         table.load, table.application = log.load, self._last_application(log)
+        if table.application is None and table.mark is None:
+            raise StateError(
+                f"{self._place.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of "
+                "another server; remove it, or replicate to another place",
+                code="OTHER_SERVER",
+            )
         beside = self._patience.run(lambda: opened_beside(self._place, log))
         table.beside = beside or {}
         return beside is not None
 
-    def _last_application(self, log: DeltaLog) -> str:
-        """Return the application id of the table's last commit, which may be of an earlier timeline."""
+    def _last_application(self, log: DeltaLog) -> str | None:
+        """Return the application id of the table's last commit, which may be of an earlier timeline.
+
+        It is None for the table of another server, which a load replaces.
+        """
         for timeline in range(self.timeline, -1, -1):
             application = application_id(self._system, timeline, log.load)
             if log.applied(application) is not None:
                 return application
-        raise StateError(
-            f"{self._place.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of another "
-            "server; remove it, or replicate to another place",
-            code="OTHER_SERVER",
-        )
+        return None
 
     def adopt(self, table: Followed) -> None:
         """Go on under the server's present timeline, which has all that the table has: the walsender checked it."""
@@ -96,7 +101,9 @@ class TableWriter:
         application = application_id(self._system, self.timeline, table.load)
         if application != table.application:
             for log in table.logs:
-                lsn = log.applied(self._last_application(log))
+                before = self._last_application(log)
+                assert before is not None
+                lsn = log.applied(before)
                 assert lsn is not None
                 log.commit([], [], application, lsn)
             table.application = application

@@ -128,7 +128,10 @@ def ensure_publication(
         if at_start:
             raise PublicationNeededError("; ".join(warnings))
     if found is None:
-        _run(connection, _making(connection, name, candidates))
+        try:
+            _run(connection, _making(connection, name, candidates))
+        except PublicationNeededError as error:
+            raise PublicationNeededError("; ".join([*warnings, error.description])) from None
     elif found[-1]:
         warnings += _add(connection, name, [table for table in candidates if table not in there])
     else:
@@ -150,6 +153,11 @@ def ensure_publication(
             + ("; ".join(warnings) or "name tables that it has, or add them to it")
         )
     return Published(tuple(table for table in tables if not wanted or table in wanted), tuple(warnings))
+
+
+def exists(connection: Connection, table: TableName) -> bool:
+    """Return whether the database has a table."""
+    return connection.execute(_EXISTS, table).fetchone() is not None
 
 
 def is_ours(connection: Connection, name: str) -> bool:
@@ -204,7 +212,7 @@ def _unknown(connection: Connection, table: TableName) -> list[str]:
     parent = connection.execute(_PARENT, table).fetchone()
     if parent is not None:
         return [f"{written(table)} is a partition, which is replicated with {written(TableName(*parent))}: name that"]
-    if connection.execute(_EXISTS, table).fetchone() is None:
+    if not exists(connection, table):
         return [f"{written(table)} cannot be replicated: there is no such table in this database"]
     return []
 
@@ -251,15 +259,16 @@ def _run(connection: Connection, statements: Sequence[sql.Composed]) -> None:
         with connection.transaction():
             for statement in statements:
                 connection.execute(statement)
-    except psycopg.errors.InsufficientPrivilege as error:
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as error:
         texts = "; ".join(_text(connection, statement) for statement in statements)
-        raise PublicationNeededError(
-            f"this role may not publish the tables ({error.diag.message_primary}): let their owner run: {texts}"
-        ) from None
+        who = "this role may not publish the tables"
+        if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+            who = "a standby cannot publish tables, its primary can"
+        raise PublicationNeededError(f"{who} ({error.diag.message_primary}): let their owner run: {texts}") from None
 
 
 def _text(connection: Connection, statement: sql.Composed) -> str:
     return statement.as_string(connection)
 
 
-__all__ = ["PublicationNeededError", "Published", "ensure_publication", "is_ours"]
+__all__ = ["PublicationNeededError", "Published", "ensure_publication", "exists", "is_ours"]

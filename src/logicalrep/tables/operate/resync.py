@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import drop_slot, find_slot
+from logicalrep.postgres.publications import published_tables
+from logicalrep.postgres.slots import drop_slot, find_slot, server_identity, why_not_within_wal
 from logicalrep.tables.config.config import Config, Entry
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.state import State, StateError
+from logicalrep.tables.load.publishing import exists
 from logicalrep.tables.operate.status import known
 from logicalrep.tables.replicate.requests import request_resync
 from logicalrep.transactions.table_names import TableName, table_names
 
 
-def resync(settings: ConnectionSettings, place: Place, tables: Sequence[TableName]) -> bool:
+def resync(
+    settings: ConnectionSettings, place: Place, tables: Sequence[TableName], *, new_server: bool = False
+) -> bool:
     """Have tables loaded again; readers have the old rows until the new ones are whole.
 
     Args:
         settings: the server.
         place: the place.
         tables: the tables; none for all, which also makes a new slot where the slot is lost or was moved.
+        new_server: whether the server may be another one, which has taken the place of the one before: an upgraded one,
+            or one that was restored from a dump. All tables are loaded from it.
 
     Returns whether a running process does it; otherwise the next one does.
 
     Raises:
-        StateError: nothing is replicated to the place, or it has no such table.
+        StateError: nothing is replicated to the place, or it has no such table, or it has those of another server.
     """
     identity = known(place)
     state = State.read(place)
@@ -36,22 +43,44 @@ def resync(settings: ConnectionSettings, place: Place, tables: Sequence[TableNam
     if unknown:
         raise StateError(f"{place.uri} has no table {', '.join(unknown)}; it has {', '.join(names) or 'none'}")
     with settings.connect() as connection:
+        system, database = server_identity(connection)
+        is_other = new_server and (identity.system_identifier, identity.database) != (system, database)
+        if not is_other:
+            identity.check(system_identifier=system, database=database)
         slot = find_slot(connection, identity.slot)
         if slot is not None and slot.active_pid is not None:
             request_resync(place, list(tables or names.values()))
             return True
-        is_useless = slot is None or slot.lost is not None or slot.confirmed.lsn > state.lsn
+        is_useless = (
+            is_other
+            or slot is None
+            or slot.lost is not None
+            or slot.confirmed.lsn > state.lsn
+            or why_not_within_wal(settings, slot, state.position(system)) is not None
+        )
         if not tables and is_useless:
             if slot is not None:
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
-            State(tables=state.tables).write(place)
+            State(tables={name: replace(table, oid=None) for name, table in state.tables.items()}).write(place)
     kept = Kept(place)
     for name, table in state.tables.items():
         if not tables or names[name] in tables:
             kept.remove(table.folder)
             kept.mark(Mark(table.folder, table.load, "asked for"))
+    if is_other:
+        # It comes last: until then the command can be run again.
+        identity.replace_server(place, system_identifier=system, database=database)
     return False
+
+
+def known_tables(settings: ConnectionSettings, place: Place) -> tuple[TableName, ...]:
+    """Return the tables of a place that can be loaded again, so that no other one comes to them."""
+    names = [table_names(name)[0] for name in State.read(place).tables]
+    with settings.connect() as connection:
+        published = published_tables(connection, (known(place).publication,))
+        # Another server may lack the publication, which is made there then.
+        return tuple(name for name in names if (name in published if published else exists(connection, name)))
 
 
 def known_settings(place: Place) -> Config:
@@ -66,4 +95,4 @@ def known_settings(place: Place) -> Config:
     )
 
 
-__all__ = ["known_settings", "resync"]
+__all__ = ["known_settings", "known_tables", "resync"]

@@ -42,6 +42,7 @@ def replicate(
     *,
     publication: str | None = None,
     slot: str | None = None,
+    failover: bool = False,
     tables: Iterable[str] = (),
     once: bool = False,
     every: float = 10.0,
@@ -67,6 +68,7 @@ def replicate(
         to: the place: a folder, or an object store's URI. `schema.table` is the Delta table `to/schema/table`.
         publication: the publication; by default one that is made for the place.
         slot: the slot; by default one that is made for the place.
+        failover: whether standbys keep the slot, so that it survives a failover; PostgreSQL 17.
         tables: names as in SQL; none for all tables that can be replicated.
         once: end when all that had committed at the start is in the tables; otherwise follow until `stop` is set.
         every: the seconds between two commits of a table; 0 is as fast as it goes.
@@ -103,6 +105,7 @@ def replicate(
         to=to,
         publication=publication,
         slot=slot,
+        failover=failover,
         tables=tuple(name for text in tables for name in table_names(text)),
         once=once,
         every=every,

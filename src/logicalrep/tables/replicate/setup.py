@@ -13,7 +13,18 @@ from logicalrep.postgres.connection import without_tls
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slots import Connection, SlotError, find_slot, newest_protocol, the_slot
+from logicalrep.postgres.slots import (
+    Connection,
+    Slot,
+    SlotError,
+    find_slot,
+    keep_on_standbys,
+    newest_protocol,
+    server_identity,
+    server_major,
+    the_slot,
+    why_not_within_wal,
+)
 from logicalrep.postgres.snapshots import while_waiting
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError
@@ -58,13 +69,23 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
         for warning in published.warnings:
             report.warning(warning)
         settings.config.check(published.tables)
-        needs = Needs(slot=identity.slot, publications=(identity.publication,), mode="walsender", create_slot=True)
-        if find_slot(connection, identity.slot) is None and state.lsn:
+        needs = Needs(
+            slot=identity.slot,
+            publications=(identity.publication,),
+            mode="walsender",
+            create_slot=True,
+            failover=settings.failover,
+        )
+        there = find_slot(connection, identity.slot)
+        if (there is not None and there.lost is not None) or (there is None and state.lsn):
+            why = "gone" if there is None else f"lost ({there.lost})"
             raise SlotError(
-                f"replication slot {identity.slot!r} is gone, and with it the changes since {state.lsn}: run "
+                f"replication slot {identity.slot!r} is {why}, and with it the changes since {state.lsn}: run "
                 "logicalrep resync --all with the same --dsn and --to, which makes a new slot and loads all tables",
                 code="SLOT_LOST",
             )
+        if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
+            keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, needs):
             report.warning(warning)
         # A transaction that has written keeps the new slot waiting, for as long as it takes.
@@ -79,7 +100,20 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
                 "--dsn and --to, and give each reader a slot of its own",
                 code="POSITION_PASSED",
             )
+        if state.lsn:
+            _check_position(settings, state, identity, slot)
         return Prepared(identity, published, newest_protocol(connection))
+
+
+def _check_position(settings: ReplicateSettings, state: State, identity: Identity, slot: Slot) -> None:
+    """Raise SlotError if the tables have commits that the server does not have."""
+    reason = why_not_within_wal(settings.connection, slot, state.position(identity.system_identifier))
+    if reason is not None:
+        raise SlotError(
+            f"{reason}; the tables have commits that this server may not have: run logicalrep resync --all with the "
+            "same --dsn and --to, which loads all tables",
+            code="WAL_DIVERGED",
+        )
 
 
 @contextmanager
@@ -96,8 +130,7 @@ def _patient_with_locks(connection: Connection) -> Iterator[None]:
 
 
 def _identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:
-    row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
-    assert row is not None
+    system, database = server_identity(connection)
     if settings.slot is not None and Identity.read(place) is None and find_slot(connection, settings.slot) is not None:
         raise StateError(
             f"replication slot {settings.slot!r} exists, and {place.uri} has not been replicated with it: its changes "
@@ -108,8 +141,8 @@ def _identity(connection: Connection, settings: ReplicateSettings, place: Place)
         place,
         slot=settings.slot,
         publication=settings.publication,
-        system_identifier=row[0],
-        database=row[1],
+        system_identifier=system,
+        database=database,
     )
 
 

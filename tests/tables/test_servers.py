@@ -1,0 +1,197 @@
+"""The server is upgraded, fails over, is restored, or loses the slot: no table is silently wrong afterwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.slots import SlotError
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State, StateError
+from logicalrep.tables.load.publishing import PublicationNeededError
+from logicalrep.tables.operate.resync import resync
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import LocalTasks
+from tests.postgres.servers import Database, back_up, installation, standby_of, take_over, writer
+from tests.tables.comparison import delta_rows, differences
+from tests.tables.test_replicate import SHOP, TABLES, following, once, shop
+from tests.waiting import eventually
+
+__all__ = ["shop"]
+
+pytestmark = pytest.mark.postgres
+
+CHANGES = (
+    "UPDATE customer SET city = 'Erlangen' WHERE id % 3 = 0",
+    "DELETE FROM orders WHERE id % 7 = 0",
+    "INSERT INTO audit VALUES ('2021-01-01', 'new')",
+)
+
+
+@contextmanager
+def server(major: int, **settings: str) -> Iterator[Database]:
+    """Yield the database of a server of its own, with the shop."""
+    with LocalServer(installation(major), **settings) as local:
+        database = Database(local, "postgres", major, writer(local.dsn))
+        database.execute(*SHOP.strip().rstrip(";").split(";\n"))
+        yield database
+        database.connection.close()
+
+
+def at(local: LocalServer, major: int = 18) -> Database:
+    return Database(local, "postgres", major, writer(local.dsn))
+
+
+def loads(lake: Path) -> dict[str, str | None]:
+    return {name: table.load for name, table in State.read(Place(str(lake))).tables.items()}
+
+
+@contextmanager
+def upgraded(old: LocalServer) -> Iterator[LocalServer]:
+    """Stop a server, and yield the one that pg_upgrade makes of it."""
+    new = LocalServer(installation(18))
+    try:
+        new.create()
+        old.stop()
+        # They are the default from PostgreSQL 18 on, and both servers have to agree.
+        old.run("pg_checksums", "--enable", str(old.data))
+        done = new.run(
+            "pg_upgrade",
+            "--username=postgres",
+            "--no-sync",
+            f"--old-bindir={old.installation.bin}",
+            f"--new-bindir={new.installation.bin}",
+            f"--old-datadir={old.data}",
+            f"--new-datadir={new.data}",
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr).decode()
+        new.start()
+        yield new
+    finally:
+        new.__exit__(None, None, None)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("major", [16, 18])
+def test_an_upgraded_server_takes_the_place_of_the_first(tmp_path: Path, major: int) -> None:
+    place = Place(str(tmp_path))
+    with server(major) as old:
+        once(old, tmp_path)
+        old.execute(*CHANGES)
+        once(old, tmp_path)
+        old.connection.close()
+        state, rows = State.read(place), delta_rows(str(tmp_path / "public/orders"))
+        with upgraded(old.server) as local:
+            new = at(local)
+            # pg_upgrade keeps logical slots from 17 on.
+            assert new.value("SELECT count(*) FROM pg_replication_slots") == (1 if major >= 17 else 0)
+            new.execute("DELETE FROM orders WHERE id < 100")
+            with pytest.raises(StateError, match=r"\[OTHER_SERVER\].*resync --all --new-server"):
+                once(new, tmp_path)
+            with pytest.raises(StateError, match=r"\[OTHER_SERVER\]"):
+                resync(new.settings, place, [])
+            assert State.read(place) == state
+            resync(new.settings, place, [], new_server=True)
+            assert delta_rows(str(tmp_path / "public/orders")) == rows
+            once(new, tmp_path)
+            assert differences(new.dsn, str(tmp_path), TABLES) == {}
+            known = loads(tmp_path)
+            new.execute(*CHANGES, "INSERT INTO orders VALUES (1, 1, 1, NULL, 'upgraded')")
+            once(new, tmp_path)
+            assert differences(new.dsn, str(tmp_path), TABLES) == {}
+            assert loads(tmp_path) == known
+            new.connection.close()
+
+
+@pytest.mark.thorough
+def test_a_standby_takes_over(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    # A slot that is there before the standby would be in its copy of the data, as none of its own.
+    with (
+        server(18, synchronized_standby_slots="standby") as primary,
+        standby_of(primary.server, tmp_path / "backup") as local,
+    ):
+        primary.reconnect()
+        standby = at(local)
+        with pytest.raises(PublicationNeededError, match=r"its primary can .*let their owner run: CREATE PUBLICATION"):
+            once(standby, tmp_path / "other")
+        once(primary, lake)
+        assert primary.value("SELECT failover FROM pg_replication_slots WHERE plugin = 'pgoutput'") is False
+
+        def is_kept() -> bool:
+            primary.execute("UPDATE customer SET city = 'Kept' WHERE id = 1", "SELECT pg_log_standby_snapshot()")
+            kept = "SELECT count(*) FROM pg_replication_slots WHERE failover AND synced AND NOT temporary"
+            return standby.value(kept) == 1
+
+        # An existing slot becomes one that standbys keep.
+        with following(primary, lake, failover=True) as caught_up:
+            eventually(is_kept)
+            caught_up()
+        known = loads(lake)
+        primary.execute(*CHANGES)
+        head = primary.value("SELECT pg_current_wal_flush_lsn()")
+        eventually(lambda: standby.value(f"SELECT pg_last_wal_replay_lsn() >= '{head}'"))
+        primary.connection.close()
+        primary.server.stop("immediate")
+        standby.execute("SELECT pg_promote()", "INSERT INTO audit VALUES (NULL, 'after the failover')")
+        servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
+        both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
+        now = ReplicateSettings(connection=both, to=str(lake), once=True, failover=True)
+        replicate_with(now, Quiet(), tasks=LocalTasks())
+        assert differences(standby.dsn, str(lake), TABLES) == {}
+        assert loads(lake) == known
+        standby.connection.close()
+
+
+def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
+    """Its commits have the LSNs of those that the tables have, and would be taken for these."""
+    lake = tmp_path / "lake"
+    with server(18) as primary:
+        once(primary, lake)
+        primary.connection.close()
+        back_up(primary.server, tmp_path / "backup")
+        primary.reconnect()
+        primary.execute(*CHANGES)
+        once(primary, lake)
+        primary.connection.close()
+        take_over(primary.server, tmp_path / "backup")
+        primary.reconnect()
+        eventually(lambda: not primary.value("SELECT pg_is_in_recovery()"))
+        primary.execute("DELETE FROM orders WHERE id < 1000")
+        with pytest.raises(SlotError, match=r"\[WAL_DIVERGED\].*resync --all"):
+            once(primary, lake)
+        assert not resync(primary.settings, Place(str(lake)), [])
+        once(primary, lake)
+        assert differences(primary.dsn, str(lake), TABLES) == {}
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [("max_slot_wal_keep_size = '1MB'", "wal_removed"), ("idle_replication_slot_timeout = '1s'", "idle_timeout")],
+)
+def test_the_server_ends_a_slot(shop: Database, tmp_path: Path, setting: str, reason: str) -> None:
+    once(shop, tmp_path)
+    shop.execute(f"ALTER SYSTEM SET {setting}", "SELECT pg_reload_conf()")
+    try:
+
+        def is_lost() -> bool:
+            shop.execute("DELETE FROM orders WHERE id < 100", "SELECT pg_switch_wal()", "CHECKPOINT")
+            return shop.value("SELECT invalidation_reason FROM pg_replication_slots") == reason
+
+        eventually(is_lost)
+    finally:
+        shop.execute("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+    time.sleep(0.1)
+    with pytest.raises(SlotError, match=rf"\[SLOT_LOST\].*lost \({reason}\).*resync --all"):
+        once(shop, tmp_path)
+    assert not resync(shop.settings, Place(str(tmp_path)), [])
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
