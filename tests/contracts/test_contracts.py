@@ -1,7 +1,7 @@
 """What may import what, and what each package can be used without.
 
 Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, transactions <- arrow <- postgres, captures
-<- spark <- tables; the command line stands beside them. The generator stands outside.
+<- observe <- spark <- tables; the command line stands beside them. The generator stands outside.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ ABOVE = {
     "arrow": {"transactions"},
     "captures": {"arrow"},
     "postgres": {"arrow"},
-    "spark": {"captures", "postgres"},
+    "observe": {"postgres"},
+    "spark": {"captures", "observe"},
     "tables": {"spark"},
     "cli": {"captures", "arrow", "tables"},
     "logicalrep": {"logicalrep_protocol", "tables"},
@@ -44,6 +45,7 @@ FOREIGN = {
     "arrow": {"numba", "numpy", "pyarrow"},
     "captures": set(),
     "postgres": {"psycopg", "pyarrow"},
+    "observe": set(),
     "spark": {"numpy", "psycopg", "pyarrow", "pyspark"},
     "tables": {"deltalake", "numpy", "obstore", "prometheus_client", "psycopg", "pyarrow", "pyspark", "rich", "yaml"},
     "cli": set(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def slot(restart: int, head: int) -> Slot:
         name="s", plugin="pgoutput", database="d", active_pid=None, restart_lsn=Lsn(restart),
         confirmed_flush_lsn=Lsn(restart), two_phase=False, failover=False, lost=None, head=Lsn(head),
         sent_up_to=Lsn(head), useless_standbys=(), timeline=None,
+        time=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ SCRIPT = TableName("public", "<script>alert(1)</script>")
 SLOT = Slot(
     name="s", plugin="pgoutput", database="d", active_pid=1, restart_lsn=Lsn(1000), confirmed_flush_lsn=Lsn(2000),
     two_phase=False, failover=False, lost=None, head=Lsn(5000), sent_up_to=Lsn(5000), useless_standbys=(), timeline=None,
-    wal_status="reserved", safe_wal_size=6000,
+    wal_status="reserved", safe_wal_size=6000, time=datetime.now(UTC),
 )  # fmt: skip
 
 
@@ -130,20 +130,23 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
     now = [1000.0]
     monkeypatch.setattr(time, "time", lambda: now[0])
     observed = Observed()
-    observed.sample(SLOT)
+
+    def sample(seconds: float, end: int) -> None:
+        # The server's clock is an hour ahead.
+        now[0] = seconds
+        observed.sample(replace(SLOT, sent_up_to=Lsn(end), time=datetime.fromtimestamp(seconds + 3600, UTC)))
+
+    sample(1000, 5000)
     assert (observed.lag_bytes, observed.lag_seconds) == (None, None)
     observed.noted(5000, {})
     assert (observed.lag_bytes, observed.lag_seconds) == (0, 0)
-    now[0] = 2000.0
-    observed.sample(SLOT)
-    now[0] = 2010.0
-    observed.sample(replace(SLOT, sent_up_to=Lsn(5300)))
-    now[0] = 2020.0
-    observed.sample(replace(SLOT, sent_up_to=Lsn(5400)))
+    sample(2000, 5000)
+    sample(2010, 5300)
+    sample(2020, 5400)
     assert (observed.lag_bytes, observed.lag_seconds) == (400, 20)
     observed.noted(5300, {})
     assert (observed.lag_bytes, observed.lag_seconds) == (100, 10)
-    observed.batch(1, 1, 0.5, 0, datetime.fromtimestamp(2015, UTC))
+    observed.batch(1, 1, 0.5, 0, datetime.fromtimestamp(2015 + 3600, UTC))
     assert observed.lag_seconds == 5
     observed.noted(5400, {})
     assert observed.lag_seconds == 0

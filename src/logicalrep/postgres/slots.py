@@ -85,6 +85,8 @@ class Slot:
     """The slots in synchronized_standby_slots that no standby uses; until one does, nothing is sent."""
     timeline: Timeline | None
     """The timeline that the server writes; None on a standby, which writes none."""
+    time: datetime
+    """The server's time: all that had committed by then is before `head`."""
     wal_status: str | None = None
     """The state of its WAL: reserved, extended, unreserved or lost; None before PostgreSQL 13."""
     safe_wal_size: int | None = None
@@ -150,7 +152,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
     columns.append("invalidation_reason" if major >= 17 else "NULL AS invalidation_reason")
     columns.append("failover" if major >= 17 else "false AS failover")
     columns += ["standbys.reached", "standbys.useless"] if major >= 17 else ["NULL AS reached", "NULL AS useless"]
-    columns += [f"{_HEAD} AS head", _TIMELINE]
+    columns += ["statement_timestamp() AS time", f"{_HEAD} AS head", _TIMELINE]
     tables = _ON_STANDBYS if major >= 17 else "FROM pg_replication_slots"
     query = f"SELECT {', '.join(columns)} {tables} WHERE slot_name = %s"
     with connection.cursor(row_factory=dict_row) as cursor:
@@ -175,6 +177,7 @@ def find_slot(connection: Connection, name: str) -> Slot | None:
         sent_up_to=min(head, (row["useless"] and confirmed) or _lsn(row["reached"]) or head),
         useless_standbys=tuple(row["useless"] or ()),
         timeline=row["timeline"] and Timeline(row["system_identifier"], int(row["timeline"], 16)),
+        time=row["time"],
         wal_status=row["wal_status"],
         safe_wal_size=row["safe_wal_size"],
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.observe.lag import lag_seconds
 from logicalrep.postgres.slots import Connection, Slot, find_slot
 from logicalrep.spark.server_connection import log
 from logicalrep_runtime.scalars import Lsn
@@ -29,8 +30,8 @@ class Statistics:
         """Reset the counts."""
         self.changes = 0
         self.bytes = 0
-        self.last_commit: float | None = None
-        """The commit time of the last transaction, in seconds since 1970."""
+        self.last_commit: datetime | None = None
+        """The commit time of the last transaction."""
 
     def count(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield the same message batches, and count their bytes."""
@@ -43,7 +44,7 @@ class Statistics:
         self.changes += batch.num_rows
         last = commit_times(batch)[-1:]
         if last.any():
-            self.last_commit = int(last[0]) / 1e6
+            self.last_commit = datetime.fromtimestamp(int(last[0]) / 1e6, UTC)
 
     def report(self, connection: Connection, seconds: float | None = None) -> None:
         """Log the counts and the lag; `seconds` is the time that the batch took."""
@@ -51,7 +52,8 @@ class Statistics:
         if slot is None:
             return
         took = "" if seconds is None else f" in {seconds:.1f} s"
-        behind = "" if self.last_commit is None else f", {max(time.time() - self.last_commit, 0):.1f} s"
+        seconds_behind = lag_seconds(max(slot.head - self._end, 0), slot.time, self.last_commit)
+        behind = "" if seconds_behind is None else f", {seconds_behind:.1f} s"
         log.info(
             "slot %s: %s to %s: %d changes, %d bytes%s; behind the server by %d bytes%s; the slot retains %d bytes",
             self._slot,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from datetime import UTC, datetime
 
 from logicalrep.spark.peek.admission import Limits
 from logicalrep_runtime.scalars import Lsn
@@ -60,15 +61,15 @@ class Backlog:
             return max(position, Lsn(self._ends[last])), True
         return Lsn(self._ends[last]), True
 
-    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, float | None]:
-        """Return the changes and bytes of a batch, and its last commit time in seconds since 1970."""
+    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, datetime | None]:
+        """Return the changes and bytes of a batch, and its last commit time."""
         first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
         if first == last:
             return 0, 0, None
         rows_before, bytes_before = self._before(first)
         moment = self._moments[last - 1]
-        seconds = moment / 1e6 if moment else None
-        return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, seconds
+        committed = datetime.fromtimestamp(moment / 1e6, UTC) if moment else None
+        return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, committed
 
     def has(self, after: Lsn, enough: Limits | None) -> bool:
         """Return whether there are transactions after a position, or as many changes or bytes as `enough`."""

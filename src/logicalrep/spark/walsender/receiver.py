@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -153,8 +154,8 @@ class Receiver:
                     raise decision.error
             return self._rows.partitions(start, end)
 
-    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, float | None]:
-        """Return the changes and bytes of a batch, and its last commit time in seconds since 1970."""
+    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, datetime | None]:
+        """Return the changes and bytes of a batch, and its last commit time."""
         with self._changed:
             return self._backlog.counts(start, end)
 

@@ -12,6 +12,7 @@ from typing import Self, TypeVar
 
 import psycopg
 
+from logicalrep.observe.lag import Looks
 from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
@@ -65,7 +66,7 @@ class Watch:
         self._lock = threading.Lock()
         self._next = 0.0
         self._said = set(said)
-        self._looked: tuple[datetime, Lsn] | None = None
+        self._looks = Looks()
 
     def __enter__(self) -> Self:
         return self
@@ -99,9 +100,9 @@ class Watch:
             )
             return None
 
-    def time_before(self, lsn: Lsn) -> datetime | None:
-        """Return the server's time at the last look if all that had committed by then is before an LSN."""
-        return self._looked[0] if self._looked is not None and self._looked[1] <= lsn else None
+    def caught_up(self, lsn: Lsn) -> datetime | None:
+        """Return the server's time at the last look by which all that had committed is before an LSN."""
+        return self._looks.caught_up(lsn)
 
     def retained(self) -> str:
         """Say how much WAL the slot retains, and how much more it may."""
@@ -169,7 +170,7 @@ class Watch:
         wanted = {table.oid: table for table in listed if table.under is None and table.name in names}
         now = definitions(connection, {oid: table.columns for oid, table in wanted.items()}, publications)
         time_of_look, head = server_time(connection), wal_head(connection)
-        self._looked = time_of_look, head
+        self._looks.seen(time_of_look, head)
         return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
 
     def _warn(self, warning: str) -> None:

@@ -112,7 +112,7 @@ METRICS = (
         "gauge",
         "seconds since 1970",
         "The time of the last commit that was applied.",
-        _one(lambda observed: observed.committed),
+        _one(lambda observed: None if observed.committed is None else observed.committed.timestamp()),
     ),
     Metric(
         "logicalrep_noted_timestamp_seconds",

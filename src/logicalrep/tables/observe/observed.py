@@ -8,11 +8,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
+from logicalrep.observe.lag import Looks, lag_seconds
 from logicalrep.postgres.slots import Slot
 from logicalrep.tables.report import Quiet, Standing
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 
 _PAUSE = 5.0
 """The seconds between two samples."""
@@ -50,8 +52,8 @@ class Observed(Quiet):
         self._lock = threading.Lock()
         self.changes = self.batches = 0
         self.applying_seconds = 0.0
-        self.committed: float | None = None
-        """The time of the last applied commit, in seconds since 1970."""
+        self.committed: datetime | None = None
+        """The time of the last applied commit."""
         self.noted_at: float | None = None
         """The time at which the position was last noted at the place."""
         self.slot: Slot | None = None
@@ -63,10 +65,10 @@ class Observed(Quiet):
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)
         """The last warnings, and what the work waited for, with their times."""
-        self._lsn = 0
-        # The times and ends of WAL that was not applied at the time; then the last time at which nothing was behind.
-        self._ends: deque[tuple[float, int]] = deque(maxlen=_SAMPLES)
-        self._caught_up: float | None = None
+        self._lsn = Lsn(0)
+        self._looks = Looks()
+        # By how much the server's clock is ahead of this machine's.
+        self._ahead = timedelta()
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun."""
@@ -92,14 +94,12 @@ class Observed(Quiet):
             self.batches += 1
             self.applying_seconds += seconds
             if committed is not None:
-                self.committed = committed.timestamp()
+                self.committed = committed
 
     def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
         """Note how far the place is."""
         with self._lock:
-            self.noted_at, self._lsn, self.tables = time.time(), lsn, tables
-            while self._ends and self._ends[0][1] <= lsn:
-                self._caught_up = self._ends.popleft()[0]
+            self.noted_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
             for name in self.loads.keys() - tables.keys():
                 del self.loads[name], self.rows_copied[name]
 
@@ -115,11 +115,8 @@ class Observed(Quiet):
         """Take the slot as the server has it now."""
         with self._lock:
             self.slot, now = slot, time.time()
-            if slot.sent_up_to > self._lsn:
-                self._ends.append((now, slot.sent_up_to))
-            else:
-                self._ends.clear()
-                self._caught_up = now
+            self._ahead = slot.time - datetime.fromtimestamp(now, UTC)
+            self._looks.seen(slot.time, slot.sent_up_to)
             lag = self._lag_bytes()
             if lag is not None:
                 self.samples.append(Sample(now, lag, self.changes))
@@ -137,11 +134,8 @@ class Observed(Quiet):
     def lag_seconds(self) -> float | None:
         """The seconds for which something has waited to be applied at most; None if that is unknown."""
         with self._lock:
-            lag = self._lag_bytes()
-            if not lag:
-                return None if lag is None else 0.0
-            since = [moment for moment in (self.committed, self._caught_up) if moment is not None]
-            return max(time.time() - max(since), 0.0) if since else None
+            now = datetime.fromtimestamp(time.time(), UTC) + self._ahead
+            return lag_seconds(self._lag_bytes(), now, self.committed, self._looks.caught_up(self._lsn))
 
     def all_loads(self) -> dict[str, Load]:
         """Return the loads as they are now."""

@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
+from logicalrep.observe.lag import lag_seconds
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import find_slot, oldest_load, oldest_writer, server_time
+from logicalrep.postgres.slots import find_slot, oldest_load, oldest_writer
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.replicate.requests import paused_since
@@ -60,17 +61,16 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
     state = State.read(place)
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
-        oldest, load, now = oldest_writer(connection), oldest_load(connection), server_time(connection)
+        oldest, load = oldest_writer(connection), oldest_load(connection)
     lag = None if slot is None else max(slot.head - state.lsn, 0)
     times = [datetime.fromisoformat(text) for text in (state.commit_timestamp, state.caught_up) if text is not None]
-    seconds = max((now - max(times)).total_seconds(), 0.0) if times and lag is not None else None
     return Status(
         slot=identity.slot,
         publication=identity.publication,
         is_running=slot is not None and slot.active_pid is not None,
         lsn=str(state.lsn),
         lag_bytes=lag,
-        lag_seconds=0.0 if lag == 0 else seconds,
+        lag_seconds=None if slot is None else lag_seconds(lag, slot.time, *times),
         retained_bytes=None if slot is None else slot.retained_bytes,
         safe_wal_size=None if slot is None else slot.safe_wal_size,
         paused_since=paused_since(place),

@@ -169,7 +169,7 @@ class Loop:
         """Write how far the tables are, if anything is new."""
         lsn = max(self._noted, end)
         states = self._tables.states(Lsn(lsn - 1))
-        caught_up = self._watch.time_before(lsn)
+        caught_up = self._watch.caught_up(lsn)
         if caught_up is not None:
             self._caught_up = caught_up.isoformat()
         now = time.monotonic()

@@ -13,6 +13,7 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from logicalrep.observe.lag import lag_seconds
 from logicalrep.tables.report import Quiet, Report
 from logicalrep.transactions.table_names import TableName
 
@@ -165,8 +166,8 @@ def _moment(committed: datetime | None) -> str:
 
 
 def _behind(lag: int, committed: datetime | None) -> str:
-    seconds = 0.0 if committed is None else max((datetime.now(UTC) - committed).total_seconds(), 0)
-    return f"{lag / 1e6:.1f} MB and {seconds:.1f} s behind"
+    seconds = lag_seconds(lag, datetime.now(UTC), committed)
+    return f"{lag / 1e6:.1f} MB{'' if seconds is None else f' and {seconds:.1f} s'} behind"
 
 
 __all__ = ["Bars", "Lines", "shown"]

@@ -1,0 +1,69 @@
+"""The lag in seconds: one rule for `status`, the page, the metrics and the log."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime
+
+from logicalrep_runtime.scalars import Lsn
+
+_LOOKS = 4320
+"""The looks that are held: those of six hours, if they come every five seconds."""
+
+
+def lag_seconds(lag_bytes: int | None, now: datetime, *reached: datetime | None) -> float | None:
+    """Return the most that a reader may be behind, in seconds.
+
+    Args:
+        lag_bytes: the bytes of WAL that the server has written and the reader lacks; None if that is unknown.
+        now: the server's time.
+        reached: the times by which the reader has all that had committed: that of the last commit that it has, and
+            that at which it last had everything. None for one that is unknown.
+
+    Returns 0 if no WAL is lacking, and None if nothing is known.
+
+    Example:
+        >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+        >>> lag_seconds(100, noon + timedelta(seconds=5), noon, None)
+        5.0
+    """
+    if not lag_bytes:
+        return None if lag_bytes is None else 0.0
+    known = [moment for moment in reached if moment is not None]
+    return max((now - max(known)).total_seconds(), 0.0) if known else None
+
+
+class Looks:
+    """The times at which a reader looked at the end of the server's WAL: they tell when it last had everything.
+
+    Example:
+        >>> looks = Looks()
+        >>> looks.seen(noon, Lsn(100))
+        >>> looks.caught_up(Lsn(99)), looks.caught_up(Lsn(100))
+        (None, noon)
+    """
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        # Those whose end the reader has not reached.
+        self._ahead: deque[tuple[datetime, Lsn]] = deque(maxlen=_LOOKS)
+        self._caught_up: datetime | None = None
+
+    def seen(self, time: datetime, end: Lsn) -> None:
+        """Note the end of the WAL at a time, which is later than all before."""
+        if self._ahead and self._ahead[-1][1] == end:
+            self._ahead.pop()
+        self._ahead.append((time, end))
+
+    def caught_up(self, position: Lsn) -> datetime | None:
+        """Return the last time at which all that had committed was before a position; None if that is unknown.
+
+        Args:
+            position: the reader has all that committed before it; positions never decrease.
+        """
+        while self._ahead and self._ahead[0][1] <= position:
+            self._caught_up = self._ahead.popleft()[0]
+        return self._caught_up
+
+
+__all__ = ["Looks", "lag_seconds"]
