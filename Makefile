@@ -38,8 +38,8 @@ regen: $(READY) ## Write generated/ from spec/
 docs/options.md: src/logicalrep/spark/options.py $(SPARK_READY) ## Write the page of the Spark source's options
 	$(BIN)/python -c 'import pathlib; from logicalrep.spark.options import page; pathlib.Path("$@").write_text(page())'
 
-docs/metrics.md: src/logicalrep/tables/observe/metrics.py $(SPARK_READY) ## Write the page of the metrics of replicate
-	$(BIN)/python -c 'import pathlib; from logicalrep.tables.observe.metrics import page; pathlib.Path("$@").write_text(page())'
+docs/metrics.md: src/logicalrep/observe/metrics.py $(SPARK_READY) ## Write the page of the metrics
+	$(BIN)/python -c 'import pathlib; from logicalrep.observe.metrics import page; pathlib.Path("$@").write_text(page())'
 
 check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/python -m codegen check

@@ -115,12 +115,12 @@ CODES: dict[str, tuple[str, str]] = {
         "well as for its driver.",
     ),
     "LISTEN_ADDRESS": (
-        "The address for the page of `replicate` is not one.",
-        "Write `--listen HOST:PORT`, or a port alone, such as `--listen 8080`.",
+        "The address for the page of `replicate`, or for metrics, is not one.",
+        "Write HOST:PORT, or a port alone, such as `--listen 8080`; the source's option `listen` is alike.",
     ),
     "LISTEN_REFUSED": (
-        "The page of `replicate` cannot be served at its address: most often another process listens there.",
-        "Choose another port, or end the other process; `--listen 0` takes any free port.",
+        "The page of `replicate`, or a stream's metrics, cannot be served: most often another process has the port.",
+        "Choose another port, or end the other process; port 0 is any free one. Each stream needs a port of its own.",
     ),
     "PLACE_DAMAGED": (
         "A file of `_logicalrep/` at a place cannot be read.",

@@ -16,6 +16,7 @@ PACKAGES = [
     "logicalrep",
     "logicalrep.arrow",
     "logicalrep.captures",
+    "logicalrep.metrics",
     "logicalrep.postgres",
     "logicalrep.spark",
     "logicalrep.tables",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import logging
 import re
 import shutil
 import socket
@@ -13,27 +14,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 
 from logicalrep.cli.main import main
+from logicalrep.observe.metrics import METRICS
+from logicalrep.observe.metrics import page as metrics_page
+from logicalrep.observe.serving import ListenError, serving
 from logicalrep.postgres.slots import Slot
-from logicalrep.tables.observe.metrics import METRICS, page
+from logicalrep.tables.follow.state import StateError, TableState
+from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.observe.observed import Observed
-from logicalrep.tables.observe.server import ListenError, serving
-from logicalrep.tables.report import Quiet, Standing
+from logicalrep.tables.observe.page import page
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Quiet
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
+from tests.observe.scraping import figures, got
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import following, shop
+from tests.tables.test_replicate import following, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -46,18 +52,8 @@ SLOT = Slot(
 )  # fmt: skip
 
 
-def got(address: str) -> str:
-    with urlopen(address, timeout=10) as answer:
-        return str(answer.read().decode())
-
-
-def figures(address: str) -> dict[str, Any]:
-    """The samples by name, or by name and the values of labels by their names."""
-    found: dict[str, Any] = {}
-    for family in text_string_to_metric_families(got(f"{address}metrics")):
-        for sample in family.samples:
-            found[" ".join([sample.name, *(value for _, value in sorted(sample.labels.items()))])] = sample.value
-    return found
+def standing(state: str, version: int | None = None, **others: Any) -> TableState:
+    return TableState("public/t", version, Lsn(4000), None, 1, state, **others)
 
 
 class Heard(Quiet):
@@ -95,21 +91,33 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
         eventually(lambda: figures(heard.address)["logicalrep_lag_bytes"] == 0)
         found, text = figures(heard.address), got(heard.address)
         assert {name.split()[0] for name in found} == {
-            metric.name for metric in METRICS if metric.name != "logicalrep_retained_wal_limit_bytes"
-        }
+            metric.name for metric in METRICS if "replicate" in metric.given_by
+        } - {"logicalrep_retained_wal_limit_bytes", "logicalrep_load_snapshot_timestamp_seconds"}
         assert found["logicalrep_lag_seconds"] == 0
         assert found["logicalrep_changes_total"] == 9
         assert found["logicalrep_batches_total"] in (1, 2)
-        assert 0 < found["logicalrep_applying_seconds_total"] < 30
+        stages = {
+            stage: found[f"logicalrep_seconds_total {stage}"] for stage in ("server", "decoding", "applying", "spark")
+        }
+        assert all(0 < seconds < 60 for seconds in stages.values()), stages
+        assert found["logicalrep_bytes_total"] > 9 * 20
+        assert found["logicalrep_restarts_total"] == 0
+        assert (found["logicalrep_mode walsender"], found["logicalrep_mode peek"]) == (1, 0)
         assert abs(found["logicalrep_last_commit_timestamp_seconds"] - committed) < 5
         assert time.time() - found["logicalrep_noted_timestamp_seconds"] < 15
         assert found["logicalrep_table_rows_copied_total public.customer"] == 1000
         assert found["logicalrep_table_rows_copied_total public.orders"] == 5000
+        assert found["logicalrep_table_rows public.customer"] == 993
+        assert abs(found["logicalrep_table_last_commit_timestamp_seconds public.customer"] - committed) < 5
+        assert "logicalrep_table_last_commit_timestamp_seconds public.orders" not in found
         assert found["logicalrep_table_version public.customer"] == 1
         assert found["logicalrep_table_version public.audit"] == 0
         assert [found[f"logicalrep_table_state {state} {script}"] for state in ("following", "loading", "stopped")] == [
             1, 0, 0
         ]  # fmt: skip
+        # A broken connection is made anew.
+        shop.execute("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
+        eventually(lambda: figures(heard.address)["logicalrep_restarts_total"] == 1)
         read = Texts(text)
         assert script in read.texts
         assert "script" not in read.tags
@@ -122,8 +130,40 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
 @contextmanager
 def served() -> Iterator[tuple[Observed, str]]:
     observed = Observed()
-    with serving("127.0.0.1:0", observed, "/lake/<b>") as address:
+    observed.slot_name = "s"
+    with serving("127.0.0.1:0", observed.figures, {"/": partial(page, observed, "/lake/<b>")}) as address:
         yield observed, address
+
+
+def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "logicalrep")
+    shop.execute("CREATE TABLE moment (id int PRIMARY KEY, at timestamp)")
+    with following(shop, tmp_path) as caught_up:
+        caught_up()
+        shop.execute("DELETE FROM customer WHERE id <= 7", "INSERT INTO moment VALUES (1, 'infinity')")
+        eventually(lambda: any(record.levelname == "ERROR" for record in caplog.records))
+    slot = shop.value("SELECT slot_name FROM pg_replication_slots WHERE database = current_database()")
+    said = [(record.name, record.levelname, record.getMessage()) for record in caplog.records]
+    batches = [text for name, level, text in said if (name, level) == ("logicalrep.batch", "INFO")]
+    assert re.match(
+        rf"batch slot={slot} mode=walsender changes=\d+ tables=\d seconds=[\d.]+ committed=\S+ lag_bytes=\d+ lag_seconds=",
+        batches[0],
+    )
+    others = [(level, text) for name, level, text in said if name == "logicalrep.replicate"]
+    assert ("INFO", f"loading slot={slot} table=public.moment estimate=0") in others
+    assert any(
+        level == "INFO" and text.startswith(f"loaded slot={slot} table=public.customer rows=1000 ")
+        for level, text in others
+    )
+    assert any(level == "WARNING" and text.startswith("public.bare ") for level, text in others)
+    (error,) = [text for level, text in others if level == "ERROR"]
+    assert error.startswith("public.moment stands still: [COLUMN_VALUE]")
+    caplog.clear()
+    with pytest.raises(StateError):
+        replicate_with(settings(shop, tmp_path, slot="another"), Quiet())
+    (record,) = caplog.records
+    assert (record.name, record.levelname) == ("logicalrep.replicate", "ERROR")
+    assert record.getMessage().startswith("[PLACE_DIFFERS] this place is replicated with the slot")
 
 
 def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +198,9 @@ def test_what_is_held_is_bounded() -> None:
     for number in range(10_000):
         observed.warning(f"warning {number}")
         observed.sample(SLOT)
-        observed.loading(TableName("public", f"t{number}"), 1)
+        observed.copied(TableName("public", f"t{number}"), 1)
         observed.noted(1, {})
-    assert (len(observed.messages), len(observed.samples), len(observed.loads), len(observed.rows_copied)) == (
-        30, 4320, 0, 0
-    )  # fmt: skip
+    assert (len(observed.messages), len(observed.samples), len(observed.rows_copied)) == (30, 4320, 0)
     observed.warning("warning 9999")
     assert len(observed.messages) == 30
 
@@ -174,13 +212,12 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
         observed.noted(
             4000,
             {
-                str(SCRIPT): Standing("loading", None, None),
-                "public.orders": Standing("stopped", 3, stopped),
-                "public.good": Standing("following", 12, None),
+                str(SCRIPT): standing("loading", progress=LoadProgress(50, 200, "2026-01-01T11:59:00+01:00")),
+                "public.waits": standing("loading"),
+                "public.orders": standing("stopped", 3, error=stopped),
+                "public.good": standing("following", 12, rows=1234),
             },
         )
-        observed.loading(SCRIPT, 200)
-        observed.copied(SCRIPT, 50)
         observed.warning("<em>warning</em>")
         for _ in range(500):
             observed.sample(SLOT)
@@ -189,11 +226,17 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
         assert {"script", "i", "em"} & set(read.tags) == set()
         assert read.tags.count("svg") == 2
         assert len(text) < 30_000
+        assert text.count("<progress") == 1
         assert '<progress value="50" max="200"' in text
+        assert "50 of about 200 rows copied, 25%; the snapshot is held since 2026-01-01 10:59 UTC" in read.texts
+        assert "1,234 rows, version 12" in read.texts
         assert stopped in read.texts
         assert str(SCRIPT) in read.texts
         assert "/lake/<b>" in read.texts
-        assert figures(address)["logicalrep_retained_wal_limit_bytes"] == SLOT.retained_bytes + 6000
+        found = figures(address)
+        assert found["logicalrep_retained_wal_limit_bytes"] == SLOT.retained_bytes + 6000
+        since = datetime(2026, 1, 1, 10, 59, tzinfo=UTC)
+        assert found["logicalrep_load_snapshot_timestamp_seconds"] == since.timestamp()
         with pytest.raises(HTTPError, match="404"):
             got(f"{address}other")
         connection = http.client.HTTPConnection(address.split("/")[2], timeout=10)
@@ -206,7 +249,7 @@ def test_the_page_of_a_table_that_loads_and_one_that_stands_still() -> None:
 
 @pytest.mark.parametrize("listen", ["", "host", "host:", "host:70000", "a b:80", "::1:80", "http://h:80", "8o80"])
 def test_what_is_no_address_is_refused(listen: str) -> None:
-    with pytest.raises(ListenError, match=r"\[LISTEN_ADDRESS\] .* is not HOST:PORT"), serving(listen, Observed(), ""):
+    with pytest.raises(ListenError, match=r"\[LISTEN_ADDRESS\] .* is not HOST:PORT"), serving(listen, list):
         pass
 
 
@@ -220,7 +263,7 @@ def test_a_port_in_use_is_one_error(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_the_page_of_metrics_is_current() -> None:
-    assert (ROOT / "docs" / "metrics.md").read_text("utf-8") == page(), "run `make docs/metrics.md`"
+    assert (ROOT / "docs" / "metrics.md").read_text("utf-8") == metrics_page(), "run `make docs/metrics.md`"
 
 
 def _rules() -> dict[str, str]:
@@ -253,10 +296,11 @@ evaluation_interval: 1m
 tests:
   - interval: 1m
     input_series:
-      - {{series: 'logicalrep_lag_seconds{{instance="a"}}', values: '0x9 400x20'}}
-      - {{series: 'logicalrep_retained_wal_bytes{{instance="a"}}', values: '69x9 71x20'}}
-      - {{series: 'logicalrep_retained_wal_limit_bytes{{instance="a"}}', values: '100x29'}}
-      - {{series: 'logicalrep_noted_timestamp_seconds{{instance="a"}}', values: '0+60x9 540x20'}}
+      - {{series: 'logicalrep_lag_seconds{{instance="a", slot="s"}}', values: '0x9 400x20'}}
+      - {{series: 'logicalrep_retained_wal_bytes{{instance="a", slot="s"}}', values: '69x9 71x20'}}
+      - {{series: 'logicalrep_retained_wal_limit_bytes{{instance="a", slot="s"}}', values: '100x29'}}
+      - {{series: 'logicalrep_noted_timestamp_seconds{{instance="a", slot="s"}}', values: '0+60x9 540x20'}}
+      - {{series: 'up{{job="logicalrep", instance="a"}}', values: '1x29'}}
     alert_rule_test:
       - {{alertname: LogicalrepLag, eval_time: 14m, exp_alerts: []}}
       - {{alertname: LogicalrepRetainedWal, eval_time: 10m, exp_alerts: []}}
@@ -268,6 +312,18 @@ tests:
           - {{labels: '{{alertname="LogicalrepLag"}}', value: 1}}
           - {{labels: '{{alertname="LogicalrepRetainedWal"}}', value: 1}}
           - {{labels: '{{alertname="LogicalrepNothingRead"}}', value: 1}}
+  # A process that is gone, and one that never comes to the slot.
+  - interval: 1m
+    input_series:
+      - {{series: 'up{{job="logicalrep", instance="gone"}}', values: '1x5 0x24'}}
+      - {{series: 'up{{job="logicalrep", instance="waits"}}', values: '1x29'}}
+      - {{series: 'logicalrep_noted_timestamp_seconds{{instance="gone", slot="s"}}', values: '0+60x5'}}
+    promql_expr_test:
+      - expr: count by (alertname, instance) (ALERTS{{alertstate="firing"}})
+        eval_time: 25m
+        exp_samples:
+          - {{labels: '{{alertname="LogicalrepNothingRead", instance="gone"}}', value: 1}}
+          - {{labels: '{{alertname="LogicalrepNothingRead", instance="waits"}}', value: 1}}
 """
 
 

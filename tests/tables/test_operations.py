@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -104,9 +105,7 @@ def test_status_and_drop_on_the_command_line(
     assert [path for path in lake.rglob("*") if path.is_file()] == []
 
 
-def test_status_of_an_idle_server_and_of_a_load(
-    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(str(tmp_path))
     once(shop, tmp_path)
     # What the server writes for itself, long after the last commit, is no lag of hours.
@@ -125,11 +124,40 @@ def test_status_of_an_idle_server_and_of_a_load(
         eventually(lambda: replace(State.read(place), caught_up=first.caught_up) == first != State.read(place))
         eventually(lambda: status(shop.settings, place).lag_seconds == 0)
     assert status(shop.settings, place).load_snapshot is None
-    assert not resync(shop.settings, place, [ORDERS])
-    with following(shop, tmp_path, load_rate=10_000.0):
-        eventually(lambda: status(shop.settings, place).load_snapshot is not None)
-        began = datetime.fromisoformat(str(status(shop.settings, place).load_snapshot))
-        assert timedelta(0) <= datetime.now(UTC) - began < timedelta(seconds=60)
+
+
+def test_status_while_a_table_loads(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db18.execute(
+        "CREATE TABLE large (id int PRIMARY KEY, v text)",
+        "INSERT INTO large SELECT i, repeat('x', 100) FROM generate_series(1, 4000) AS i",
+        "ANALYZE large",
+    )
+    # Parts of one small range each, at a rate that leaves time to look at them.
+    monkeypatch.setattr("logicalrep.tables.load.loading._RANGES", 1)
+    where = ["--dsn", db18.dsn, "--to", str(tmp_path)]
+    began = datetime.now(UTC)
+    with following(db18, tmp_path, load_rate=40_000.0, load_sessions=1) as caught_up:
+
+        def progress() -> dict[str, int | str]:
+            tables = State.read(Place(str(tmp_path))).tables
+            return (asdict(tables["public.large"])["progress"] if "public.large" in tables else None) or {}
+
+        eventually(lambda: 0 < int(progress().get("rows", 0)) < 4000)
+        assert main(["status", "--json", *where]) == 0
+        found = json.loads(capsys.readouterr().out)
+        seen = found["tables"]["public.large"]["progress"]
+        assert 0 < seen["rows"] < seen["estimate"] == 4000
+        # The snapshot is that which the server says is held.
+        for since in (seen["snapshot_since"], found["load_snapshot"]):
+            assert abs(datetime.fromisoformat(since) - began) < timedelta(seconds=60)
+        assert main(["status", *where]) == 0
+        assert re.search(
+            r"\n +copied [1-9]\d* of about 4000 rows, \d+%; the snapshot is held since 20", capsys.readouterr().out
+        )
+        caught_up()
+        assert State.read(Place(str(tmp_path))).tables["public.large"].progress is None
 
 
 class Told(Quiet):

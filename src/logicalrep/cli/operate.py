@@ -81,9 +81,16 @@ def _status(options: argparse.Namespace) -> int:
     for name, table in found.tables.items():
         rows = f"version {table['version']}, {table['rows']} rows"
         print(f"{name:<{width}}  {table['state']:<9}  {table['lsn']:>12}  {rows}")
+        if table["progress"]:
+            print(f"{'':<{width}}  {_copied(**table['progress'])}")
         if table["error"]:
             print(f"{'':<{width}}  {table['error']}")
     return 0
+
+
+def _copied(rows: int, estimate: int, snapshot_since: str) -> str:
+    of = f" of about {estimate} rows, {min(rows / estimate, 1):.0%}" if estimate else " rows"
+    return f"copied {rows}{of}; the snapshot is held since {snapshot_since}"
 
 
 def _pause(options: argparse.Namespace) -> int:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from logicalrep.cli.server_options import add_server_and_place, not_negative, server_and_place
+from logicalrep.observe.log import log_to_standard_error
+
+if TYPE_CHECKING:
+    from logicalrep.tables.report import Report
 
 _EXIT_CODES = """exit codes:
   0    all that had committed at the start is in the tables (--once)
@@ -77,7 +85,12 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--listen", metavar="HOST:PORT",
         help="serve a page at / and metrics for Prometheus at /metrics; a port alone is one of 127.0.0.1",
     )  # fmt: skip
-    parser.add_argument("--quiet", action="store_true", help="show only warnings")
+    shows = parser.add_mutually_exclusive_group()
+    shows.add_argument("--quiet", action="store_true", help="show only warnings")
+    shows.add_argument(
+        "-v", "--verbose", action="store_true",
+        help="write the log to standard error instead: a line of figures for each batch, with times and levels",
+    )  # fmt: skip
     parser.set_defaults(run=_replicate)
 
 
@@ -127,12 +140,21 @@ def _replicate(options: argparse.Namespace) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
     try:
-        with shown(quiet=options.quiet) as report:
+        with _logged() if options.verbose else shown(quiet=options.quiet) as report:
             replicate_with(settings, report, stop=stop)
     except (PublicationNeededError, PausedError, TablesStoppedError) as error:
         print(error, file=sys.stderr)
         return 4 if isinstance(error, TablesStoppedError) else 3
     return 130 if stop.is_set() else 0
+
+
+@contextmanager
+def _logged() -> Iterator[Report]:
+    """Let the log go to standard error, and yield a receiver that shows nothing else."""
+    from logicalrep.tables.report import Quiet
+
+    log_to_standard_error(logging.getLogger("logicalrep"))
+    yield Quiet()
 
 
 def _positive(text: str) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 
@@ -21,6 +23,35 @@ from logicalrep_runtime.scalars import Lsn
 if TYPE_CHECKING:
     from logicalrep.arrow.batch_intake import WholeTransactions
 
+_Item = TypeVar("_Item")
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Counts since the start of a receiver."""
+
+    bytes: int = 0
+    """The bytes of received messages."""
+    restarts: int = 0
+    """The connections that were made anew after they had broken."""
+    receiving: float = 0.0
+    """The seconds in which messages came."""
+    decoding: float = 0.0
+    """The seconds in which transactions were made of them, and rows of these."""
+
+    def decoded(self, items: Iterable[_Item]) -> Iterator[_Item]:
+        """Yield the same items; the time in which they are made is one of decoding."""
+        made = iter(items)
+        while True:
+            began = time.monotonic()
+            try:
+                item = next(made)
+            except StopIteration:
+                return
+            finally:
+                self.decoding += time.monotonic() - began
+            yield item
+
 
 class Replication:
     """A receiver that connects, reconnects and feeds an intake. The events handed on are complete up to `position`."""
@@ -34,6 +65,7 @@ class Replication:
         *,
         messages: int = 10_000,
         retry_timeout: float = 60,
+        traffic: Traffic | None = None,
     ) -> None:
         """Take the slot and its session's options. Nothing connects before `rounds`.
 
@@ -44,6 +76,7 @@ class Replication:
             intake: the consumer of the received messages.
             messages: the largest number of messages that the intake gets at a time.
             retry_timeout: the longest time for reconnecting, in seconds.
+            traffic: counts of an earlier receiver, which are continued.
         """
         self._settings = settings
         self._slot = slot
@@ -63,6 +96,7 @@ class Replication:
         """The slot's position when the first session started."""
         self.timeline: Timeline | None = None
         """The timeline of the last session's server, on which `position` lies; None for a standby."""
+        self.traffic = traffic or Traffic()
 
     @property
     def position(self) -> Lsn:
@@ -116,7 +150,11 @@ class Replication:
         retries = Retries(self._retry_timeout)
         while not stop():
             try:
-                received = self._connected().receive(pause, self._messages)
+                session = self._connected()
+                began = time.monotonic()
+                received = session.receive(pause, self._messages)
+                if received.size:
+                    self.traffic.receiving += time.monotonic() - began
                 retries.done()
             except TRANSIENT as error:
                 self.close()
@@ -127,7 +165,8 @@ class Replication:
 
     def _round(self, received: Received) -> Iterator[Event | WholeTransactions]:
         self.unfinished_bytes += received.size
-        for event in self._intake.take(received.messages):
+        self.traffic.bytes += received.size
+        for event in self.traffic.decoded(self._intake.take(received.messages)):
             self.unfinished_bytes = 0
             yield event
         if received.keepalive is not None:
@@ -161,7 +200,9 @@ class Replication:
             self._intake.connect(self._options.decoder(slot_two_phase=self._session.slot.two_phase))
             if self.started_at is None:
                 self.started_at = self._session.started_at
+            else:
+                self.traffic.restarts += 1
         return self._session
 
 
-__all__ = ["Replication"]
+__all__ = ["Replication", "Traffic"]

@@ -124,6 +124,11 @@ class Slot:
         """The bytes of WAL that it keeps the server from removing."""
         return 0 if self.restart_lsn is None else max(self.head - self.restart_lsn, 0)
 
+    @property
+    def retained_limit(self) -> int | None:
+        """The retained bytes at which max_slot_wal_keep_size makes it lost; None without that bound."""
+        return None if self.safe_wal_size is None else self.retained_bytes + max(self.safe_wal_size, 0)
+
 
 def server_major(connection: Connection) -> int:
     """Return the server's major version."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from logicalrep.observe.serving import ListenError, parsed
 from logicalrep.postgres.snapshots import Snapshot
 from logicalrep.transactions.table_names import TableName, TableNameError, table_names
 from logicalrep_runtime.errors import LogicalRepError
@@ -118,6 +119,16 @@ def seconds(default: float) -> Reader:
         return value
 
     return read
+
+
+def address(given: Given, name: str) -> str | None:
+    """Read an address to listen at; None without the option."""
+    if name in given:
+        try:
+            parsed(given[name])
+        except ListenError as error:
+            raise OptionError(f"option {name!r}: {error.description}") from None
+    return given.get(name)
 
 
 def folder(given: Given, name: str) -> Path | None:

@@ -234,6 +234,14 @@ class SourceOptions:
         "The memory for the changes of open transactions in bytes; the rest is kept in temporary files.",
         default="`64m`",
     )
+    listen: str | None = option(
+        "listen",
+        kinds.address,
+        "Streams only: serve the query's [metrics](metrics.md) for Prometheus at `http://HOST:PORT/metrics`, from the "
+        "driver. A port alone is one of 127.0.0.1, and 0 any free one, which the log names. See "
+        "[spark.md](spark.md#monitoring).",
+        default="none",
+    )
     snapshot: Snapshot | None = option(
         "snapshot",
         kinds.snapshot,

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from typing import TypeVar
 
+from logicalrep.observe.log import log_to_standard_error as to_standard_error
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slot_locks import lock_slot
 from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, the_slot
 from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.monitoring.monitor import Monitor
 from logicalrep.spark.options import SourceOptions
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.errors import LogicalRepError
@@ -35,6 +36,15 @@ class Driver:
         self._locks = locks
         self._connection: Connection | None = None
         self._checked = False
+        self._monitor: Monitor | None = None
+        self._connections = 0
+
+    @property
+    def monitor(self) -> Monitor | None:
+        """What counts and serves the query's figures; None without the option `listen`."""
+        if self._monitor is None and self._options.listen is not None:
+            self._monitor = Monitor(self._options.connection, self._options.the_slot, self._options.listen)
+        return self._monitor
 
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on a connection; try again while the server cannot be reached."""
@@ -43,6 +53,13 @@ class Driver:
         except LogicalRepError as error:
             # Spark repeats the traceback three times; the sentence says what the way to it does not.
             raise error.with_traceback(None) from None
+
+    def stop(self) -> None:
+        """Close the connection, and serve no figures any more."""
+        self.close()
+        if self._monitor is not None:
+            self._monitor.close()
+            self._monitor = None
 
     def close(self) -> None:
         """Close the connection; the next action opens a new one."""
@@ -53,6 +70,9 @@ class Driver:
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = self._new()
+            self._connections += 1
+            if self._connections > 1 and self.monitor is not None:
+                self.monitor.restarts += 1
         if not self._checked:
             self._look(self._connection)
             warn(check(self._connection, self._options.needs))
@@ -82,7 +102,4 @@ def acknowledge_position(connection: Connection, options: SourceOptions, positio
 def log_to_standard_error() -> None:
     """Log to standard error unless the program has configured logging for Spark's Python workers."""
     if not log.handlers and not logging.getLogger().handlers:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
+        to_standard_error(log)

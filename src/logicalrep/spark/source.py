@@ -48,6 +48,8 @@ class LogicalRepDataSource(Shipped, DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of captures, segments, a snapshot's rows, or the slot by peek."""
         options = self._options()
+        if options.listen is not None:
+            raise OptionError("option 'listen' is for readStream: a batch ends before somebody could look at it")
         _check_schema(options, schema)
         if options.snapshot is not None:
             from logicalrep.spark.snapshot_reader import SnapshotReader

@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from logicalrep.tables.follow.state import TableState
 from logicalrep.transactions.table_names import TableName
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """How a table stands."""
-
-    state: str
-    """`following`, `loading` or `stopped`."""
-    version: int | None
-    """The Delta table's version; None before the first load."""
-    error: str | None
-    """The reason why it is stopped."""
 
 
 class Report(Protocol):
@@ -45,8 +33,11 @@ class Report(Protocol):
             committed: the time of its last commit, in UTC.
         """
 
-    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
         """Note that the place has every commit before an LSN, and how its tables stand."""
+
+    def stopped(self, table: TableName, reason: str) -> None:
+        """Note that a table stands still from now on."""
 
     def listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
@@ -73,7 +64,10 @@ class Quiet:
     def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Drop it."""
 
-    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
+        """Drop it."""
+
+    def stopped(self, table: TableName, reason: str) -> None:
         """Drop it."""
 
     def listening(self, address: str) -> None:
@@ -113,10 +107,15 @@ class Several:
         for report in self._reports:
             report.batch(changes, tables, seconds, lag, committed)
 
-    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
         """Pass it on."""
         for report in self._reports:
             report.noted(lsn, tables)
+
+    def stopped(self, table: TableName, reason: str) -> None:
+        """Pass it on."""
+        for report in self._reports:
+            report.stopped(table, reason)
 
     def listening(self, address: str) -> None:
         """Pass it on."""
@@ -134,4 +133,4 @@ class Several:
             report.warning(text)
 
 
-__all__ = ["Quiet", "Report", "Several", "Standing"]
+__all__ = ["Quiet", "Report", "Several"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -105,6 +107,30 @@ class SparkTasks:
                 shared.destroy()
 
 
+class TimedTasks:
+    """A runner that passes everything on to another, and counts the time in which that runs."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        """Take the other runner."""
+        self._tasks = tasks
+        self._lock = threading.Lock()
+        self.seconds = 0.0
+        """The seconds of all calls, which may overlap."""
+
+    def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+        """Return the function's result for each item."""
+        began = time.monotonic()
+        try:
+            return self._tasks.run(function, items)
+        finally:
+            with self._lock:
+                self.seconds += time.monotonic() - began
+
+    def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
+        """Yield a holder of a value."""
+        return self._tasks.share(value)
+
+
 class TasksError(LogicalRepError, RuntimeError):
     """A task that Spark could not run: its Java has ended, or its workers end again and again."""
 
@@ -132,4 +158,4 @@ def _reason(error: Exception) -> str:
     return line.strip()
 
 
-__all__ = ["Here", "LocalTasks", "Shared", "SparkTasks", "Tasks", "TasksError"]
+__all__ = ["Here", "LocalTasks", "Shared", "SparkTasks", "Tasks", "TasksError", "TimedTasks"]

@@ -17,7 +17,8 @@ from logicalrep.postgres.retries import TRANSIENT, Retries
 from logicalrep.postgres.slot_copies import can_be_copied, copies_of
 from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.spark.metrics import Statistics
+from logicalrep.spark.monitoring.monitor import Teller
+from logicalrep.spark.monitoring.statistics import Statistics
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.given import Given
 from logicalrep.spark.row_form import row_form
@@ -40,6 +41,8 @@ class SlotRange(InputPartition):
     end: WalPosition
     relation_id: int | None = None
     """The OID of the table that is read, if known."""
+    teller: Teller | None = None
+    """Tells the batch's counts to the driver; None if nobody wants them."""
 
 
 def check_readable(connection: Connection, options: SourceOptions, start: WalPosition, end: WalPosition) -> Slot:
@@ -51,7 +54,13 @@ def check_readable(connection: Connection, options: SourceOptions, start: WalPos
     return slot
 
 
-def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | None, end: WalPosition) -> Iterator[Any]:
+def read_slot(
+    options: SourceOptions,
+    schema: StructType,
+    start: WalPosition | None,
+    end: WalPosition,
+    teller: Teller | None = None,
+) -> Iterator[Any]:
     """Yield the record batches of all that committed at or after `start` (None: the slot's position) and before `end`.
 
     After a broken connection the slot is read again, and the rows that were yielded before are left out.
@@ -60,7 +69,7 @@ def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | N
     given = Given()
     retries = Retries(options.retry_timeout)
     first = None if start is None else start.lsn
-    statistics = Statistics(options.the_slot, first, end.lsn)
+    statistics = Statistics(options.the_slot, "peek", first, end.lsn)
     while True:
         statistics.clear()
         try:
@@ -72,8 +81,8 @@ def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | N
                 else:
                     slot = check_readable(connection, options, start, end)
                 options = with_catalog(connection, options)
-                for batch in _decoded(connection, options, schema, slot, first, end.lsn, statistics):
-                    statistics.see(batch)
+                decoded = _decoded(connection, options, schema, slot, first, end.lsn, statistics)
+                for batch in statistics.see(decoded):
                     rest = given.rest(batch)
                     if rest.num_rows:
                         retries.done()
@@ -81,7 +90,9 @@ def read_slot(options: SourceOptions, schema: StructType, start: WalPosition | N
                 if start is not None:
                     # A slot cannot move during a query; this finds a move between two queries.
                     check_readable(connection, options, start, end)
-                statistics.report(connection, time.monotonic() - began)
+                statistics.report(connection, "read", time.monotonic() - began)
+                if teller is not None:
+                    teller.tell(statistics)
             return
         except TRANSIENT as error:
             retries.failed(error)

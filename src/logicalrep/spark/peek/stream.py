@@ -27,7 +27,7 @@ from logicalrep.postgres.slots import (
     the_slot,
 )
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.spark.metrics import progress
+from logicalrep.spark.monitoring.statistics import Statistics, progress
 from logicalrep.spark.offsets import Offset, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import AvailableNow, Limits, limits_of, read_limit
@@ -86,6 +86,9 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._pace.finished()
+        monitor = self._driver.monitor
+        if monitor is not None:
+            monitor.asked()
         if start is not None:
             # Spark has committed everything before.
             self.position = position_of(start)
@@ -107,6 +110,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             # A look costs the server time: the longer it took, the later the next one.
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
+            if monitor is not None:
+                monitor.reached(max(end.lsn, self._nothing_up_to))
         elif self.position is not None:
             self._pace.planned(self.position.lsn, end.lsn)
         self.position = end
@@ -118,7 +123,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
         """Return the server's position for Spark's progress report."""
-        return None if self._seen is None or self.position is None else progress(self._seen, self.position.lsn)
+        return None if self._seen is None or self.position is None else progress(self._seen, self.position.lsn, "peek")
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note the end of the WAL, up to which the query reads."""
@@ -136,7 +141,15 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._run(self._table.look)
         # The server then leaves out everything before, even messages that do not show their place.
         self._acknowledge(first)
-        return [SlotRange(first, last, self._table.relation_id)]
+        statistics = Statistics(self._slot, "peek", first.lsn, last.lsn)
+        # The task counts them.
+        statistics.changes = statistics.bytes = None
+        self._run(lambda connection: statistics.report(connection, "batch"))
+        monitor, teller = self._driver.monitor, None
+        if monitor is not None:
+            monitor.planned("peek", last.lsn, None)
+            teller = monitor.teller(last.lsn)
+        return [SlotRange(first, last, self._table.relation_id, teller)]
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Advance the slot to `end`: Spark has committed everything before."""
@@ -144,7 +157,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def stop(self) -> None:
         """Close the connection."""
-        self._driver.close()
+        self._driver.stop()
 
     def _run(self, action: Any) -> Any:
         log_to_standard_error()
@@ -207,4 +220,4 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         assert isinstance(partition, SlotRange)
         log_to_standard_error()
         options = replace(self._options, relation_id=partition.relation_id)
-        return collected_once(read_slot(options, self._schema, partition.start, partition.end))
+        return collected_once(read_slot(options, self._schema, partition.start, partition.end, partition.teller))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from datetime import UTC, datetime
+from datetime import datetime
 
+from logicalrep.spark.monitoring.statistics import commit_time
 from logicalrep.spark.peek.admission import Limits
 from logicalrep_runtime.scalars import Lsn
 
@@ -68,7 +69,7 @@ class Backlog:
             return 0, 0, None
         rows_before, bytes_before = self._before(first)
         moment = self._moments[last - 1]
-        committed = datetime.fromtimestamp(moment / 1e6, UTC) if moment else None
+        committed = commit_time(moment) if moment else None
         return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, committed
 
     def has(self, after: Lsn, enough: Limits | None) -> bool:

@@ -15,10 +15,10 @@ from pyspark.sql.types import StructType
 
 from logicalrep.arrow.committing import Committed, Committing
 from logicalrep.postgres.plugin_options import PluginOptions
-from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.replication import Replication, Traffic
 from logicalrep.postgres.slots import SlotError
 from logicalrep.postgres.timelines import Timeline
-from logicalrep.spark.metrics import commit_times
+from logicalrep.spark.monitoring.statistics import commit_times
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.row_form import row_form
@@ -54,8 +54,18 @@ class Progress:
 class Receiver:
     """A receiver that runs ahead of the batches until its place for rows is full."""
 
-    def __init__(self, options: SourceOptions, plugin: PluginOptions, schema: StructType, start: Lsn | None) -> None:
-        """Start the thread. Spark has all that committed before `start`, which is left out; None: unknown."""
+    def __init__(
+        self,
+        options: SourceOptions,
+        plugin: PluginOptions,
+        schema: StructType,
+        start: Lsn | None,
+        traffic: Traffic | None = None,
+    ) -> None:
+        """Start the thread. Spark has all that committed before `start`, which is left out; None: unknown.
+
+        What is received is added to `traffic`.
+        """
         self.start = start
         self._options = options
         form = row_form(options, schema)
@@ -78,6 +88,7 @@ class Receiver:
             self._committing.intake,
             messages=options.rows_per_record_batch,
             retry_timeout=options.retry_timeout,
+            traffic=traffic,
         )
         self._changed = threading.Condition()
         self._progress = Progress()
@@ -269,7 +280,7 @@ class Receiver:
     def _write(self, committed: Committed) -> None:
         count = len(committed.positions)
         rows, moments = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for made in committed.rows:
+        for made in self._replication.traffic.decoded(committed.rows):
             numbers = committed.numbers(made)
             rows += np.bincount(numbers, minlength=count)
             moments[numbers] = commit_times(made.batch)

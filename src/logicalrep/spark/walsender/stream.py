@@ -28,7 +28,8 @@ from logicalrep.postgres.slots import (
     the_slot,
 )
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.spark.metrics import Statistics, progress
+from logicalrep.spark.monitoring.monitor import Counts
+from logicalrep.spark.monitoring.statistics import Statistics, progress
 from logicalrep.spark.offsets import Offset, first_xid_of, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, Limits, limits_of, read_limit
@@ -74,6 +75,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._target: Lsn | None = None
         self._caught_up = False
         self._is_within_wal = False
+        # Received, and without rows from the last position on.
+        self._nothing_before = Lsn(0)
         self.is_idle = False
         """Whether the last call of latestOffset found nothing."""
         # The first transaction that the query receives whole; None without two_phase, where that holds for all.
@@ -93,6 +96,9 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._pace.finished()
+        monitor = self._driver.monitor
+        if monitor is not None:
+            monitor.asked()
         if start is None and self.position is None:
             # Spark 4.0 and 4.1 call this for a new query before initialOffset.
             self._run(lambda connection: ensure_slot(connection, self._options.needs))
@@ -113,6 +119,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             # Spark 4.0 and 4.1 do not pass the position after a restart; the slot's is certainly committed.
             self.position = WalPosition(receiver.started_at, receiver.timeline)
         end = self._next_end(receiver, self.position.lsn, limit)
+        if monitor is not None and self._nothing_before > self.position.lsn:
+            monitor.reached(self._nothing_before)
         if end != self.position.lsn:
             self._pace.planned(self.position.lsn, end)
             self.position = WalPosition(end, receiver.timeline)
@@ -128,7 +136,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         if position is None:
             return None
         slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
-        return progress(slot, position.lsn)
+        return progress(slot, position.lsn, "walsender")
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Note the end of the WAL, up to which the query reads."""
@@ -155,9 +163,13 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         found = receiver.partitions(first, last, self._is_empty)
         if found is None:
             return None
-        statistics = Statistics(self._options.the_slot, first, last)
-        statistics.changes, statistics.bytes, statistics.last_commit = receiver.counts(first, last)
-        self._run(statistics.report)
+        statistics = Statistics(self._options.the_slot, "walsender", first, last)
+        changes, size, committed = receiver.counts(first, last)
+        statistics.changes, statistics.bytes, statistics.last_commit = changes, size, committed
+        self._run(lambda connection: statistics.report(connection, "batch"))
+        if self._driver.monitor is not None:
+            # The receiver's traffic has its bytes.
+            self._driver.monitor.planned("walsender", last, Counts(changes, 0, committed))
         return found
 
     def commit(self, end: Mapping[str, object]) -> None:
@@ -170,7 +182,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def stop(self) -> None:
         """End the receiver and close the connections."""
         self.leave()
-        self._driver.close()
+        self._driver.stop()
 
     def leave(self) -> None:
         """End the receiver, which leaves the slot to others; the next call of another method starts one again."""
@@ -207,7 +219,8 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             plugin = self._options.plugin_options(self._run(newest_protocol))
             options = self._run(lambda connection: with_catalog(connection, self._options))
             options = replace(options, relation_id=self._table.relation_id)
-            receiver = self._receiver = Receiver(options, plugin, self._schema, start)
+            traffic = None if self._driver.monitor is None else self._driver.monitor.traffic
+            receiver = self._receiver = Receiver(options, plugin, self._schema, start, traffic)
         return receiver
 
     def _offset(self, position: WalPosition) -> Offset:
@@ -278,6 +291,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                     receiver.wait(start, _GATHERING, reached, _enough(limits))
             end, has_rows = receiver.end_after(start, limits)
             self.is_idle = not has_rows
+            self._nothing_before = start if has_rows else end
         else:
             if start >= self._target:
                 # After the last batch the process may end at once.

@@ -9,6 +9,7 @@ from logicalrep.tables.follow.kept import Mark
 from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.history.beside import Beside
 from logicalrep.tables.load.definitions import Definition
+from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -37,6 +38,8 @@ class Followed:
     """A definition that differs from the copy's, as changes in the stream up to the LSN may explain."""
     stopped: str | None = None
     """The reason why the table stands still."""
+    committed: str | None = None
+    """The time of the last commit with changes of it, ISO 8601 in UTC."""
 
     @property
     def logs(self) -> list[DeltaLog]:
@@ -48,7 +51,7 @@ class Followed:
         """Whether its Delta table can be that of another name without a load."""
         return self.mark is None and self.stopped is None and not self.beside
 
-    def state(self, lsn: Lsn, timeline: int) -> TableState:
+    def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""
         if self.mark is not None or self.stopped is not None:
             applied = None if self.log is None or self.application is None else self.log.applied(self.application)
@@ -64,6 +67,8 @@ class Followed:
             error=self.stopped,
             beside={name: log.version for name, log in self.beside.items()},
             rows=None if self.log is None else sum(file.rows for file in list(self.log.files.values())),
+            commit_timestamp=self.committed,
+            progress=progress,
         )
 
 

@@ -78,7 +78,8 @@ class ReplicatedTables:
 
     def states(self, lsn: Lsn) -> dict[str, TableState]:
         """Return how far each table is, given that those that follow have all commits up to an LSN."""
-        return {str(table.name): table.state(lsn, self._writer.timeline) for table in self._tables.values()}
+        progress, timeline = self._loader.progress(), self._writer.timeline
+        return {str(name): table.state(lsn, timeline, progress.get(name)) for name, table in self._tables.items()}
 
     @property
     def are_up_to_date(self) -> bool:
@@ -187,6 +188,7 @@ class ReplicatedTables:
     def _opened(self, name: TableName, oid: int) -> Followed:
         before = self._before.tables.get(str(name))
         table = Followed(name, self._folder(name) if before is None else before.folder, oid)
+        table.committed = None if before is None else before.commit_timestamp
         self._writer.open(table)
         table.mark = self._marks.get(table.folder)
         if before is not None and before.state == "stopped" and table.mark is None:
@@ -251,7 +253,7 @@ class ReplicatedTables:
 
     def _stand_still(self, table: Followed, reason: str) -> None:
         table.stopped = f"{reason}; run logicalrep resync {table.name} with the same --dsn and --to"
-        self._report.warning(f"{table.name} stands still: {table.stopped}")
+        self._report.stopped(table.name, table.stopped)
         self._writer.note_stopped(table)
 
     def tidy(self, *, is_busy: bool) -> None:

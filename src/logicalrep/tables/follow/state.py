@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.load.progress import LoadProgress
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
@@ -125,6 +126,10 @@ class TableState:
     """The versions of the Delta tables beside it, `history` and `changes`, as far as there are any."""
     rows: int | None = None
     """The number of its rows, with those that are marked as deleted; None before the first load."""
+    commit_timestamp: str | None = None
+    """The time of the last commit with changes of it, ISO 8601 in UTC; None before the first one after its load."""
+    progress: LoadProgress | None = None
+    """How far the copying of its rows is; None if they are not being copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +153,10 @@ class State:
         if data is None:
             return cls()
         found = _loaded("state.json", data)
-        tables = {name: TableState(**table | {"lsn": Lsn(table["lsn"])}) for name, table in found["tables"].items()}
+        tables = {}
+        for name, table in found["tables"].items():
+            progress = table.get("progress") and LoadProgress(**table["progress"])
+            tables[name] = TableState(**table | {"lsn": Lsn(table["lsn"]), "progress": progress})
         return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables)
 
     def position(self, system_identifier: int) -> WalPosition:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded
+from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 
 _THREADS = 2
@@ -52,6 +53,10 @@ class Loader:
         with self._changed:
             self._wanted |= folders
             self._changed.notify_all()
+
+    def progress(self) -> dict[TableName, LoadProgress]:
+        """Return how far the copying of each table is that is being copied."""
+        return self._loading.progress()
 
     def results(self) -> list[Loaded | NotLoaded]:
         """Return what has ended since the last call. Raises the error that ended a thread."""

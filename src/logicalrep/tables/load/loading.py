@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import psycopg
 
@@ -25,6 +25,7 @@ from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.load.copying import Part, copy
 from logicalrep.tables.load.definitions import described
+from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import Tasks
@@ -124,6 +125,11 @@ class Loading:
         # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
         self._pool = ThreadPoolExecutor(settings.load_sessions, thread_name_prefix="logicalrep-copy")
         self._said: dict[TableName, str] = {}
+        self._progress: dict[TableName, LoadProgress] = {}
+
+    def progress(self) -> dict[TableName, LoadProgress]:
+        """Return how far the copying of each table is; any thread may call it."""
+        return dict(self._progress)
 
     def close(self) -> None:
         """End the copying: `stop` is set."""
@@ -145,6 +151,9 @@ class Loading:
         except TRANSIENT as error:
             for name in left:
                 yield self._not_loaded(name, error)
+        finally:
+            for name in folders:
+                self._progress.pop(name, None)
 
     def _go_on(self) -> None:
         if self._stop.is_set():
@@ -181,7 +190,10 @@ class Loading:
                     else:
                         table.files += future.result()
                         table.left -= 1
-                        self._report.copied(table.name, sum(file.rows for file in future.result()))
+                        rows = sum(file.rows for file in future.result())
+                        progress = self._progress[table.name]
+                        self._progress[table.name] = replace(progress, rows=progress.rows + rows)
+                        self._report.copied(table.name, rows)
                         if not table.left:
                             yield self._loaded(snapshot, table)
         finally:
@@ -204,6 +216,7 @@ class Loading:
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
         except (SnapshotError, *TRANSIENT, *OF_ONE_TABLE) as error:
             return self._not_loaded(name, error)
+        self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._report.loading(name, int(estimate))
         parts = [
             Part(settings.connection, snapshot, table, tuple(few), self._place, folder, settings.load_rate)
@@ -216,11 +229,13 @@ class Loading:
 
     def _loaded(self, snapshot: Snapshot, copy: _Copy) -> Loaded:
         self._said.pop(copy.name, None)
+        del self._progress[copy.name]
         self._report.loaded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         return Loaded(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
 
     def _not_loaded(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded, and say so; raise an error that is not a table's own."""
+        self._progress.pop(name, None)
         if isinstance(error, psycopg.errors.InsufficientPrivilege):
             return NotLoaded(name, _RIGHTS.format(error=str(error).strip(), name=name), again=False)
         if isinstance(error, OF_ONE_TABLE):

@@ -10,9 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from logicalrep.observe.figures import Figures, TableFigures
 from logicalrep.observe.lag import Looks, lag_seconds
+from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Slot
-from logicalrep.tables.report import Quiet, Standing
+from logicalrep.tables.follow.state import TableState
+from logicalrep.tables.report import Quiet
+from logicalrep.tables.tasks import TimedTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 
@@ -34,16 +38,6 @@ class Sample:
     """The number of changes that were applied until then."""
 
 
-@dataclass(slots=True)
-class Load:
-    """The copying of a table's rows."""
-
-    estimate: int
-    """About how many rows there are; 0 if the server does not know."""
-    copied: int = 0
-    is_over: bool = False
-
-
 class Observed(Quiet):
     """Counts since the start, and what is so now. Any thread may read the attributes and call the methods."""
 
@@ -56,12 +50,16 @@ class Observed(Quiet):
         """The time of the last applied commit."""
         self.noted_at: float | None = None
         """The time at which the position was last noted at the place."""
+        self.slot_name: str | None = None
+        """The slot's name, once it is known."""
         self.slot: Slot | None = None
         """The slot at the last sample."""
-        self.tables: Mapping[str, Standing] = {}
-        self.loads: dict[str, Load] = {}
-        """The loads since the start by tables' names; the last one of each table."""
+        self.tables: Mapping[str, TableState] = {}
         self.rows_copied: dict[str, int] = {}
+        self.traffic: Traffic | None = None
+        """The receiver's counts, once there is one."""
+        self.tasks: TimedTasks | None = None
+        """The runner of tasks, once there is one."""
         self.samples: deque[Sample] = deque(maxlen=_SAMPLES)
         self.messages: deque[tuple[float, str]] = deque(maxlen=_MESSAGES)
         """The last warnings, and what the work waited for, with their times."""
@@ -70,22 +68,10 @@ class Observed(Quiet):
         # By how much the server's clock is ahead of this machine's.
         self._ahead = timedelta()
 
-    def loading(self, table: TableName, rows: int) -> None:
-        """Note that a load has begun."""
-        with self._lock:
-            self.loads[str(table)] = Load(rows)
-            self.rows_copied.setdefault(str(table), 0)
-
     def copied(self, table: TableName, rows: int) -> None:
         """Count copied rows."""
         with self._lock:
-            self.loads[str(table)].copied += rows
-            self.rows_copied[str(table)] += rows
-
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
-        """Note that a load has ended."""
-        with self._lock:
-            self.loads[str(table)].is_over = True
+            self.rows_copied[str(table)] = self.rows_copied.get(str(table), 0) + rows
 
     def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
         """Count a batch."""
@@ -96,12 +82,12 @@ class Observed(Quiet):
             if committed is not None:
                 self.committed = committed
 
-    def noted(self, lsn: int, tables: Mapping[str, Standing]) -> None:
+    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
         """Note how far the place is."""
         with self._lock:
             self.noted_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
-            for name in self.loads.keys() - tables.keys():
-                del self.loads[name], self.rows_copied[name]
+            for name in self.rows_copied.keys() - tables.keys():
+                del self.rows_copied[name]
 
     def waiting(self, text: str) -> None:
         """Hold the text."""
@@ -137,15 +123,39 @@ class Observed(Quiet):
             now = datetime.fromtimestamp(time.time(), UTC) + self._ahead
             return lag_seconds(self._lag_bytes(), now, self.committed, self._looks.caught_up(self._lsn))
 
-    def all_loads(self) -> dict[str, Load]:
-        """Return the loads as they are now."""
+    def figures(self) -> list[Figures]:
+        """Return the figures for metrics; none before the slot is known."""
+        slot, traffic = self.slot, self.traffic
+        if self.slot_name is None:
+            return []
+        lag_bytes, lag_seconds = self.lag_bytes, self.lag_seconds
         with self._lock:
-            return dict(self.loads)
-
-    def all_rows_copied(self) -> dict[str, int]:
-        """Return the numbers of copied rows as they are now."""
-        with self._lock:
-            return dict(self.rows_copied)
+            copied = dict(self.rows_copied)
+        loads = [table.progress.snapshot_since for table in self.tables.values() if table.progress is not None]
+        seconds = {"applying": self.applying_seconds}
+        if traffic is not None:
+            seconds |= {"server": traffic.receiving, "decoding": traffic.decoding}
+        if self.tasks is not None:
+            seconds["spark"] = self.tasks.seconds
+        return [
+            Figures(
+                slot=self.slot_name,
+                lag_bytes=lag_bytes,
+                lag_seconds=lag_seconds,
+                retained_bytes=None if slot is None else slot.retained_bytes,
+                retained_limit=None if slot is None else slot.retained_limit,
+                changes=self.changes,
+                bytes=None if traffic is None else traffic.bytes,
+                batches=self.batches,
+                restarts=None if traffic is None else traffic.restarts,
+                mode="walsender",
+                seconds=seconds,
+                committed=self.committed,
+                noted=self.noted_at,
+                load_snapshot=min(map(datetime.fromisoformat, loads), default=None),
+                tables={name: _of_table(table, copied.get(name, 0)) for name, table in self.tables.items()},
+            )
+        ]
 
     def all_samples(self) -> list[Sample]:
         """Return the samples as they are now, the oldest first."""
@@ -163,6 +173,17 @@ class Observed(Quiet):
             if self.messages and self.messages[-1][1] == text:
                 self.messages.pop()
             self.messages.append((time.time(), text))
+
+
+def _of_table(table: TableState, copied: int) -> TableFigures:
+    committed = table.commit_timestamp
+    return TableFigures(
+        state=table.state,
+        version=table.version,
+        rows=table.rows,
+        rows_copied=copied,
+        committed=None if committed is None else datetime.fromisoformat(committed),
+    )
 
 
 @contextmanager
@@ -189,4 +210,4 @@ def sampling(slot: Callable[[], Slot], observed: Observed) -> Iterator[None]:
         thread.join(5)
 
 
-__all__ = ["Load", "Observed", "Sample", "sampling"]
+__all__ = ["Observed", "Sample", "sampling"]

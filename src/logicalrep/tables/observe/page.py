@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
 
-from logicalrep.tables.observe.observed import Load, Observed, Sample
-from logicalrep.tables.report import Standing
+from logicalrep.tables.follow.state import TableState
+from logicalrep.tables.load.progress import LoadProgress
+from logicalrep.tables.observe.observed import Observed, Sample
 
 _WIDTH, _HEIGHT = 600, 120
 _POINTS = 200
@@ -33,11 +34,11 @@ min-width:0}
 svg{display:block;width:100%;height:auto}svg path{fill:none;stroke:var(--blue);stroke-width:2}
 svg line{stroke:var(--line)}
 .ends{display:flex;justify-content:space-between;font-size:.8rem;color:var(--pale)}
-.row{display:grid;grid-template-columns:minmax(0,1fr) auto;gap:.2rem 1rem;padding:.5rem 0;
+.row{display:flex;flex-wrap:wrap;justify-content:space-between;gap:.2rem 1rem;padding:.5rem 0;
 border-top:1px solid var(--line)}
-.row>*{overflow-wrap:anywhere}.wide{grid-column:1/-1}
+.row>*{overflow-wrap:anywhere;min-width:0}.wide{flex:1 0 100%}
 .following{color:var(--good)}.loading{color:var(--busy)}.stopped,.bad{color:var(--bad)}
-progress{width:100%;height:.6rem;accent-color:var(--blue)}
+progress{display:block;width:100%;height:.8rem;accent-color:var(--blue)}
 a{color:var(--blue)}.row:last-child{padding-bottom:0}
 """
 
@@ -50,7 +51,7 @@ def page(observed: Observed, place: str) -> str:
         place: the place's URI.
     """
     now = time.time()
-    samples, loads, tables = observed.all_samples(), observed.all_loads(), observed.tables
+    samples, tables = observed.all_samples(), observed.tables
     counts = [
         f"{sum(table.state == state for table in tables.values()):,} {text}"
         for state, text in (("following", "following"), ("loading", "loading"), ("stopped", "standing still"))
@@ -69,8 +70,7 @@ def page(observed: Observed, place: str) -> str:
 </div>
 {_problems(observed, tables)}
 <section class="card"><h2>Tables</h2>{
-        "".join(_table(name, tables[name], loads.get(name)) for name in _order(tables))
-        or '<p class="pale">None yet.</p>'
+        "".join(_table(name, tables[name]) for name in _order(tables)) or '<p class="pale">None yet.</p>'
     }</section>
 </body></html>
 """
@@ -119,30 +119,39 @@ def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[f
 <div class="ends"><span>{_clock(first)}</span><span>{_clock(last)} UTC</span></div></section>"""
 
 
-def _order(tables: Mapping[str, Standing]) -> list[str]:
+def _order(tables: Mapping[str, TableState]) -> list[str]:
     """Return the names of tables, first those that need a look."""
     places = ("stopped", "loading", "following")
     return sorted(tables, key=lambda name: (places.index(tables[name].state), name))
 
 
-def _table(name: str, table: Standing, load: Load | None) -> str:
-    version = "" if table.version is None else f", version {table.version}"
+def _table(name: str, table: TableState) -> str:
+    figures = [] if table.rows is None else [f"{table.rows:,} rows"]
+    figures += [] if table.version is None else [f"version {table.version}"]
     state = "stands still" if table.state == "stopped" else table.state
-    bar = ""
-    if table.state == "loading" and load is not None:
-        of = f" of about {load.estimate:,}" if load.estimate > 0 else ""
-        known = f' value="{min(load.copied, load.estimate)}" max="{load.estimate}"' if load.estimate > 0 else ""
-        bar = (
-            f'<div class="wide"><progress{known} aria-label="rows copied"></progress>'
-            f"<small>{load.copied:,}{of} rows copied</small></div>"
-        )
     return (
-        f'<div class="row"><span>{escape(name)}</span>'
-        f'<span><span class="{escape(table.state)}">{escape(state)}</span><small>{version}</small></span>{bar}</div>'
+        f'<div class="row"><div class="name">{escape(name)}</div>'
+        f'<div><span class="{escape(table.state)}">{escape(state)}</span> <small>{", ".join(figures)}</small></div>'
+        f"{_bar(name, table.progress)}</div>"
     )
 
 
-def _problems(observed: Observed, tables: Mapping[str, Standing]) -> str:
+def _bar(name: str, progress: LoadProgress | None) -> str:
+    if progress is None:
+        return ""
+    known, copied = "", f"{progress.rows:,} rows copied"
+    if progress.estimate > 0:
+        known = f' value="{min(progress.rows, progress.estimate)}" max="{progress.estimate}"'
+        done = min(progress.rows / progress.estimate, 1)
+        copied = f"{progress.rows:,} of about {progress.estimate:,} rows copied, {done:.0%}"
+    since = datetime.fromisoformat(progress.snapshot_since).astimezone(UTC)
+    return (
+        f'<div class="wide"><progress{known} aria-label="rows of {escape(name)} that are copied"></progress>'
+        f"<small>{copied}; the snapshot is held since {since:%Y-%m-%d %H:%M} UTC</small></div>"
+    )
+
+
+def _problems(observed: Observed, tables: Mapping[str, TableState]) -> str:
     rows = [
         f'<div class="row"><div class="wide"><b class="bad">{escape(name)} stands still</b><br>'
         f"{escape(table.error)}</div></div>"

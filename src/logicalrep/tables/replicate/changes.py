@@ -18,7 +18,7 @@ from logicalrep.arrow.committing import Committing
 from logicalrep.arrow.row_form import FEED_SCHEMA, feed_form
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
-from logicalrep.postgres.replication import Replication
+from logicalrep.postgres.replication import Replication, Traffic
 from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Decision
@@ -37,8 +37,13 @@ class Changes:
     @property
     def commit_timestamp(self) -> datetime | None:
         """The time of the last commit, in UTC; None if there is none."""
-        times = (time for batch in reversed(self.batches) for time in reversed(batch.column("commit_timestamp")))
-        return next((time.as_py() for time in times if time.is_valid), None)
+        return last_commit(self.batches)
+
+
+def last_commit(batches: Sequence[pa.RecordBatch]) -> datetime | None:
+    """Return the time of the last commit in rows of the change feed, in UTC; None if there is none."""
+    times = (time for batch in reversed(batches) for time in reversed(batch.column("commit_timestamp")))
+    return next((time.as_py() for time in times if time.is_valid), None)
 
 
 class Receiver:
@@ -97,6 +102,11 @@ class Receiver:
         with self._changed:
             self._changed.notify_all()
         self._thread.join(30)
+
+    @property
+    def traffic(self) -> Traffic:
+        """The counts since the start."""
+        return self._replication.traffic
 
     @property
     def timeline(self) -> Timeline | None:
@@ -163,7 +173,7 @@ class Receiver:
                         if event.error is not None:
                             raise event.error
                         continue
-                    for batch in self._committing.committed(event).batches:
+                    for batch in self.traffic.decoded(self._committing.committed(event).batches):
                         self._hold(batch)
                     self._finish()
                 self._finish()

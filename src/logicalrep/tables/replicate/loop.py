@@ -14,10 +14,10 @@ from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
 from logicalrep.tables.follow.state import State, TableState
 from logicalrep.tables.follow.watch import Watch
-from logicalrep.tables.replicate.changes import Changes, Receiver
+from logicalrep.tables.replicate.changes import Changes, Receiver, last_commit
 from logicalrep.tables.replicate.requests import paused_since, refuse_paused, take_requests
 from logicalrep.tables.replicate.split import by_table
-from logicalrep.tables.report import Report, Standing
+from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -153,8 +153,12 @@ class Loop:
             elif table.stopped is None:
                 rows = pa.Table.from_batches(batches)
                 future = self._pool.submit(self._tables.write, table, rows, changes.end)
-                writes.append((table, rows, future))
-        count = sum(self._tables.settle(table, rows, changes.end, future) for table, rows, future in writes)
+                writes.append((table, rows, future, last_commit(batches)))
+        count = 0
+        for table, rows, future, committed in writes:
+            count += self._tables.settle(table, rows, changes.end, future)
+            if committed is not None and table.stopped is None:
+                table.committed = committed.isoformat()
         committed = changes.commit_timestamp
         if committed is not None:
             self._commit_timestamp = committed.isoformat()
@@ -177,8 +181,7 @@ class Loop:
             state = State(lsn, self._commit_timestamp, self._caught_up, states)
             self._patience.run(lambda: state.write(self._place))
             self._noted, self._states, self._written_at = lsn, states, now
-        standings = {name: Standing(table.state, table.version, table.error) for name, table in states.items()}
-        self._report.noted(lsn, standings)
+        self._report.noted(lsn, states)
         self._noted_at = time.monotonic()
 
     def _refuse_stopped(self) -> None:

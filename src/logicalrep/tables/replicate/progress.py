@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -26,17 +27,23 @@ _TENTH = 10
 def shown(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Report]:
     """Yield a receiver that shows what happens, on standard error by default; only warnings if `quiet`."""
     stream = sys.stderr if stream is None else stream
-    if stream.isatty() and not quiet:
-        with Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TextColumn("{task.fields[figures]}", markup=False),
-            TimeRemainingColumn(),
-            console=Console(file=stream),
-        ) as progress:
-            yield Bars(progress)
-    else:
-        yield Lines(stream, quiet=quiet)
+    # Python writes warnings to standard error if nobody takes them; these are shown here.
+    log, taken = logging.getLogger("logicalrep.replicate"), logging.NullHandler()
+    log.addHandler(taken)
+    try:
+        if stream.isatty() and not quiet:
+            with Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[figures]}", markup=False),
+                TimeRemainingColumn(),
+                console=Console(file=stream),
+            ) as progress:
+                yield Bars(progress)
+        else:
+            yield Lines(stream, quiet=quiet)
+    finally:
+        log.removeHandler(taken)
 
 
 class Lines(Quiet):
@@ -83,6 +90,10 @@ class Lines(Quiet):
     def waiting(self, text: str) -> None:
         """Note what the work waits for."""
         self._print(text)
+
+    def stopped(self, table: TableName, reason: str) -> None:
+        """Note that a table stands still."""
+        self._print(f"error: {table} stands still: {reason}")
 
     def warning(self, text: str) -> None:
         """Note what a person should know."""
@@ -147,6 +158,10 @@ class Bars(Quiet):
         """Note the address of the page and of the metrics."""
         text = f"the page is at {address}, the metrics are at {address}metrics"
         self._progress.console.print(text, markup=False, highlight=False)
+
+    def stopped(self, table: TableName, reason: str) -> None:
+        """Note that a table stands still."""
+        self._progress.console.print(f"error: {table} stands still: {reason}", markup=False, highlight=False)
 
     def waiting(self, text: str) -> None:
         """Note what the work waits for."""

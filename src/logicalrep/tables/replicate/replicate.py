@@ -6,9 +6,11 @@ import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from logicalrep.observe.serving import serving
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.delta.place import Place
@@ -19,17 +21,18 @@ from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.loader import Loader
 from logicalrep.tables.load.loading import Ended, Loading
+from logicalrep.tables.observe.logged import Logged
 from logicalrep.tables.observe.observed import Observed, sampling
-from logicalrep.tables.observe.server import serving
+from logicalrep.tables.observe.page import page
 from logicalrep.tables.replicate.changes import Receiver
 from logicalrep.tables.replicate.loop import Loop
-from logicalrep.tables.replicate.requests import refuse_paused
+from logicalrep.tables.replicate.requests import PausedError, refuse_paused
 from logicalrep.tables.replicate.sessions import spark_tasks
 from logicalrep.tables.replicate.setup import prepare
 from logicalrep.tables.report import Quiet, Report, Several
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import Tasks
+from logicalrep.tables.tasks import Tasks, TimedTasks
 from logicalrep.transactions.table_names import table_names
 
 _SIDE_BY_SIDE = 4
@@ -122,7 +125,17 @@ def replicate_with(
     settings: ReplicateSettings, report: Report, *, stop: threading.Event | None = None, tasks: Tasks | None = None
 ) -> None:
     """Do what `replicate` does, with settings; `tasks` runs the work in place of Spark."""
-    stop = stop or threading.Event()
+    logged = Logged()
+    try:
+        _replicate(settings, Several(report, logged), logged, stop or threading.Event(), tasks)
+    except Exception as error:
+        logged.ended(error, is_meant=isinstance(error, PausedError))
+        raise
+
+
+def _replicate(
+    settings: ReplicateSettings, report: Report, logged: Logged, stop: threading.Event, tasks: Tasks | None
+) -> None:
     place = Place(settings.to, settings.storage_options)
     if settings.once:
         refuse_paused(place)
@@ -130,23 +143,28 @@ def replicate_with(
         observed = None
         if settings.listen is not None:
             observed = Observed()
-            address = stack.enter_context(serving(settings.listen, observed, place.uri))
+            pages = {"/": partial(page, observed, place.uri)}
+            address = stack.enter_context(serving(settings.listen, observed.figures, pages))
             report.listening(address)
             report = Several(report, observed)
         try:
             prepared = prepare(settings, place, report, stop)
         except Ended:
             return
+        logged.slot = prepared.identity.slot
+        if observed is not None:
+            observed.slot_name = prepared.identity.slot
         identity, publications = prepared.identity, (prepared.identity.publication,)
         # The receiver holds the slot, and so keeps other writers from the place.
         receiver = stack.enter_context(
             Receiver(settings.connection, identity.slot, publications, prepared.protocol_version)
         )
         receiver.wait_until_started()
-        tasks = tasks or stack.enter_context(spark_tasks(place))
+        tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(place)))
         said = prepared.published.warnings
         watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said))
         if observed is not None:
+            observed.traffic, observed.tasks = receiver.traffic, timed
             stack.enter_context(sampling(watch.slot, observed))
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()

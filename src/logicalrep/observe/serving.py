@@ -1,22 +1,23 @@
-"""The server of the page and the metrics, in threads that end with the process."""
+"""The HTTP server of the metrics and of pages, in threads that end with the process."""
 
 from __future__ import annotations
 
 import re
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from logicalrep.tables.observe.metrics import registry
-from logicalrep.tables.observe.observed import Observed
-from logicalrep.tables.observe.page import page
+from logicalrep.observe.figures import Figures
+from logicalrep.observe.metrics import registry
 from logicalrep_runtime.errors import LogicalRepError
 
 _LOOPBACK = "127.0.0.1"
 _PATIENCE = 10.0
 """The seconds that a client has for its request, and for each part of the answer."""
+_MOST_POSTED = 1 << 16
+"""The most bytes that are taken at a time."""
 _LISTEN = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:\s]*):)?(?P<port>[0-9]{1,5})")
 
 
@@ -37,21 +38,32 @@ def parsed(listen: str) -> tuple[str, int]:
 
 
 @contextmanager
-def serving(listen: str, observed: Observed, place: str) -> Iterator[str]:
-    """Serve the page at `/` and the metrics at `/metrics`; yield the page's URL.
+def serving(
+    listen: str,
+    read: Callable[[], Iterable[Figures]],
+    pages: Mapping[str, Callable[[], str]] | None = None,
+    posts: Mapping[str, Callable[[bytes], None]] | None = None,
+) -> Iterator[str]:
+    """Serve metrics at `/metrics`, and pages; yield the server's URL.
 
     Args:
         listen: `HOST:PORT`, or a port of 127.0.0.1; port 0 is any free one.
-        observed: the figures.
-        place: the place's URI, for the page's title.
+        read: returns the figures.
+        pages: functions that return HTML, by paths such as `/`.
+        posts: functions that take what is sent to their paths; a ValueError, TypeError or KeyError refuses it.
 
     Raises:
         ListenError: `listen` is no address, or cannot be listened at.
+
+    Example:
+        >>> with serving("9400", lambda: [Figures(slot="spark", lag_bytes=0)]) as url:
+        ...     print(urlopen(f"{url}metrics").read().decode())
     """
     host, port = parsed(listen)
 
     class Handler(_Handler):
-        figures, title = observed, place
+        answers = {path: _html(render) for path, render in (pages or {}).items()} | {"/metrics": _metrics(read)}
+        takers = posts or {}
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -70,7 +82,7 @@ def serving(listen: str, observed: Observed, place: str) -> Iterator[str]:
         server = Server((host, port), Handler)
     except (OSError, UnicodeError) as error:
         text = f"cannot listen at {host}:{port}: {error}"
-        raise ListenError(f"{text}; choose another --listen", code="LISTEN_REFUSED") from None
+        raise ListenError(f"{text}; choose another address", code="LISTEN_REFUSED") from None
     thread = threading.Thread(target=server.serve_forever, name="logicalrep-page", daemon=True)
     thread.start()
     try:
@@ -81,24 +93,47 @@ def serving(listen: str, observed: Observed, place: str) -> Iterator[str]:
         thread.join(5)
 
 
+_Answer = Callable[[], tuple[str, bytes]]
+"""A function that returns the type of some content, and the content."""
+
+
+def _html(render: Callable[[], str]) -> _Answer:
+    return lambda: ("text/html; charset=utf-8", render().encode())
+
+
+def _metrics(read: Callable[[], Iterable[Figures]]) -> _Answer:
+    from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+    return lambda: (CONTENT_TYPE_LATEST, generate_latest(registry(read)))
+
+
 class _Handler(BaseHTTPRequestHandler):
     timeout = _PATIENCE
-    figures: Observed
-    title: str
+    answers: Mapping[str, _Answer]
+    takers: Mapping[str, Callable[[bytes], None]]
 
     def do_HEAD(self) -> None:
         self.do_GET()
 
     def do_GET(self) -> None:
-        from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-
-        path = self.path.partition("?")[0]
-        if path == "/metrics":
-            self._answer(200, CONTENT_TYPE_LATEST, generate_latest(registry(self.figures)))
-        elif path == "/":
-            self._answer(200, "text/html; charset=utf-8", page(self.figures, self.title).encode())
+        answer = self.answers.get(self.path.partition("?")[0])
+        if answer is None:
+            there = f"There are {' and '.join(sorted(self.answers))}.\n"
+            self._answer(404, "text/plain; charset=utf-8", there.encode())
         else:
-            self._answer(404, "text/plain; charset=utf-8", b"There are / and /metrics.\n")
+            self._answer(200, *answer())
+
+    def do_POST(self) -> None:
+        taker, size = self.takers.get(self.path), self.headers.get("Content-Length", "")
+        if taker is None or not size.isdecimal() or int(size) > _MOST_POSTED:
+            self._answer(404, "text/plain; charset=utf-8", b"Nothing is taken there.\n")
+            return
+        try:
+            taker(self.rfile.read(int(size)))
+        except (ValueError, TypeError, KeyError):
+            self._answer(400, "text/plain; charset=utf-8", b"That is not understood.\n")
+        else:
+            self._answer(204, "text/plain; charset=utf-8", b"")
 
     def _answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)

@@ -1,0 +1,56 @@
+"""The figures of one reader of a slot, which the metrics are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFigures:
+    """The figures of one table."""
+
+    state: str
+    """`following`, `loading` or `stopped`."""
+    version: int | None = None
+    """The Delta table's version."""
+    rows: int | None = None
+    """The number of the Delta table's rows."""
+    rows_copied: int | None = None
+    """The rows that loads have copied since the start."""
+    committed: datetime | None = None
+    """The time of the last commit with changes of the table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The figures of one reader at one moment; None for one that it does not know. Counts begin with the process."""
+
+    slot: str
+    lag_bytes: int | None = None
+    lag_seconds: float | None = None
+    retained_bytes: int | None = None
+    retained_limit: int | None = None
+    """The retained bytes at which the slot is lost."""
+    changes: int | None = None
+    bytes: int | None = None
+    """The bytes of the server's messages."""
+    batches: int | None = None
+    restarts: int | None = None
+    """How often a connection that had broken was made anew."""
+    mode: str | None = None
+    """`peek` or `walsender`."""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    """The seconds by what they were spent with: `server`, `decoding`, `applying`, `spark`."""
+    committed: datetime | None = None
+    """The time of the last commit that was read."""
+    noted: float | None = None
+    """The time in seconds since 1970 at which the reader last showed that it goes on."""
+    load_snapshot: datetime | None = None
+    """The time since when the oldest snapshot of a load is held."""
+    tables: Mapping[str, TableFigures] = field(default_factory=dict)
+    """The tables by their names, as in SQL."""
+
+
+__all__ = ["Figures", "TableFigures"]

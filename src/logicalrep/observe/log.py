@@ -1,0 +1,46 @@
+"""Lines of figures for the log, which programs and people can read: `batch slot=spark mode=peek changes=9 …`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import time
+from datetime import datetime
+
+Value = str | int | float | datetime | None
+
+
+def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
+    """Log an event with its figures, at the level INFO; those that are None are left out.
+
+    The record also has them as a dictionary, in its attribute `figures`, for a formatter that writes JSON.
+
+    Example:
+        >>> log_figures(logging.getLogger("logicalrep.batch"), "batch", slot="spark", changes=9, seconds=0.25)
+        batch slot=spark changes=9 seconds=0.250
+    """
+    known = {name: value for name, value in figures.items() if value is not None}
+    pairs = " ".join(f"{name}={_text(value)}" for name, value in known.items())
+    log.info("%s %s", event, pairs, extra={"event": event, "figures": known})
+
+
+def log_to_standard_error(log: logging.Logger) -> None:
+    """Let a logger write to standard error from INFO on, each line with its time in UTC, level and name."""
+    handler = logging.StreamHandler(sys.stderr)
+    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler.setFormatter(formatter)
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+
+
+def _text(value: Value) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    text = value.isoformat() if isinstance(value, datetime) else str(value)
+    is_plain = text and not any(character in text for character in ' "=\n')
+    return text if is_plain else json.dumps(text, ensure_ascii=False)
+
+
+__all__ = ["log_figures", "log_to_standard_error"]

@@ -1,0 +1,98 @@
+"""The metrics of all queries of a session, from the progress reports that Spark sends to the program."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from logicalrep.observe.figures import Figures
+from logicalrep.observe.metrics import collected
+from logicalrep.spark.offsets import offset_in_progress
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric as Family
+
+
+class MetricsListener(StreamingQueryListener):
+    """A listener that is also a collector of prometheus_client; `logicalrep.metrics.listener` makes one."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._lock = threading.Lock()
+        # By the queries' ids, which a restart does not change, and by the slots' names.
+        self._queries: dict[str, dict[str, Figures]] = {}
+
+    def collect(self) -> Iterator[Family]:
+        """Yield the metrics for a registry of prometheus_client."""
+        yield from collected(self.figures())
+
+    def figures(self) -> list[Figures]:
+        """Return the figures of each slot that a query reads, or read before it failed."""
+        with self._lock:
+            return [figures for slots in self._queries.values() for figures in slots.values()]
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Do nothing: the first progress report has the slots."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Add a batch to the figures of the slots that it was read from."""
+        progress = event.progress
+        # Spark has these durations in milliseconds.
+        took = progress.durationMs
+        seconds = (took.get("triggerExecution", 0) - took.get("latestOffset", 0)) / 1000
+        with self._lock:
+            slots = self._queries.setdefault(str(progress.id), {})
+            for source in progress.sources:
+                end = offset_in_progress(source.endOffset)
+                if not isinstance(end, dict) or not {"slot", "lsn"} <= end.keys():
+                    continue
+                name = str(end["slot"])
+                before = slots.get(name, Figures(slot=name, changes=0, batches=0, seconds={"spark": 0.0}))
+                latest = offset_in_progress(source.latestOffset)
+                after = replace(before, noted=time.time(), **_of_server(latest))
+                if source.startOffset != source.endOffset:
+                    after = replace(
+                        after,
+                        changes=(before.changes or 0) + source.numInputRows,
+                        batches=(before.batches or 0) + 1,
+                        seconds={"spark": before.seconds["spark"] + max(seconds, 0)},
+                    )
+                slots[name] = after
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Note that a query goes on, though there is nothing to read."""
+        with self._lock:
+            slots = self._queries.get(str(event.id), {})
+            slots |= {name: replace(figures, noted=time.time()) for name, figures in slots.items()}
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Forget a query that was stopped; the figures of one that failed stay, so that an alert finds them."""
+        if event.exception is None:
+            with self._lock:
+                self._queries.pop(str(event.id), None)
+
+
+def _of_server(latest: Any) -> dict[str, Any]:
+    """Return the figures in the source's `latestOffset`, which there is from Spark 4.2 on."""
+    if not isinstance(latest, dict) or "behind_bytes" not in latest:
+        return {}
+    return {
+        "lag_bytes": int(latest["behind_bytes"]),
+        "retained_bytes": int(latest["retained_bytes"]),
+        "retained_limit": latest.get("retained_limit_bytes"),
+        "mode": latest.get("mode"),
+    }
+
+
+__all__ = ["MetricsListener"]

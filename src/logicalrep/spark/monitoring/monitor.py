@@ -1,0 +1,253 @@
+"""The figures of a query, in the process of the driver in which Spark keeps the query's reader.
+
+What an executor's task counts comes here by HTTP, at the address of the metrics: Spark has no other way for it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import socket
+import threading
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import ProxyHandler, Request, build_opener
+
+from logicalrep.observe.figures import Figures
+from logicalrep.observe.lag import Looks, lag_seconds
+from logicalrep.observe.serving import ListenError, serving
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.replication import Traffic
+from logicalrep.postgres.slots import Connection, Slot, find_slot
+from logicalrep.spark.monitoring.statistics import Statistics
+from logicalrep_runtime.scalars import Lsn
+
+_log = logging.getLogger("logicalrep")
+
+_PAUSE = 5.0
+"""The seconds between two looks at the slot."""
+_UNTIL_FREE = 10.0
+"""The seconds for which the process of an earlier run of the query may still have the port."""
+_PATIENCE = 2.0
+"""The seconds that a task gives to telling its counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of one batch."""
+
+    changes: int
+    bytes: int
+    committed: datetime | None
+    receiving: float = 0.0
+    decoding: float = 0.0
+
+
+@dataclass(slots=True)
+class _Planned:
+    """A batch that Spark works on."""
+
+    end: Lsn
+    counts: Counts | None
+    """None for one whose task tells them."""
+    began: float
+
+
+@dataclass(frozen=True, slots=True)
+class Teller:
+    """Tells a batch's counts from the executor that reads it to the driver."""
+
+    address: str
+    end: Lsn
+
+    def tell(self, statistics: Statistics) -> None:
+        """Send the counts. Where the driver cannot be reached, it has no sums of them, and says so."""
+        committed = statistics.last_commit
+        content = {
+            "end": str(self.end),
+            "changes": statistics.changes,
+            "bytes": statistics.bytes,
+            "committed": None if committed is None else committed.isoformat(),
+            "receiving": statistics.receiving,
+            "decoding": statistics.decoding,
+        }
+        request = Request(self.address, json.dumps(content).encode(), {"Content-Type": "application/json"})
+        with suppress(OSError):
+            # A proxy of the environment is for other addresses.
+            build_opener(ProxyHandler({})).open(request, timeout=_PATIENCE).close()
+
+
+class Monitor:
+    """Counts what a query reads, looks at its slot, and serves the figures until it is closed."""
+
+    def __init__(self, settings: ConnectionSettings, slot: str, listen: str) -> None:
+        """Begin to listen, and to look at the slot, by a connection of its own.
+
+        Raises ListenError if the address cannot be listened at.
+        """
+        self._slot_name = slot
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._looks = Looks()
+        self._slot: Slot | None = None
+        # By how much the server's clock is ahead of this machine's.
+        self._ahead = timedelta()
+        # Everything before it is Spark's, or was found to be of no interest to the query.
+        self._reached = Lsn(0)
+        self._committed: datetime | None = None
+        self._noted: float | None = None
+        self._planned: _Planned | None = None
+        self._told: dict[str, Counts] = {}
+        self._has_all = True
+        self._changes = self._bytes = self._batches = 0
+        self._seconds = {"server": 0.0, "decoding": 0.0, "spark": 0.0}
+        self.traffic = Traffic()
+        """The counts of the walsender's sessions."""
+        self.restarts = 0
+        """The other connections that were made anew."""
+        self.mode: str | None = None
+        """The way in which the slot is read: `peek` or `walsender`."""
+        self._ending = threading.Event()
+        # Only the query's own tasks know it.
+        self._tell_path = f"/counts/{secrets.token_urlsafe(16)}"
+        self._stack = ExitStack()
+        self.address = self._listening(listen)
+        """The URL of the server."""
+        self._thread = threading.Thread(target=self._look_again, name="logicalrep-monitor", daemon=True)
+        self._thread.start()
+        _log.info("slot %s: metrics at %smetrics", slot, self.address)
+
+    def _listening(self, listen: str) -> str:
+        deadline = time.monotonic() + _UNTIL_FREE
+        while True:
+            try:
+                posts = {self._tell_path: self._take}
+                return self._stack.enter_context(serving(listen, lambda: [self.figures()], posts=posts))
+            except ListenError as error:
+                if error.code != "LISTEN_REFUSED" or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def close(self) -> None:
+        """Listen no more, and look at the slot no more."""
+        self._ending.set()
+        self._stack.close()
+
+    def teller(self, end: Lsn) -> Teller:
+        """Return what tells the counts of the batch that ends at a position, in an executor."""
+        parts = urlsplit(self.address)
+        host = parts.hostname or ""
+        if host in ("0.0.0.0", "::"):
+            host = socket.gethostname()
+        return Teller(f"http://{f'[{host}]' if ':' in host else host}:{parts.port}{self._tell_path}", end)
+
+    def asked(self) -> None:
+        """Note that Spark asks for a batch: it has ended the one before."""
+        with self._lock:
+            self._noted = time.time()
+            planned, self._planned = self._planned, None
+            if planned is None:
+                return
+            self._batches += 1
+            self._seconds["spark"] += time.monotonic() - planned.began
+            self._reached = max(self._reached, planned.end)
+            counts = planned.counts or self._told.get(str(planned.end))
+            self._told.clear()
+            if counts is None:
+                if self._has_all:
+                    _log.warning(
+                        "slot %s: the executors cannot reach %s, so that the metrics lack the sums of what they read: "
+                        "let option 'listen' name an address of the driver that they reach",
+                        self._slot_name, self.address,
+                    )  # fmt: skip
+                self._has_all = False
+                return
+            self._changes += counts.changes
+            self._bytes += counts.bytes
+            self._seconds["server"] += counts.receiving
+            self._seconds["decoding"] += counts.decoding
+            self._committed = counts.committed or self._committed
+
+    def reached(self, position: Lsn) -> None:
+        """Note that Spark has everything before a position, as far as the query reads it."""
+        with self._lock:
+            self._reached = max(self._reached, position)
+
+    def planned(self, mode: str, end: Lsn, counts: Counts | None) -> None:
+        """Note a batch that Spark works on from now on; without counts its task tells them."""
+        with self._lock:
+            self.mode = mode
+            self._planned = _Planned(end, counts, time.monotonic())
+
+    def figures(self) -> Figures:
+        """Return the figures of this moment."""
+        with self._lock:
+            slot, lag = self._slot, None
+            if slot is not None:
+                if slot.confirmed_flush_lsn is not None:
+                    # The slot follows what Spark has committed, also in an earlier process.
+                    self._reached = max(self._reached, slot.confirmed_flush_lsn)
+                lag = max(slot.sent_up_to - self._reached, 0)
+            now = datetime.now(UTC) + self._ahead
+            traffic = self.traffic
+            counted = {
+                "server": self._seconds["server"] + traffic.receiving,
+                "decoding": self._seconds["decoding"] + traffic.decoding,
+            }
+            return Figures(
+                slot=self._slot_name,
+                lag_bytes=lag,
+                lag_seconds=lag_seconds(lag, now, self._committed, self._looks.caught_up(self._reached)),
+                retained_bytes=None if slot is None else slot.retained_bytes,
+                retained_limit=None if slot is None else slot.retained_limit,
+                changes=self._changes if self._has_all else None,
+                bytes=self._bytes + traffic.bytes if self._has_all else None,
+                batches=self._batches,
+                restarts=traffic.restarts + self.restarts,
+                mode=self.mode,
+                seconds={"spark": self._seconds["spark"], **(counted if self._has_all else {})},
+                committed=self._committed,
+                noted=self._noted,
+            )
+
+    def _take(self, content: bytes) -> None:
+        found: dict[str, Any] = json.loads(content)
+        end, committed = found.pop("end"), found.pop("committed")
+        counts = Counts(committed=None if committed is None else datetime.fromisoformat(committed), **found)
+        with self._lock:
+            self._told[end] = counts
+
+    def _look_again(self) -> None:
+        connection: Connection | None = None
+        while True:
+            try:
+                if connection is None:
+                    connection = self._settings.connect()
+                self._see(find_slot(connection, self._slot_name))
+            except Exception as error:
+                # The reader finds the same, and decides.
+                _log.debug("slot %s cannot be looked at: %s", self._slot_name, error)
+                self._see(None)
+                if connection is not None:
+                    connection.close()
+                connection = None
+            if self._ending.wait(_PAUSE):
+                break
+        if connection is not None:
+            connection.close()
+
+    def _see(self, slot: Slot | None) -> None:
+        with self._lock:
+            self._slot = slot
+            if slot is None:
+                return
+            self._ahead = slot.time - datetime.now(UTC)
+            self._looks.seen(slot.time, slot.sent_up_to)
+
+
+__all__ = ["Counts", "Monitor", "Teller"]

@@ -1,0 +1,123 @@
+"""The statistics of a batch for the log, and the server's position for Spark's progress report."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from logicalrep.arrow.message_batch import MessageBatch
+from logicalrep.observe.lag import lag_seconds
+from logicalrep.observe.log import log_figures
+from logicalrep.postgres.slots import Connection, Slot, find_slot
+from logicalrep_runtime.scalars import Lsn
+
+_log = logging.getLogger("logicalrep.batch")
+
+
+class Statistics:
+    """The counts of one batch, and its lag behind the server."""
+
+    def __init__(self, slot: str, mode: str, start: Lsn | None, end: Lsn) -> None:
+        self._slot = slot
+        self._mode = mode
+        self._start = start
+        self._end = end
+        self.clear()
+
+    def clear(self) -> None:
+        """Reset the counts."""
+        self.changes: int | None = 0
+        """The number of rows; None if it is not known here."""
+        self.bytes: int | None = 0
+        """The bytes of messages; None if they are not known here."""
+        self.last_commit: datetime | None = None
+        """The commit time of the last transaction."""
+        self.receiving = 0.0
+        """The seconds in which messages were received."""
+        self.decoding = 0.0
+        """The seconds in which rows were made of them."""
+
+    def count(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
+        """Yield the same message batches, and count their bytes and the time until they came."""
+        began = time.monotonic()
+        for messages in batches:
+            assert self.bytes is not None
+            self.receiving += time.monotonic() - began
+            self.bytes += messages.size
+            yield messages
+            began = time.monotonic()
+        self.receiving += time.monotonic() - began
+
+    def see(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Yield the same record batches, and count their rows and the time in which they are made."""
+        made = iter(batches)
+        while True:
+            began, received = time.monotonic(), self.receiving
+            batch = next(made, None)
+            self.decoding += time.monotonic() - began - (self.receiving - received)
+            if batch is None:
+                return
+            assert self.changes is not None
+            self.changes += batch.num_rows
+            last = commit_times(batch)[-1:]
+            if last.any():
+                self.last_commit = commit_time(int(last[0]))
+            yield batch
+
+    def report(self, connection: Connection, event: str, seconds: float | None = None) -> None:
+        """Log the counts and the lag; `seconds` is the time that the batch took."""
+        slot = find_slot(connection, self._slot)
+        if slot is None:
+            return
+        lag = max(slot.head - self._end, 0)
+        timed = seconds is not None
+        log_figures(
+            _log,
+            event,
+            slot=self._slot,
+            mode=self._mode,
+            start=None if self._start is None else str(self._start),
+            end=str(self._end),
+            changes=self.changes,
+            bytes=self.bytes,
+            seconds=seconds,
+            server_seconds=self.receiving if timed else None,
+            decoding_seconds=self.decoding if timed else None,
+            committed=self.last_commit,
+            lag_bytes=lag,
+            lag_seconds=lag_seconds(lag, slot.time, self.last_commit),
+            retained_bytes=slot.retained_bytes,
+        )
+
+
+def commit_time(microseconds: int) -> datetime:
+    """Return a commit time from microseconds since 1970."""
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+
+
+def commit_times(batch: Any) -> NDArray[np.int64]:
+    """Return each row's commit time in microseconds since 1970; 0 outside of transactions."""
+    names = batch.schema.names
+    times = batch.column(names.index("_commit_timestamp" if "_commit_timestamp" in names else "commit_timestamp"))
+    return times.cast(pa.int64()).fill_null(0).to_numpy()  # type: ignore[no-any-return]
+
+
+def progress(slot: Slot, position: Lsn, mode: str) -> dict[str, str | int]:
+    """Return the `latestOffset` of Spark's progress report; Spark only displays it."""
+    found: dict[str, str | int] = {
+        "lsn": str(slot.head),
+        "behind_bytes": max(slot.head - position, 0),
+        "retained_bytes": slot.retained_bytes,
+        "mode": mode,
+    }
+    return found if slot.retained_limit is None else found | {"retained_limit_bytes": slot.retained_limit}
+
+
+__all__ = ["Statistics", "commit_time", "commit_times", "progress"]

@@ -1,0 +1,67 @@
+"""The receiver that writes the log of `logicalrep replicate`."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+from logicalrep.observe.lag import lag_seconds
+from logicalrep.observe.log import log_figures
+from logicalrep.tables.report import Quiet
+from logicalrep.transactions.table_names import TableName
+
+_batches = logging.getLogger("logicalrep.batch")
+_log = logging.getLogger("logicalrep.replicate")
+
+
+class Logged(Quiet):
+    """Logs what happens: work at INFO, what a person should look into at WARNING, what stands still at ERROR."""
+
+    slot: str | None = None
+    """The slot's name, once it is known."""
+
+    def loading(self, table: TableName, rows: int) -> None:
+        """Log that a load has begun."""
+        log_figures(_log, "loading", slot=self.slot, table=str(table), estimate=rows)
+
+    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
+        """Log that a load has ended."""
+        log_figures(_log, "loaded", slot=self.slot, table=str(table), rows=rows, seconds=seconds)
+
+    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
+        """Log that a batch is applied."""
+        log_figures(
+            _batches,
+            "batch",
+            slot=self.slot,
+            mode="walsender",
+            changes=changes,
+            tables=tables,
+            seconds=seconds,
+            committed=committed,
+            lag_bytes=lag,
+            lag_seconds=lag_seconds(lag, datetime.now(UTC), committed),
+        )
+
+    def stopped(self, table: TableName, reason: str) -> None:
+        """Log that a table stands still."""
+        _log.error("%s stands still: %s", table, reason)
+
+    def listening(self, address: str) -> None:
+        """Log the address of the page and of the metrics."""
+        _log.info("the page is at %s, the metrics are at %smetrics", address, address)
+
+    def waiting(self, text: str) -> None:
+        """Log what the work waits for."""
+        _log.warning("%s", text)
+
+    def warning(self, text: str) -> None:
+        """Log what a person should know."""
+        _log.warning("%s", text)
+
+    def ended(self, error: Exception, *, is_meant: bool) -> None:
+        """Log the error that ends it all; `is_meant` if somebody wanted it so."""
+        _log.log(logging.WARNING if is_meant else logging.ERROR, "%s", error)
+
+
+__all__ = ["Logged"]
