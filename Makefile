@@ -47,8 +47,11 @@ check: $(SPARK_READY) ## Find stale generated code, lint, and check types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Two processes, each with its own servers and its own Spark, which it starts once.
-PYTEST := $(BIN)/pytest -q -n 2 --dist worksteal
+# Three processes for two cores, as they often wait; each has its own servers and its own Spark, which it starts once.
+PYTEST := $(BIN)/pytest -q -n 3 --dist worksteal
+
+# Without compiled modules each of the many programs that tests start would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 test: $(SPARK_READY) ## Run each behaviour's tests once, with a real server and a real Spark
 	$(PYTEST) -m "not thorough"

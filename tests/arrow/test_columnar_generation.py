@@ -78,6 +78,7 @@ def _spec(folder: Path) -> Path:
     return folder / "spec"
 
 
+@pytest.mark.thorough
 def test_fields_that_are_added_are_columns(tmp_path: Path) -> None:
     for path, text in emit(load(_spec(tmp_path))).items():
         target = tmp_path / "generated" / path

@@ -7,6 +7,7 @@ Imports point one way: logicalrep_runtime <- logicalrep_protocol <- values, tran
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -94,7 +95,9 @@ def _imports(module: str, path: Path) -> Iterator[str]:
                     yield source if source in MODULES else source.partition(".")[0]
 
 
-IMPORTS: Mapping[str, set[str]] = {module: set(_imports(module, path)) for module, path in MODULES.items()}
+@functools.cache
+def _imported() -> Mapping[str, set[str]]:
+    return {module: set(_imports(module, path)) for module, path in MODULES.items()}
 
 
 def _below(part: str) -> set[str]:
@@ -103,19 +106,19 @@ def _below(part: str) -> set[str]:
 
 
 def test_imports_point_one_way() -> None:
-    for module, imported in IMPORTS.items():
+    for module, imported in _imported().items():
         allowed = _below(_part(module))
         for other in imported & MODULES.keys():
             assert _part(other) in allowed, f"{module} imports {other}"
 
 
 def test_nothing_below_imports_the_top_level_package() -> None:
-    for module, imported in IMPORTS.items():
+    for module, imported in _imported().items():
         assert "logicalrep" not in imported, f"{module} imports logicalrep itself"
 
 
 def test_each_part_needs_its_own_libraries_alone() -> None:
-    for module, imported in IMPORTS.items():
+    for module, imported in _imported().items():
         foreign = imported - MODULES.keys() - set(sys.stdlib_module_names)
         assert foreign <= FOREIGN[_part(module)], f"{module} imports {foreign - FOREIGN[_part(module)]}"
 
@@ -139,13 +142,13 @@ def _circle(imports: Mapping[str, set[str]]) -> list[str]:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    assert _circle({module: (imported & MODULES.keys()) - {module} for module, imported in IMPORTS.items()}) == []
+    assert _circle({module: (imported & MODULES.keys()) - {module} for module, imported in _imported().items()}) == []
 
 
 def test_no_sub_packages_import_each_other_in_a_circle() -> None:
     """Other than a folder and one that lies in it."""
     folders: dict[str, set[str]] = {}
-    for module, imported in IMPORTS.items():
+    for module, imported in _imported().items():
         folder = module if MODULES[module].name == "__init__.py" else module.rpartition(".")[0]
         others = folders.setdefault(folder, set())
         for other in imported & MODULES.keys():

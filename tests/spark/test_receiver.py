@@ -1,29 +1,31 @@
-"""The ends of batches from a receiver."""
+"""The ends of batches that a receiver has rows for, and the wait for such rows."""
 
 from __future__ import annotations
 
-import threading
 import time
-from types import SimpleNamespace
+from collections.abc import Iterator
 
 import pytest
 
 from logicalrep import Lsn
+from logicalrep.postgres.slots import create_slot, newest_protocol, wal_head
+from logicalrep.spark import feed_schema
+from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.walsender.backlog import Backlog
-from logicalrep.spark.walsender.receiver import Progress, Receiver
+from logicalrep.spark.walsender.receiver import Receiver
+from tests.postgres.servers import Database
+
+FAR = Lsn(1 << 62)
 
 
 @pytest.fixture
-def receiver() -> Receiver:
-    """Return a receiver with transactions of ten rows each that end at 100, 200 and 300, and everything up to 350."""
-    receiver = Receiver.__new__(Receiver)
-    receiver._changed, receiver._thread = threading.Condition(), threading.current_thread()
-    receiver._backlog, receiver._progress = Backlog(), Progress(position=Lsn(350))
-    receiver._rows, receiver._room = SimpleNamespace(size=0), 0  # type: ignore[assignment]
+def backlog() -> Backlog:
+    """Return a backlog of transactions of ten rows each that end at 100, 200 and 300."""
+    backlog = Backlog()
     for end in (100, 200, 300):
-        receiver._backlog.add(end, 10, 1, 0)
-    return receiver
+        backlog.add(end, 10, 1, 0)
+    return backlog
 
 
 @pytest.mark.parametrize(
@@ -39,53 +41,62 @@ def receiver() -> Receiver:
     ],
 )
 def test_a_batch_with_the_last_rows_ends_where_all_is_received(
-    receiver: Receiver, start: int, changes: int | None, end: int, has_rows: bool
+    backlog: Backlog, start: int, changes: int | None, end: int, has_rows: bool
 ) -> None:
-    assert receiver.end_after(Lsn(start), Limits(changes, None)) == (end, has_rows)
+    assert backlog.end_after(Lsn(start), Lsn(350), Limits(changes, None)) == (end, has_rows)
 
 
 @pytest.mark.parametrize(("start", "wal", "end"), [(50, 49, 100), (50, 50, 100), (50, 249, 200), (50, 250, 350)])
-def test_a_batch_of_so_much_wal(receiver: Receiver, start: int, wal: int, end: int) -> None:
-    assert receiver.end_after(Lsn(start), Limits(wal=wal)) == (end, True)
+def test_a_batch_of_so_much_wal(backlog: Backlog, start: int, wal: int, end: int) -> None:
+    assert backlog.end_after(Lsn(start), Lsn(350), Limits(wal=wal)) == (end, True)
 
 
-def test_a_transaction_of_which_the_position_is_yet_to_be_told(receiver: Receiver) -> None:
-    receiver._progress = Progress(position=Lsn(250))
-    assert receiver.end_after(Lsn(50), Limits(None, None)) == (300, True)
+def test_a_transaction_of_which_the_position_is_yet_to_be_told(backlog: Backlog) -> None:
+    assert backlog.end_after(Lsn(50), Lsn(250), Limits(None, None)) == (300, True)
 
 
-@pytest.mark.parametrize(
-    ("start", "changes", "size", "until", "waits"),
-    [
-        (50, 30, None, 400, False),
-        (50, 31, None, 400, True),
-        (100, 30, 2, 400, False),
-        (100, 30, 3, 400, True),
-        (300, 1, None, 350, False),
-        (300, 1, None, 351, True),
-    ],
-)
-def test_a_batch_waits_until_it_has_enough_or_all_there_is(
-    receiver: Receiver,
-    monkeypatch: pytest.MonkeyPatch,
-    start: int,
-    changes: int,
-    size: int | None,
-    until: int,
-    waits: bool,
-) -> None:
-    waited = []
+@pytest.fixture
+def receiver(db18: Database) -> Iterator[Receiver]:
+    """Yield a receiver that has received three transactions of ten rows each."""
+    db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
+    create_slot(db18.connection, "s")
+    for _ in range(3):
+        _ten_rows(db18)
+    options = read_options({"dsn": db18.dsn, "slot": "s", "publication": "p"})
+    plugin = options.plugin_options(newest_protocol(db18.connection))
+    receiver = Receiver(options, plugin, feed_schema(), None)
+    try:
+        assert receiver.wait(Lsn(0), 60, FAR, Limits(30))
+        yield receiver
+    finally:
+        receiver.stop()
 
-    def wait(seconds: float) -> None:
-        waited.append(seconds)
-        receiver._progress = Progress(position=Lsn(until))
 
-    monkeypatch.setattr(receiver._changed, "wait", wait)
-    assert receiver.wait(Lsn(start), 60, Lsn(until), Limits(changes, size))
-    assert bool(waited) == waits
+def _ten_rows(db: Database) -> None:
+    db.execute("INSERT INTO t SELECT generate_series(1, 10)")
+
+
+def test_a_batch_waits_until_it_has_enough(receiver: Receiver, db18: Database) -> None:
+    _, size, _ = receiver.counts(Lsn(0), FAR)
+    assert receiver.wait(Lsn(0), 0, FAR, Limits(31, size))
+    assert not receiver.wait(Lsn(0), 0.1, FAR, Limits(31, size + 1))
+    first, _ = receiver.end_after(Lsn(0), Limits(10))
+    assert receiver.wait(first, 0, FAR, Limits(20))
+    assert not receiver.wait(first, 0.1, FAR, Limits(21))
+    _ten_rows(db18)
+    assert receiver.wait(first, 60, FAR, Limits(21))
+    assert receiver.counts(first, FAR)[0] == 30
+
+
+def test_a_batch_waits_until_it_has_all_there_is(receiver: Receiver, db18: Database) -> None:
+    assert receiver.wait(Lsn(0), 60, wal_head(db18.connection), Limits(31))
+    last, _ = receiver.end_after(Lsn(0), Limits())
+    assert not receiver.wait(last, 0.1)
+    _ten_rows(db18)
+    assert receiver.wait(last, 60)
 
 
 def test_a_batch_waits_for_a_time_at_most(receiver: Receiver) -> None:
     began = time.monotonic()
-    assert not receiver.wait(Lsn(50), 0.2, Lsn(400), Limits(31, None))
+    assert not receiver.wait(Lsn(0), 0.2, FAR, Limits(31))
     assert time.monotonic() - began >= 0.2

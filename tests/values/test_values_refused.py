@@ -181,15 +181,17 @@ def test_any_bytes(oid: int, kind: str, value: bytes) -> None:
 
 
 def nested_record(depth: int, oid: int, inner: bytes) -> bytes:
-    for _ in range(depth):
-        inner = struct.pack("!iIi", 1, oid, len(inner)) + inner
-    return inner
+    return _nested(struct.pack("!iI", 1, oid), depth, inner)
 
 
 def nested_array(depth: int, oid: int, inner: bytes) -> bytes:
-    for _ in range(depth):
-        inner = struct.pack("!iiIiii", 1, 0, oid, 1, 1, len(inner)) + inner
-    return inner
+    return _nested(struct.pack("!iiIii", 1, 0, oid, 1, 1), depth, inner)
+
+
+def _nested(head: bytes, depth: int, inner: bytes) -> bytes:
+    """Return values in values, each the head and the length of what follows."""
+    lengths = (len(inner) + (len(head) + 4) * deeper for deeper in reversed(range(depth)))
+    return b"".join(head + struct.pack("!i", length) for length in lengths) + inner
 
 
 NUMERIC_OF_131072_DIGITS = bytes.fromhex("00017fff000000000001")

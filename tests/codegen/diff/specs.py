@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from codegen.spec.reader import load
 from tests.conftest import ROOT
 
 SPEC = ROOT / "spec"
+PROTOCOLS = load(SPEC)
 
 DATA: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "cases.yaml").read_text(encoding="utf-8"))
 

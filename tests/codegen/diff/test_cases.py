@@ -30,10 +30,14 @@ def rules(lines: str) -> list[list[str]]:
     return sorted(line.split()[:2] for line in lines.splitlines())
 
 
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[model.Protocol, ...]:
+    return load(small(tmp_path_factory.mktemp("before")))
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_an_edit_has_its_findings_there_and_back(name: str, tmp_path: Path) -> None:
+def test_an_edit_has_its_findings_there_and_back(name: str, before: tuple[model.Protocol, ...], tmp_path: Path) -> None:
     case = CASES[name]
-    before = load(small(tmp_path / "before"))
     after = load(small(tmp_path / "after", case.get("edit", ""), case.get("without", "-")))
     there, back = compare(before, after).changes, compare(after, before).changes
     assert [line(change) for change in there] == case["lines"].splitlines()

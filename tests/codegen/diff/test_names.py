@@ -9,7 +9,7 @@ import pytest
 from codegen.diff import compare
 from codegen.shared import out_of_order
 from codegen.spec.reader import load
-from tests.codegen.diff.specs import SPEC, Edits, edited
+from tests.codegen.diff.specs import PROTOCOLS, Edits, edited
 from tests.codegen.diff.test_cases import line
 
 UPDATE = "logicalrep/update.yaml"
@@ -19,8 +19,6 @@ STREAM_ABORT = "logicalrep/stream_abort.yaml"
 COMMIT = "logicalrep/commit.yaml"
 TUPLE = "logicalrep/tuple_data.yaml"
 PROTOCOL = "logicalrep/protocol.yaml"
-
-PROTOCOLS = load(SPEC)
 
 CASES: dict[str, tuple[Edits, list[str]]] = {
     "a field that others depend on": (

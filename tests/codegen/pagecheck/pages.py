@@ -12,8 +12,8 @@ from pathlib import Path
 
 from codegen.pagecheck.expected import ExpectedBoundary, ExpectedRow, Layout, layouts
 from codegen.spec.model import Protocol
-from codegen.spec.reader import load
 from codegen.spec.versions import view
+from tests.codegen.diff.specs import PROTOCOLS
 from tests.conftest import ROOT
 
 PAGES = ROOT.parent / "shared" / "docs"
@@ -22,7 +22,7 @@ REPLICATION_PAGE_15 = PAGES / "postgresql-15-streaming-replication-protocol.html
 STATUS_19 = PAGES / "postgresql-19-primary-status.sgml"
 FRAGMENTS = tuple(sorted((PAGES / "fragments").glob("*.sgml")))
 
-LOGICALREP, WALSENDER = load(ROOT / "spec")
+LOGICALREP, WALSENDER = PROTOCOLS
 
 
 @dataclass(frozen=True)

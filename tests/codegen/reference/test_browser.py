@@ -15,7 +15,7 @@ from tests.browsers import NEEDS_BROWSER, OVERFLOWS, running, show
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed (pip install selenium)")
 
-pytestmark = NEEDS_BROWSER
+pytestmark = [pytest.mark.thorough, NEEDS_BROWSER]
 
 PAGES = ["index.html", "logicalrep.html", "walsender.html", "changes.html", "types.html"]
 WIDTHS = [400, 820, 1400]
