@@ -12,7 +12,7 @@ from typing import Any
 
 
 def setters(cls: type) -> tuple[Callable[[object, Any], None], ...]:
-    """Return what sets each attribute of a slots dataclass, in their order."""
+    """Return the setters of the attributes of a slots dataclass, in their order."""
     return tuple(getattr(cls, field.name).__set__ for field in fields(cls))
 
 

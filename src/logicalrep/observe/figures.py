@@ -38,7 +38,7 @@ class Figures:
     """The bytes of the server's messages."""
     batches: int | None = None
     restarts: int | None = None
-    """How often a connection that had broken was made anew."""
+    """The number of times that a broken connection was made anew."""
     mode: str | None = None
     """`peek` or `walsender`."""
     seconds: Mapping[str, float] = field(default_factory=dict)

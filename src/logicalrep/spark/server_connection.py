@@ -41,7 +41,7 @@ class Driver:
 
     @property
     def monitor(self) -> Monitor | None:
-        """What counts and serves the query's figures; None without the option `listen`."""
+        """The counter and server of the query's figures; None without the option `listen`."""
         if self._monitor is None and self._options.listen is not None:
             self._monitor = Monitor(self._options.connection, self._options.the_slot, self._options.listen)
         return self._monitor
@@ -51,7 +51,7 @@ class Driver:
         try:
             return retried(lambda: action(self._connected()), self._options.retry_timeout, self.close)
         except LogicalRepError as error:
-            # Spark repeats the traceback three times; the sentence says what the way to it does not.
+            # Spark repeats the traceback three times; the sentence alone says more.
             raise error.with_traceback(None) from None
 
     def stop(self) -> None:

@@ -16,7 +16,7 @@ class TableSettingsError(LogicalRepError, ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
-    """How a table is kept. A table whose settings change is loaded again.
+    """The way in which a table is kept. A table whose settings change is loaded again.
 
     Raises TableSettingsError if `append` is with values that would have to be NULL or texts.
 

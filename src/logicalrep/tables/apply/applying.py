@@ -35,7 +35,7 @@ _SMALL = 2 << 20
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What applying has done."""
+    """The result of applying changes."""
 
     version: int
     """The table's version."""
@@ -229,7 +229,7 @@ def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
     try:
         gone = effect.gone.sort().to_pylist()
     except OverflowError:
-        # Days that Python has not.
+        # Days that Python's dates cannot hold.
         return of_table
 
     def may_have(file: DataFile) -> bool:

@@ -25,7 +25,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True)
 class _Piece:
-    """Some of the rows, with where they began and ended; `ended` is None for rows that are there now."""
+    """Some of the rows, each with its first and last position; `ended` is None for rows that are there now."""
 
     rows: pa.Table
     origins: _Ints

@@ -68,7 +68,7 @@ class Events:
     unsent: Mapping[str, _Bools]
     """For each column with values that were not sent, which of the new rows lack it."""
     is_delete: _Bools
-    """Which changes delete a row."""
+    """True for each change that deletes a row."""
     old_rows: pa.Table
     """The key's columns of the rows that changes take away."""
     positions: Positions

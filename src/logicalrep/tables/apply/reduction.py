@@ -50,7 +50,7 @@ class Reduced:
     are_marked: bool = False
     """True if some of the rows that are gone may be marked ones, see `is_marked`."""
     is_marked: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
-    """Which keys are of rows that are gone if they are marked as deleted, and need not be there."""
+    """True for each key whose row is gone if it is marked as deleted; such rows need not be there."""
 
     @property
     def expected(self) -> int:

@@ -26,7 +26,7 @@ class Entry:
     """The settings of one table."""
 
     place: str
-    """Where they are, as `path:line`."""
+    """Their place, as `path:line`."""
     settings: TableSettings
     is_optional: bool = False
     """Whether there need not be such a table yet, or any more."""

@@ -58,7 +58,7 @@ class ReplicatedTable:
     """The content of a table beside it: every version of its rows, or its changes; None for the table itself."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is cached cannot all be pickled, and is soon made.
+        # Some of the cached objects cannot be pickled, and all are soon made again.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     @cached_property

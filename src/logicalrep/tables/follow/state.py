@@ -105,7 +105,7 @@ def _name_for(place: Place) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """How far a table is."""
+    """The progress of a table."""
 
     folder: str
     version: int | None
@@ -129,12 +129,12 @@ class TableState:
     commit_timestamp: str | None = None
     """The time of the last commit with changes of it, ISO 8601 in UTC; None before the first one after its load."""
     progress: LoadProgress | None = None
-    """How far the copying of its rows is; None if they are not being copied."""
+    """The progress of the copying of its rows; None if they are not being copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far all tables are; `_logicalrep/state.json`, written after each batch."""
+    """The progress of all tables: `_logicalrep/state.json`, written after each batch."""
 
     lsn: Lsn = field(default=_NONE)
     """Every commit before this LSN is in the tables that follow."""

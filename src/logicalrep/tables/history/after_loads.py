@@ -1,4 +1,4 @@
-"""What a load leaves of the rows from before: marked rows, closed versions, and the changes."""
+"""The rows from before a load that it leaves: marked rows, closed versions, and the changes."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ class Loading:
         size = _RANGE if settings.load_rate is None else min(_RANGE, int(settings.load_rate * _RANGE_SECONDS) + 1)
         try:
             with settings.connection.connect() as connection:
-                # What asks for a table's size, or a publication's tables, waits for sessions that alter one.
+                # A query for a table's size, or a publication's tables, waits for sessions that alter one.
                 connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
                 hold(connection, snapshot)
                 table = described(connection, name, self._publications, settings.of(name))

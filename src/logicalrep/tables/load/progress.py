@@ -1,4 +1,4 @@
-"""How far the copying of a table's rows is."""
+"""The progress of the copying of a table's rows."""
 
 from __future__ import annotations
 

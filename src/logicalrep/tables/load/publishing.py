@@ -94,12 +94,12 @@ class PublicationNeededError(LogicalRepError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a publication has."""
+    """The contents of a publication."""
 
     tables: tuple[TableName, ...]
     """The tables to replicate."""
     warnings: tuple[str, ...]
-    """What is left out, and what helps."""
+    """One sentence for each table that is left out, with its remedy."""
 
 
 def ensure_publication(

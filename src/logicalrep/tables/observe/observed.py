@@ -169,7 +169,7 @@ class Observed(Quiet):
 
     def _hold(self, text: str) -> None:
         with self._lock:
-            # What is said again and again is held once, with its last time.
+            # A repeated message is held once, with its last time.
             if self.messages and self.messages[-1][1] == text:
                 self.messages.pop()
             self.messages.append((time.time(), text))

@@ -1,1 +1,1 @@
-"""What people do with a place: look at it, load tables again, end it."""
+"""Commands for a place: look at it, load tables again, end it."""

@@ -1,4 +1,4 @@
-"""How far a place is, and what the server says of its slot."""
+"""The progress of a place, and its slot as the server describes it."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class Receiver:
         self._replication = Replication(settings, slot, options, self._committing.intake, retry_timeout=retry_timeout)
         self._most_bytes = most_bytes
         self._changed = threading.Condition()
-        # What was received and not taken: rows of whole transactions, then those of one that is being received.
+        # Received and not yet taken: rows of whole transactions, then those of one that is being received.
         self._whole = _Held()
         self._open = _Held()
         self._position = Lsn(0)

@@ -95,7 +95,7 @@ class Loop:
             else:
                 self._stop.wait(min(pause, 0.1))
             if target is not None and self._noted >= target and self._tables.are_up_to_date:
-                # What the stream does not tell may have changed since the last look.
+                # Things that the stream does not report may have changed since the last look.
                 if not self._look() or not self._tables.are_up_to_date:
                     continue
                 self._tables.finish()

@@ -1,4 +1,4 @@
-"""What `logicalrep replicate` shows: bars on a terminal, plain lines elsewhere."""
+"""The output of `logicalrep replicate`: bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

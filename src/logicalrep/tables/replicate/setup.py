@@ -1,4 +1,4 @@
-"""What has to be there before a place is replicated: its identity, the publication and the slot."""
+"""Prepare a place and its server for replication: the place's identity, the publication and the slot."""
 
 from __future__ import annotations
 

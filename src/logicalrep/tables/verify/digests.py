@@ -80,7 +80,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """What one side has of each of some keys: the sum of its rows' hashes, and the number of its rows."""
+    """One side's rows of each of some keys: the sum of their hashes, and their number."""
 
     hashes: Hashes
     counts: NDArray[np.int64]

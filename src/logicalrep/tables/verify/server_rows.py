@@ -41,7 +41,7 @@ WHERE attribute.attrelid = %s AND attribute.attname = %s
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the server has of some keys at one moment."""
+    """The server's rows of some keys at one moment."""
 
     found: Fingerprints
     lsn: Lsn
