@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -15,9 +16,9 @@ from logicalrep import LogicalRepError
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from logicalrep.postgres.slots import create_slot
 from logicalrep.spark.quiet import sentences
-from tests.conftest import ROOT
 from tests.errors.every_error import every_error
 from tests.postgres.servers import Database
+from tests.spark.cluster import PATHS
 
 
 def test_every_error_comes_from_a_worker_as_it_is(spark: SparkSession) -> None:
@@ -73,10 +74,9 @@ def test_a_program_s_last_line_is_the_sentence(
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     db18.execute("INSERT INTO t VALUES (1000)")
-    paths = os.pathsep.join(str(ROOT / name) for name in ("generated", "src"))
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, tmp_path, db18.dsn, slot, schema],
-        env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=120,
+        env=os.environ | {"PYTHONPATH": PATHS}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 1
     lines = done.stderr.splitlines()
@@ -85,4 +85,56 @@ def test_a_program_s_last_line_is_the_sentence(
     # Neither the driver's nor Spark's part of the traceback has the way through our modules.
     assert "retries.py" not in done.stderr
     assert "columnar.py" not in done.stderr
-    assert "Traceback" in done.stderr
+    # The program's own line, the error's name, and the sentence.
+    assert lines[-5] == "Traceback (most recent call last):"
+    assert lines[-4].startswith('  File "<string>", line ')
+    assert lines[-2] == "pyspark.errors.exceptions.captured.StreamingQueryException: its whole text is in Spark's log"
+
+
+NOTEBOOK = """
+import sys
+
+import nbformat
+from nbclient import NotebookClient
+
+start, folder, dsn = sys.argv[1:]
+query = f'''options = {{"dsn": {dsn!r}, "slot": "none", "publication": "p", "retry_timeout": "5"}}
+writer = spark.readStream.format("logicalrep").options(**options).load().writeStream.format("noop")
+writer.option("checkpointLocation", {folder!r}).start().awaitTermination()'''
+cells = [nbformat.v4.new_code_cell(source) for source in (start, query, "1 / 0")]
+notebook = nbformat.v4.new_notebook(cells=cells)
+NotebookClient(notebook, kernel_name="python3", timeout=200, allow_errors=True).execute()
+for cell in notebook.cells[1:]:
+    for output in cell.outputs:
+        if output.output_type == "error":
+            print(*output.traceback, sep="\\n")
+"""
+CLASSIC = "from logicalrep.spark import session\nspark = session()"
+CONNECT = """from pyspark.sql import SparkSession
+from logicalrep.spark import register
+spark = register(SparkSession.builder.remote("local[2]").getOrCreate())"""
+OF_CONNECT = pytest.mark.skipif(importlib.util.find_spec("grpc") is None, reason="the extra pipelines is not installed")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("start", [CLASSIC, pytest.param(CONNECT, marks=OF_CONNECT)], ids=["classic", "connect"])
+@pytest.mark.usefixtures("spark")
+def test_a_notebook_s_cell_ends_with_the_sentence(db18: Database, tmp_path: Path, start: str) -> None:
+    for name in ("nbclient", "ipykernel"):
+        pytest.importorskip(name)
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    # With SPARK_TESTING, the server of Spark Connect uses any free port.
+    environment = os.environ | {"SPARK_TESTING": "1", "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK, start, tmp_path, db18.dsn],
+        env=environment | {"PYTHONPATH": PATHS}, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    of_query, _, of_others = done.stdout.partition("ZeroDivisionError")
+    first, *lines = of_query.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert ".start().awaitTermination()" in done.stdout
+    assert "its whole text is in Spark's log" in done.stdout
+    assert any(line.startswith("[SLOT_MISSING] Replication slot 'none' does not exist: ") for line in lines)
+    assert len(lines) < 12, done.stdout
+    assert "division by zero" in of_others

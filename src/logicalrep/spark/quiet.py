@@ -6,10 +6,14 @@ import os
 import re
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+import pyspark
 from pyspark.errors import PySparkException
 
 
@@ -36,6 +40,7 @@ def quiet_java() -> Iterator[None]:
         os.close(kept)
 
 
+_PYSPARK = Path(pyspark.__file__).parent
 _OURS = re.compile(r"^(?:logicalrep[\w.]*|RuntimeError): ((?:\[[A-Z_]+\] .*\n?)+)", re.MULTILINE)
 """An error of the project as Python's traceback ends with it; several findings have a line each."""
 
@@ -51,21 +56,54 @@ def sentences(error: BaseException) -> list[str]:
 
 
 def end_with_our_sentence() -> None:
-    """Let a program that ends with an error of Spark show the source's own sentence, alone, after the traceback."""
-    if not getattr(sys.excepthook, "shows_sentence", False):
+    """Let a program, or a notebook's cell, that ends with one of our errors show its own lines and our sentence alone.
+
+    The way through Spark is left out: Spark's log has all of it. Whoever handles exceptions in another way, such as a
+    service that collects them, gets them as before, with our sentence after it.
+    """
+    if not isinstance(sys.excepthook, _Hook):
         sys.excepthook = _Hook(sys.excepthook)
+    there = sys.modules.get("IPython")
+    shell = None if there is None else there.get_ipython()
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((PySparkException,), _end_of_cell)
 
 
 class _Hook:
-    """An excepthook that calls the one before, and adds the sentences."""
-
-    shows_sentence = True
+    """An excepthook for our errors; others are left to the one before."""
 
     def __init__(self, before: Callable[..., object]) -> None:
         self._before = before
 
     def __call__(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        self._before(kind, error, trace)
-        if isinstance(error, PySparkException):
-            for sentence in sentences(error):
-                print(sentence, file=sys.stderr)
+        said = sentences(error) if isinstance(error, PySparkException) else []
+        if said and self._before is sys.__excepthook__:
+            said = _in_short(error, said, trace)
+        else:
+            self._before(kind, error, trace)
+        for line in said:
+            print(line, file=sys.stderr)
+
+
+def _end_of_cell(
+    shell: Any, kind: type[BaseException], error: Any, trace: TracebackType, tb_offset: int | None = None
+) -> None:
+    said = sentences(error)
+    if said:
+        # IPython asks an exception for its text in this way.
+        error._render_traceback_ = lambda: _in_short(error, said, trace)
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+
+
+def _in_short(error: BaseException, said: list[str], trace: TracebackType | None) -> list[str]:
+    """Return the lines of a traceback that ends where the program calls Spark, and the sentences."""
+    own = []
+    for frame in traceback.extract_tb(trace):
+        path = Path(frame.filename)
+        if path.is_relative_to(_PYSPARK):
+            break
+        if "IPython" not in path.parts:
+            own.append(frame)
+    lines = "".join(traceback.format_list(own)).splitlines()
+    name = f"{type(error).__module__}.{type(error).__qualname__}"
+    return ["Traceback (most recent call last):", *lines, f"{name}: its whole text is in Spark's log", *said]
