@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
+from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import Slot, create_slot, the_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.auto import choice
@@ -25,7 +27,7 @@ from logicalrep.spark.schemas import arrow_schema
 from logicalrep.spark.walsender import receiver as receiving
 from logicalrep.spark.walsender import stored_rows
 from logicalrep.spark.walsender.stored_rows import CarriedRows, RowsInMemory
-from tests.postgres.servers import Database
+from tests.postgres.servers import Database, installation, standby_of, writer
 from tests.spark.test_reader import Query, new_values
 from tests.spark.workload import prepare as prepare_tables
 from tests.spark.workload import run
@@ -297,6 +299,44 @@ def test_with_two_phase_a_walsender_alone_reads(db: Database, tmp_path: Path) ->
     query.restart()
     assert query.rows() == [row]
     query.restart(again=False)
+
+
+@pytest.mark.thorough
+@pytest.mark.postgres
+@needs_admission_control
+def test_a_slot_of_a_standby(tmp_path: Path) -> None:
+    """A standby serves both readers."""
+    with LocalServer(installation(18), fsync="off") as server:
+        with writer(server.dsn) as primary:
+            primary.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+            primary.execute("CREATE PUBLICATION p FOR ALL TABLES")
+        with standby_of(server, tmp_path / "backup") as standby, writer(server.dsn) as primary:
+            with writer(standby.dsn) as connection, ThreadPoolExecutor() as threads:
+                made = threads.submit(create_slot, connection, "s")
+
+                def is_made() -> bool:
+                    # The standby waits for a list of the running transactions.
+                    primary.execute("SELECT pg_log_standby_snapshot()")
+                    return made.done()
+
+                eventually(is_made)
+                made.result()
+            query = Query(cast(Database, standby), tmp_path, mode="auto")
+            primary.execute("INSERT INTO t VALUES (0)")
+            assert new_values(query.plan()) == ["0"]
+            assert kinds(query) == {CarriedRows}
+            query.commit()
+            query.restart()
+            primary.execute("INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 20000) AS i")
+            eventually(lambda: standby_has(standby, 20_001))
+            assert len(query.plan()) == 20_000
+            assert kinds(query) == {SlotRange}
+            query.restart(again=False)
+
+
+def standby_has(standby: LocalServer, rows: int) -> bool:
+    with writer(standby.dsn) as connection:
+        return connection.execute("SELECT count(*) FROM t").fetchone() == (rows,)
 
 
 def test_rows_in_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
