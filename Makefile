@@ -7,6 +7,7 @@ SPARK_READY := .venv/spark-ready
 BASE ?= origin/main
 KILLS ?= 25
 SEED ?= 1
+PARTS ?=
 CAPTURE := tests/captures/pg18/mixed/v4-late.sql.jsonl.gz
 
 .DEFAULT_GOAL := help
@@ -101,8 +102,8 @@ bench: bench-codecs bench-spark bench-tables ## Measure everything beside others
 bench-codecs: $(BENCH_READY) ## Measure the decoders, beside other decoders and a copy of the bytes
 	$(BIN)/python -m bench
 
-bench-spark: $(BENCH_READY) ## Measure the Spark source, beside a server without Spark and Spark without the source
-	$(BIN)/python -m bench.spark
+bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency, steady, rates; all by default
+	$(BIN)/python -m bench.spark $(PARTS)
 
 bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds from commit to visible: ten minutes
 	$(BIN)/python -m bench.tables

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 IMPORTS = sorted(
     {
         (node.module, alias.name)
-        for path in (ROOT / "bench").glob("*.py")
+        for path in (ROOT / "bench").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("logicalrep")
         for alias in node.names

@@ -42,6 +42,7 @@ def test_the_driver_sees_the_text_with_each_code(spark: SparkSession) -> None:
 
 PROGRAM = """
 import sys
+
 from logicalrep.spark import session
 
 folder, dsn, slot, schema = sys.argv[1:]
@@ -74,8 +75,10 @@ def test_a_program_s_last_line_is_the_sentence(
     db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     db18.execute("INSERT INTO t VALUES (1000)")
+    program = tmp_path / "program.py"
+    program.write_text(PROGRAM.lstrip())
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, tmp_path, db18.dsn, slot, schema],
+        [sys.executable, program, tmp_path / "checkpoint", db18.dsn, slot, schema],
         env=os.environ | {"PYTHONPATH": PATHS}, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     assert done.returncode == 1
@@ -86,9 +89,13 @@ def test_a_program_s_last_line_is_the_sentence(
     assert "retries.py" not in done.stderr
     assert "columnar.py" not in done.stderr
     # The program's own line, the error's name, and the sentence.
-    assert lines[-5] == "Traceback (most recent call last):"
-    assert lines[-4].startswith('  File "<string>", line ')
+    at = len(lines) - lines[::-1].index("Traceback (most recent call last):") - 1
+    assert lines[at + 1 : at + 3] == [
+        f'  File "{program}", line 12, in <module>',
+        "    writer.trigger(availableNow=True).start().awaitTermination()",
+    ]
     assert lines[-2] == "pyspark.errors.exceptions.captured.StreamingQueryException: its whole text is in Spark's log"
+    assert len(lines) - at < 7
 
 
 NOTEBOOK = """

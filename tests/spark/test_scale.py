@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.spark_memory import resident
+from bench.spark.memory import resident
 from logicalrep.postgres.slots import create_slot, the_slot
 from tests.postgres.servers import Database
 from tests.spark.streams import EACH_MODE, Stream

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from logicalrep.spark import session
+from logicalrep.spark.quiet import quiet_java
 
 
 def to_noop(frame: Any) -> Callable[[], None]:
@@ -22,8 +23,11 @@ def to_parquet(frame: Any, folder: Path) -> Callable[[], None]:
 
 @contextmanager
 def quiet_session(master: str, memory: str = "2g") -> Iterator[Any]:
-    """Yield a session that logs nothing; `memory` is the JVM's."""
-    spark = session(master, **{"spark.driver.memory": memory})
+    """Yield a session that logs nothing, and reports all batches; `memory` is the JVM's."""
+    settings = {"spark.driver.memory": memory, "spark.sql.streaming.numRecentProgressUpdates": "100000"}
+    # Its Python processes write a line for each batch.
+    with quiet_java():
+        spark = session(master, **settings)
     spark.sparkContext.setLogLevel("OFF")
     try:
         yield spark

@@ -20,8 +20,8 @@ from multiprocessing import get_context
 import psutil
 
 from bench.measure import Contender
-from bench.spark_captures import FEED, PARQUET, TYPED, Captures
-from bench.spark_session import quiet_session
+from bench.spark.captures import FEED, PARQUET, TYPED, Captures
+from bench.spark.session import quiet_session
 
 ONE, APART, TWO = "local[1]", "local[1] twice", "local[2]"
 _WARM_UP = 60.0

@@ -1,17 +1,16 @@
-"""The cost of the Spark source beside its bounds: `python -m bench.spark [--rounds N] [CAPTURE]`.
+"""Messages a second of the Spark source, beside what bounds them.
 
 From a slot: by mode, rows of a record batch, sink and master, beside the server's rate without Spark; and the rows of
 a snapshot, beside COPY. From captures: the feed and a typed table, beside an identity mapInArrow over the same
 messages, and beside the feed's rows from handwritten code, by `parse` in mapInArrow and by pypgoutput in mapInPandas;
 and one task beside two, to a sink that drops the rows and to one that writes them. Figures are medians of interleaved
-rounds after a warm-up; build/bench-spark.json has the same figures.
+rounds after a warm-up.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import shutil
 import statistics
 import tempfile
@@ -25,9 +24,9 @@ from typing import Any
 from psycopg import sql
 
 from bench.measure import Contender, rates, verdict
-from bench.spark_captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures
-from bench.spark_masters import APART, ONE, TWO, between_masters
-from bench.spark_session import quiet_session, to_noop
+from bench.spark.captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures
+from bench.spark.masters import APART, ONE, TWO, between_masters
+from bench.spark.session import quiet_session, to_noop
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import started
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -37,9 +36,7 @@ from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.slots import create_slot, newest_protocol, wal_head
 from logicalrep.spark import snapshot
 
-_ROOT = Path(__file__).parents[1]
-_CAPTURE = _ROOT.parent / "shared" / "perf" / "v1.bin.gz"
-_JSON = _ROOT / "build" / "bench-spark.json"
+CAPTURE = Path(__file__).parents[3] / "shared" / "perf" / "v1.bin.gz"
 _ROWS = 1_000_000
 _WARM_UP = 3
 """The rounds that do not count: in the first ones Java compiles the query's code, which takes as long as a query."""
@@ -77,13 +74,8 @@ _TARGETS = {
 _BETWEEN_MASTERS = 1.4
 
 
-def main() -> None:
-    """Measure everything, print the table, and write the JSON."""
-    parser = argparse.ArgumentParser(prog="python -m bench.spark")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("capture", nargs="?", type=Path, default=_CAPTURE)
-    arguments = parser.parse_args()
-    table: list[Measured] = []
+def measured(arguments: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Yield a line for each measurement, with its text."""
     with tempfile.TemporaryDirectory(prefix="logicalrep-bench-") as name, _a_slot() as slot:
         folder = Path(name)
         captures = Captures(arguments.capture, folder) if arguments.capture.is_file() else None
@@ -91,12 +83,9 @@ def main() -> None:
             with quiet_session(master) as spark:
                 contenders = slot.contenders(spark, folder) + (captures.contenders(spark) if captures else [])
                 found = rates(contenders, arguments.rounds, warm_up=_WARM_UP)
-            table += _lines(master, found | slot.without_start())
+            yield from map(_with_text, _lines(master, found | slot.without_start()))
         if captures:
-            table += _a_second_task(captures, arguments.rounds)
-    _JSON.parent.mkdir(exist_ok=True)
-    _JSON.write_text(json.dumps([dataclasses.asdict(line) for line in table], indent=1) + "\n", encoding="utf-8")
-    print(f"\nWritten to {_JSON}")
+            yield from map(_with_text, _a_second_task(captures, arguments.rounds))
 
 
 class Slot:
@@ -225,8 +214,6 @@ def _lines(master: str, found: dict[str, float]) -> list[Measured]:
         for (of, to), target in _TARGETS.items():
             if of == name and to != bound and to in found:
                 lines.append(Measured(master, name, rate, rate / found[to], to, target))
-    for line in lines:
-        _print(line)
     return lines
 
 
@@ -248,17 +235,11 @@ def _a_second_task(captures: Captures, rounds: int) -> list[Measured]:
             ratio, to = (None, "") if master == ONE else (run.ratio, ONE)
             target = _BETWEEN_MASTERS if master == TWO else None
             lines.append(Measured(master, name, run.messages_per_second, ratio, to, target, run.busy))
-    for line in lines:
-        _print(line)
     return lines
 
 
-def _print(line: Measured) -> None:
+def _with_text(line: Measured) -> dict[str, Any]:
     ratio = "" if line.ratio is None else f"{line.ratio:7.2f} of {line.to}"
     busy = "" if line.busy is None else f", {line.busy:.2f} processors busy"
     rate = f"{line.messages_per_second:12,.0f} messages/s{ratio}{verdict(line.ratio, line.target)}"
-    print(f"{line.master:{len(APART)}}  {line.name:56}{rate}{busy}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return dataclasses.asdict(line) | {"text": f"{line.master:{len(APART)}}  {line.name:56}{rate}{busy}"}

@@ -14,8 +14,8 @@ import pyarrow.parquet
 
 from bench.measure import Contender
 from bench.peers import pypgoutput
-from bench.spark_rows import by_parse, by_pypgoutput, identity
-from bench.spark_session import to_noop, to_parquet
+from bench.spark.rows import by_parse, by_pypgoutput, identity
+from bench.spark.session import to_noop, to_parquet
 from logicalrep.captures.capture import Capture
 from logicalrep.spark import feed_schema
 from logicalrep.spark.typed_tables.table_schema import relation_schema

@@ -1,6 +1,6 @@
 """The memory of a stream over time: a writer commits for some minutes, a query reads, and both are sampled.
 
-    python -m bench.spark_memory [--minutes MINUTES] [--mode peek|walsender] [--rate ROWS] [--limit PERCENT]
+    python -m bench.spark.memory [--minutes MINUTES] [--mode peek|walsender] [--rate ROWS] [--limit PERCENT]
 
 Prints one JSON object with the resident memory of the stream's processes in MiB, at a tenth of the time, in the middle,
 at the end and at its peak, and its growth: for the JVM, with the used heap once a minute; for the Python process that
@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import linear_regression, median
 from typing import Any
 
-from bench.spark_session import quiet_session
+from bench.spark.session import quiet_session
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import create_slot, the_slot
