@@ -1,0 +1,1 @@
+"""The speed of `logicalrep replicate` beside what bounds it."""

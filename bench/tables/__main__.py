@@ -1,0 +1,75 @@
+"""The speed of `logicalrep replicate` beside what bounds it: `python -m bench.tables [PART …] [--scale ROWS]`.
+
+The parts, all of them by default:
+
+- load: the first load, beside COPY into nothing and beside writing the same rows to a Delta table from memory.
+- backlog: changes of three tables, beside receiving the same changes and dropping them.
+- latency: the seconds from a commit until its rows are visible, at 2,000 changes a second, for inserts and for updates
+  spread over a small and a large table.
+- batches: transactions of 1,000 to 1,000,000 updates of a large table.
+- tables: the same rows and changes in 1, 20 and 200 tables.
+
+The command runs as a process of its own, with a server on the same machine. Each figure has the processor seconds of
+the command's processes and of the server's beside it, and the most memory that the command's processes have at a
+moment, shared pages counted once. build/bench-tables.json has the same figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from bench.tables import backlog, growth, latency, load
+from bench.tables.setting import Setting
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer, find_installation
+
+_JSON = Path(__file__).parents[2] / "build" / "bench-tables.json"
+_PARTS = {
+    "load": load.measure,
+    "backlog": backlog.measure,
+    "latency": latency.measure,
+    "batches": growth.of_batches,
+    "tables": growth.of_tables,
+}
+
+
+def main() -> None:
+    """Measure, print each figure, and write all of them."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.tables", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(_PARTS))
+    parser.add_argument("--scale", type=int, default=1_000_000, help="the rows of the large tables")
+    parser.add_argument("--seconds", type=float, default=30, help="the seconds of each measurement of latency")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - _PARTS.keys():
+        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(_PARTS)}")
+    figures: list[dict[str, Any]] = [{"processors": os.cpu_count(), "load at the start": os.getloadavg()[0]}]
+    began = time.monotonic()
+    for name in options.parts or _PARTS:
+        folder = Path(tempfile.mkdtemp(prefix="logicalrep-bench-"))
+        try:
+            with (
+                LocalServer(find_installation(18), fsync="off", max_wal_size="4GB", shared_buffers="256MB") as server,
+                ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
+            ):
+                setting = Setting(server, connection, folder, options.scale, options.seconds)
+                for figure in _PARTS[name](setting):
+                    print(json.dumps(figure), flush=True)
+                    figures.append(figure)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    print(f"{time.monotonic() - began:.0f} s")
+    _JSON.parent.mkdir(exist_ok=True)
+    _JSON.write_text(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()

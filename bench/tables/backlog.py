@@ -1,0 +1,94 @@
+"""A backlog of changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.tables.setting import Setting, bytes_written
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.slots import newest_protocol, wal_head
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import Identity
+from logicalrep.tables.replicate.changes import Receiver
+from logicalrep_runtime.scalars import Lsn
+
+_NAMES = ("one", "two", "three")
+_ORIGIN = Lsn(0)
+
+
+def measure(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure a change for each row of three tables, in transactions of 166 to 333 changes."""
+    for name in _NAMES:
+        setting.make(name, setting.scale)
+    place = setting.folder / "backlog"
+    setting.once(place)
+    changes = sum(_change(setting, name) for name in _NAMES)
+    received_in, rows = _received(setting, place)
+    if rows != changes:
+        raise RuntimeError(f"{rows} changes were received, not {changes}")
+    before = bytes_written(place)
+    ran = setting.once(place)
+    start_of_spark = _spark_seconds()
+    yield {
+        "measured": f"a backlog of {changes:,} changes of three tables of {setting.scale:,} rows",
+        "changes a second": round(changes / max(ran.seconds - start_of_spark, 0.1)),
+        "received and dropped": round(changes / received_in),
+        "seconds with the start of Spark": round(ran.seconds, 1),
+        "seconds of that for the start": round(start_of_spark, 1),
+        **ran.used.figures(changes, "changes"),
+        "MB written": round((bytes_written(place) - before) / 1e6, 1),
+    }
+
+
+def _change(setting: Setting, name: str) -> int:
+    """Update a third of the rows twice, delete a sixth, and insert a sixth; return the number of changes."""
+    changes = 0
+    for start in range(1, setting.scale, 1000):
+        stop, first = start + 333, start + 10**8
+        for statement in (
+            f"UPDATE {name} SET abalance = abalance + 1 WHERE aid BETWEEN {start} AND {stop - 1}",
+            f"UPDATE {name} SET bid = bid + 1 WHERE aid BETWEEN {start} AND {stop - 1}",
+            f"DELETE FROM {name} WHERE aid BETWEEN {stop} AND {stop + 166}",
+            f"INSERT INTO {name} SELECT i, 1, 1, '' FROM generate_series({first}, {first + 166}) AS i",
+        ):
+            changes += setting.connection.execute(statement).rowcount
+    return changes
+
+
+def _received(setting: Setting, place: Path) -> tuple[float, int]:
+    """Receive what the slot has, and drop it. Returns the seconds and the number of changes."""
+    identity = Identity.read(Place(str(place)))
+    if identity is None:
+        raise RuntimeError(f"{place} has no identity")
+    end, rows = wal_head(setting.connection), 0
+    settings = ConnectionSettings(setting.server.dsn)
+    with Receiver(settings, identity.slot, (identity.publication,), newest_protocol(setting.connection)) as receiver:
+        receiver.wait_until_started()
+        began = time.monotonic()
+        reached = _ORIGIN
+        while reached < end:
+            receiver.wait(0.1)
+            taken = receiver.take()
+            rows += sum(batch.num_rows for batch in taken.batches)
+            reached = taken.end
+        return time.monotonic() - began, rows
+
+
+def _spark_seconds() -> float:
+    """Return the seconds that a local session takes to start and end, with a first task."""
+    program = (
+        "from logicalrep.tables.delta.place import Place\n"
+        "from logicalrep.tables.replicate.sessions import spark_tasks\n"
+        "with spark_tasks(Place('/tmp')) as tasks: tasks.run(len, ['x'])\n"
+    )
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+__all__ = ["measure"]

@@ -1,0 +1,90 @@
+"""How the cost of a batch grows with its changes, and with the number of tables."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.tables.setting import Setting, bytes_written
+
+_BATCHES = (1_000, 10_000, 100_000, 1_000_000)
+_TABLES = (1, 20, 200)
+_ROWS = 100_000
+"""The rows of all tables together."""
+_CHANGES = 1_000
+"""The changes of a batch of all tables."""
+_ROUNDS = 5
+
+
+def of_batches(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure transactions of updates that are spread over a large table."""
+    setting.make("large", setting.scale)
+    place = setting.folder / "batches"
+    setting.once(place)
+    for changes in _BATCHES:
+        if changes > setting.scale:
+            continue
+        rounds = _ROUNDS if changes < _BATCHES[-1] else 1
+        every = setting.scale // changes
+
+        def change(changes: int = changes, every: int = every) -> int:
+            statement = f"UPDATE large SET abalance = abalance + 1 WHERE aid % {every} = 0 AND aid <= {changes * every}"
+            return int(setting.connection.execute(statement).rowcount)
+
+        yield {"measured": f"a transaction of {changes:,} updates of {setting.scale:,} rows"} | _measured(
+            setting, place, change, rounds
+        )
+
+
+def of_tables(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure the first load of many tables, and changes of all of them and of one."""
+    for count in _TABLES:
+        names = [f"t{number}" for number in range(count)]
+        rows = _ROWS // count
+        for name in names:
+            setting.make(name, rows)
+        place = setting.folder / f"tables{count}"
+        ran = setting.once(place)
+        yield {
+            "measured": f"first load of {_ROWS:,} rows in {count} tables",
+            "seconds with the start of Spark": round(ran.seconds, 1),
+            **ran.used.figures(_ROWS, "rows"),
+        }
+        for changed in sorted({1, count}):
+
+            def change(changed: int = changed, changes: int = _CHANGES // changed, names: list[str] = names) -> int:
+                with setting.connection.transaction():
+                    for name in names[:changed]:
+                        setting.connection.execute(f"UPDATE {name} SET abalance = abalance + 1 WHERE aid <= {changes}")
+                return changes * changed
+
+            yield {"measured": f"a transaction of {_CHANGES:,} updates of {changed} of {count} tables"} | _measured(
+                setting, place, change, _ROUNDS
+            )
+        for name in names:
+            setting.connection.execute(f"DROP TABLE {name}")
+
+
+def _measured(setting: Setting, place: Path, change: Callable[[], int], rounds: int) -> dict[str, Any]:
+    with setting.following(place) as usage:
+        # The first batch starts Spark's workers.
+        change()
+        setting.wait(place)
+        before, seconds, changes = bytes_written(place), [], 0
+        for _ in range(rounds):
+            changes += change()
+            began = time.monotonic()
+            setting.wait(place)
+            seconds.append(time.monotonic() - began)
+        written = bytes_written(place) - before
+    return {
+        "seconds to visible, median": round(statistics.median(seconds), 2),
+        "MB written a batch": round(written / rounds / 1e6, 1),
+        **usage.used.figures(changes * (rounds + 1) // rounds, "changes"),
+    }
+
+
+__all__ = ["of_batches", "of_tables"]

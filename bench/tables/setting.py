@@ -1,0 +1,111 @@
+"""What every part needs: a server, tables on it, and the command in processes of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.tables.usage import Usage, Used
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.postgres.slots import wal_head
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State
+from logicalrep_runtime.scalars import Lsn
+
+_TABLE = "CREATE TABLE {} (aid int PRIMARY KEY, bid int, abalance int, filler char(84))"
+_ROWS = "INSERT INTO {} SELECT i, i % 100, 0, '' FROM generate_series(1, {}) AS i"
+_LONGEST_WAIT = 300.0
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that has ended."""
+
+    seconds: float
+    used: Used
+    said: str
+    """Its log."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A server of a part's own, and a folder for places."""
+
+    server: LocalServer
+    connection: Any
+    folder: Path
+    scale: int
+    """The rows of large tables."""
+    seconds: float
+    """The seconds of a measurement of latency."""
+
+    def make(self, name: str, rows: int) -> None:
+        """Make a table like pgbench's accounts."""
+        self.connection.execute(_TABLE.format(name))
+        self.connection.execute(_ROWS.format(name, rows))
+
+    def once(self, place: Path) -> Ran:
+        """Run the command with --once."""
+        log = self.folder / f"{place.name}.once.log"
+        began = time.monotonic()
+        with log.open("wb") as output:
+            process = subprocess.Popen(self._command(place, "--once"), stdout=output, stderr=output)
+            with Usage(process.pid, self.server_pid) as usage:
+                code = process.wait()
+        said = log.read_text()
+        if code:
+            raise RuntimeError(said)
+        return Ran(time.monotonic() - began, usage.used, said)
+
+    @contextmanager
+    def following(self, place: Path) -> Iterator[Usage]:
+        """Let the command follow as fast as it goes; it is up to date at first."""
+        with (self.folder / f"{place.name}.log").open("ab") as output:
+            process = subprocess.Popen(self._command(place, "--every", "0"), stdout=output, stderr=output)
+        try:
+            self.wait(place)
+            with Usage(process.pid, self.server_pid) as usage:
+                yield usage
+        finally:
+            process.terminate()
+            process.wait(60)
+
+    @property
+    def server_pid(self) -> int:
+        """The process id of the server."""
+        return int((self.server.data / "postmaster.pid").read_text().split()[0])
+
+    def wait(self, place: Path) -> None:
+        """Wait until a place has all that has committed, and all its tables follow."""
+        end, deadline = wal_head(self.connection), time.monotonic() + _LONGEST_WAIT
+        while not self._has(State.read(Place(str(place))), end):
+            if time.monotonic() > deadline:
+                raise RuntimeError((self.folder / f"{place.name}.log").read_text())
+            time.sleep(0.01)
+
+    @staticmethod
+    def _has(state: State, end: Lsn) -> bool:
+        return state.lsn >= end and all(table.state == "following" for table in state.tables.values())
+
+    def _command(self, place: Path, *more: str) -> list[str]:
+        command = [sys.executable, "-m", "logicalrep.cli.main", "replicate", "--dsn", self.server.dsn]
+        return [*command, "--to", str(place), *more]
+
+
+def bytes_written(place: Path) -> int:
+    """Return the bytes of data files that have been written, by the logs: some of the files may be gone."""
+    return sum(
+        json.loads(line).get("add", {}).get("size", 0)
+        for path in place.rglob("_delta_log/*.json")
+        for line in path.read_text().splitlines()
+    )
+
+
+__all__ = ["Ran", "Setting", "bytes_written"]
