@@ -105,8 +105,8 @@ bench-codecs: $(BENCH_READY) ## Measure the decoders, beside other decoders and 
 bench-spark: $(BENCH_READY) ## Measure the Spark source: PARTS of open, latency, steady, rates; all by default
 	$(BIN)/python -m bench.spark $(PARTS)
 
-bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds from commit to visible: ten minutes
-	$(BIN)/python -m bench.tables
+bench-tables: $(BENCH_READY) ## Measure replicate: first load, a backlog, seconds to visible, growth; PARTS="load tables" for some
+	$(BIN)/python -m bench.tables $(PARTS)
 
 reference: $(READY) ## Write the reference, a static site, to build/reference
 	$(BIN)/python -m codegen reference
