@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self
 
 from logicalrep.postgres.timelines import Timeline, WalPosition
@@ -167,8 +167,16 @@ class State:
 
     def write(self, place: Place) -> None:
         """Replace the place's state."""
-        tables = {name: asdict(table) | {"lsn": str(table.lsn)} for name, table in sorted(self.tables.items())}
-        place.write(f"{FOLDER}/state.json", _dumped(asdict(self) | {"lsn": str(self.lsn), "tables": tables}))
+        # Of 200 tables `asdict` would take twenty milliseconds, at each batch.
+        tables = {
+            name: _content(table) | {"progress": table.progress and asdict(table.progress)}
+            for name, table in sorted(self.tables.items())
+        }
+        place.write(f"{FOLDER}/state.json", _dumped(_content(self) | {"tables": tables}))
+
+
+def _content(state: State | TableState) -> dict[str, Any]:
+    return {each.name: getattr(state, each.name) for each in fields(state)} | {"lsn": str(state.lsn)}
 
 
 def _dumped(content: Mapping[str, Any]) -> bytes:
