@@ -14,7 +14,7 @@ from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.maintenance import maintain
 from logicalrep.tables.delta.place import DamagedError, Place, PlaceError
 from logicalrep.tables.follow.state import State
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
@@ -116,7 +116,7 @@ def test_a_data_file_that_is_gone_or_cut_is_damage(tmp_path: Path) -> None:
     maintain(log, 24, LocalTasks())
 
 
-class Lines(Quiet):
+class Lines(Report):
     """Keeps what the command waits for."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
@@ -30,7 +30,7 @@ from tests.tables.test_replicate import following, settings
 from tests.waiting import eventually
 
 
-class Heard(Quiet):
+class Heard(Report):
     """What is said."""
 
     def __init__(self) -> None:
@@ -58,12 +58,12 @@ class Before(LocalTasks):
 
 
 def loading(
-    db: Database, place: Path, *, dsn: str = "", tasks: LocalTasks | None = None, report: Quiet | None = None,
+    db: Database, place: Path, *, dsn: str = "", tasks: LocalTasks | None = None, report: Report | None = None,
     stop: threading.Event | None = None, **options: Any,
 ) -> Loading:  # fmt: skip
     given = ReplicateSettings(connection=ConnectionSettings(dsn or db.dsn), to=str(place), **options)
     return Loading(
-        given, Place(str(place), {}), ("p",), tasks or LocalTasks(), report or Quiet(), stop or threading.Event()
+        given, Place(str(place), {}), ("p",), tasks or LocalTasks(), report or Report(), stop or threading.Event()
     )
 
 

@@ -33,7 +33,7 @@ from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.observe.observed import Observed
 from logicalrep.tables.observe.page import page
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
@@ -56,7 +56,7 @@ def standing(state: str, version: int | None = None, **others: Any) -> TableStat
     return TableState("public/t", version, Lsn(4000), None, 1, state, **others)
 
 
-class Heard(Quiet):
+class Heard(Report):
     address = ""
 
     def listening(self, address: str) -> None:
@@ -160,7 +160,7 @@ def test_the_log_of_replicate(shop: Database, tmp_path: Path, caplog: pytest.Log
     assert error.startswith("public.moment stands still: [COLUMN_VALUE]")
     caplog.clear()
     with pytest.raises(StateError):
-        replicate_with(settings(shop, tmp_path, slot="another"), Quiet())
+        replicate_with(settings(shop, tmp_path, slot="another"), Report())
     (record,) = caplog.records
     assert (record.name, record.levelname) == ("logicalrep.replicate", "ERROR")
     assert record.getMessage().startswith("[PLACE_DIFFERS] this place is replicated with the slot")

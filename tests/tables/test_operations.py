@@ -19,7 +19,7 @@ from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status
 from logicalrep.tables.replicate.requests import pause, paused_since, resume
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -160,7 +160,7 @@ def test_status_while_a_table_loads(
         assert State.read(Place(str(tmp_path))).tables["public.large"].progress is None
 
 
-class Told(Quiet):
+class Told(Report):
     """Counts how often a process says that it has begun to stand still."""
 
     def __init__(self) -> None:

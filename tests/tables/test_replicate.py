@@ -18,7 +18,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Quiet, Report
+from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
@@ -45,7 +45,7 @@ def settings(db: Database, place: Path | str, **options: Any) -> ReplicateSettin
 
 
 def once(db: Database, place: Path | str, **options: Any) -> None:
-    replicate_with(settings(db, place, once=True, **options), Quiet(), tasks=LocalTasks())
+    replicate_with(settings(db, place, once=True, **options), Report(), tasks=LocalTasks())
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def following(
 
     def run() -> None:
         try:
-            replicate_with(settings(db, place, every=0.0, **options), report or Quiet(), tasks=LocalTasks(), stop=stop)
+            replicate_with(settings(db, place, every=0.0, **options), report or Report(), tasks=LocalTasks(), stop=stop)
         except BaseException as error:
             errors.append(error)
 

@@ -9,7 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -256,7 +256,7 @@ def test_a_renamed_table_is_followed_under_its_new_name(
     assert loading.loads == 0
 
 
-class Loads(Quiet):
+class Loads(Report):
     """A report that counts loads."""
 
     loads = 0

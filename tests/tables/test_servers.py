@@ -17,7 +17,7 @@ from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.load.publishing import PublicationNeededError
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.replicate import replicate_with
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from tests.postgres.servers import Database, back_up, installation, standby_of, take_over, writer
@@ -145,7 +145,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         servers = f"host={primary.server.folder},{local.folder} target_session_attrs=read-write"
         both = ConnectionSettings(f"{servers} user=postgres dbname=postgres")
         now = ReplicateSettings(connection=both, to=str(lake), once=True, failover=True)
-        replicate_with(now, Quiet(), tasks=LocalTasks())
+        replicate_with(now, Report(), tasks=LocalTasks())
         assert differences(standby.dsn, str(lake), TABLES) == {}
         assert loads(lake) == known
         standby.connection.close()

@@ -151,10 +151,10 @@ def _replicate(options: argparse.Namespace) -> int:
 @contextmanager
 def _logged() -> Iterator[Report]:
     """Let the log go to standard error, and yield a receiver that shows nothing else."""
-    from logicalrep.tables.report import Quiet
+    from logicalrep.tables.report import Report
 
     log_to_standard_error(logging.getLogger("logicalrep"))
-    yield Quiet()
+    yield Report()
 
 
 def _positive(text: str) -> int:

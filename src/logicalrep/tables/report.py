@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from functools import partial
+from typing import Any
 
 from logicalrep.tables.follow.state import TableState
 from logicalrep.transactions.table_names import TableName
 
 
-class Report(Protocol):
-    """Takes what happens; calls come from several threads."""
+class Report:
+    """Takes what happens, in calls of several threads; what a subclass does not take is dropped."""
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
@@ -49,88 +50,19 @@ class Report(Protocol):
         """Note what a person should know."""
 
 
-class Quiet:
-    """A receiver that drops all that it gets."""
-
-    def loading(self, table: TableName, rows: int) -> None:
-        """Drop it."""
-
-    def copied(self, table: TableName, rows: int) -> None:
-        """Drop it."""
-
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
-        """Drop it."""
-
-    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
-        """Drop it."""
-
-    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
-        """Drop it."""
-
-    def stopped(self, table: TableName, reason: str) -> None:
-        """Drop it."""
-
-    def listening(self, address: str) -> None:
-        """Drop it."""
-
-    def waiting(self, text: str) -> None:
-        """Drop it."""
-
-    def warning(self, text: str) -> None:
-        """Drop it."""
-
-
-class Several:
+class Several(Report):
     """A receiver that passes all that it gets on to others."""
 
     def __init__(self, *reports: Report) -> None:
         """Take the others."""
-        self._reports = reports
-
-    def loading(self, table: TableName, rows: int) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.loading(table, rows)
-
-    def copied(self, table: TableName, rows: int) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.copied(table, rows)
-
-    def loaded(self, table: TableName, rows: int, seconds: float) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.loaded(table, rows, seconds)
-
-    def batch(self, changes: int, tables: int, seconds: float, lag: int, committed: datetime | None) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.batch(changes, tables, seconds, lag, committed)
-
-    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.noted(lsn, tables)
-
-    def stopped(self, table: TableName, reason: str) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.stopped(table, reason)
-
-    def listening(self, address: str) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.listening(address)
-
-    def waiting(self, text: str) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.waiting(text)
-
-    def warning(self, text: str) -> None:
-        """Pass it on."""
-        for report in self._reports:
-            report.warning(text)
+        for name in vars(Report):
+            if not name.startswith("_"):
+                setattr(self, name, partial(_pass_on, [getattr(report, name) for report in reports]))
 
 
-__all__ = ["Quiet", "Report", "Several"]
+def _pass_on(methods: Sequence[Callable[..., None]], *what: Any) -> None:
+    for method in methods:
+        method(*what)
+
+
+__all__ = ["Report", "Several"]

@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
 
 _batches = logging.getLogger("logicalrep.batch")
 _log = logging.getLogger("logicalrep.replicate")
 
 
-class Logged(Quiet):
+class Logged(Report):
     """Logs what happens: work at INFO, what a person should look into at WARNING, what stands still at ERROR."""
 
     slot: str | None = None

@@ -15,7 +15,7 @@ from logicalrep.observe.lag import Looks, lag_seconds
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Slot
 from logicalrep.tables.follow.state import TableState
-from logicalrep.tables.report import Quiet
+from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import TimedTasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -38,7 +38,7 @@ class Sample:
     """The number of changes that were applied until then."""
 
 
-class Observed(Quiet):
+class Observed(Report):
     """Counts since the start, and what is so now. Any thread may read the attributes and call the methods."""
 
     def __init__(self) -> None:

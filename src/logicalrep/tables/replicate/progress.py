@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from logicalrep.observe.lag import lag_seconds
-from logicalrep.tables.report import Quiet, Report
+from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
 
 _LINE_AGAIN = 5.0
@@ -46,7 +46,7 @@ def shown(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Rep
         log.removeHandler(taken)
 
 
-class Lines(Quiet):
+class Lines(Report):
     """A line for each event, with the time in UTC; for batches one every few seconds."""
 
     def __init__(self, stream: IO[str], *, quiet: bool = False) -> None:
@@ -108,7 +108,7 @@ class Lines(Quiet):
             print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", file=self._stream, flush=True)
 
 
-class Bars(Quiet):
+class Bars(Report):
     """A bar for each table that loads, and one line for the changes that are applied."""
 
     def __init__(self, progress: Progress) -> None:

@@ -29,7 +29,7 @@ from logicalrep.tables.replicate.loop import Loop
 from logicalrep.tables.replicate.requests import PausedError, refuse_paused
 from logicalrep.tables.replicate.sessions import spark_tasks
 from logicalrep.tables.replicate.setup import prepare
-from logicalrep.tables.report import Quiet, Report, Several
+from logicalrep.tables.report import Report, Several
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks, TimedTasks
@@ -118,7 +118,7 @@ def replicate(
         storage_options=storage_options or {},
         listen=listen,
     )
-    replicate_with(settings, report or Quiet(), stop=stop)
+    replicate_with(settings, report or Report(), stop=stop)
 
 
 def replicate_with(
