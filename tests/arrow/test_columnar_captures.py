@@ -9,17 +9,13 @@ import pytest
 
 from logicalrep_protocol.columnar import decode_batch
 from tests.arrow.expected import check, decode_in_batches, parsed, row_of, rows_of, session_of
-from tests.protocol.captured import collected, read, selected
+from tests.protocol.captured import capture_name, collected, each_selected, read, selected
 
 _SELECTED = selected()
 _COLLECTED = collected()
 
 
-def _name(path: Path) -> str:
-    return "/".join(path.parts[-3:]).removesuffix(".jsonl.gz")
-
-
-@pytest.mark.parametrize("path", _SELECTED, ids=_name)
+@pytest.mark.parametrize("path", each_selected())
 def test_a_batch_is_what_parse_gives(path: Path) -> None:
     capture = read(path)
     check(capture.messages, session_of(capture))
@@ -37,7 +33,7 @@ def test_batches_go_on_where_the_one_before_ended(size: int) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("path", _COLLECTED, ids=_name)
+@pytest.mark.parametrize("path", _COLLECTED, ids=capture_name)
 def test_the_corpus(path: Path) -> None:
     capture = read(path)
     session = session_of(capture)
@@ -51,7 +47,7 @@ def test_the_corpus(path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("path", _COLLECTED[::12], ids=_name)
+@pytest.mark.parametrize("path", _COLLECTED[::12], ids=capture_name)
 def test_the_corpus_in_the_smallest_batches(path: Path) -> None:
     capture = read(path)
     session = session_of(capture)

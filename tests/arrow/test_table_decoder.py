@@ -17,7 +17,7 @@ from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
 from logicalrep_protocol.columnar import Session
 from logicalrep_protocol.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
 from tests.arrow.expected import parsed, session_of
-from tests.protocol.captured import Capture, collected, read, selected
+from tests.protocol.captured import Capture, capture_name, collected, each_selected, read
 
 _NONE, _NULL, _TEXT, _BINARY, _UNCHANGED = 0, ord("n"), ord("t"), ord("b"), ord("u")
 SESSION = Session(version=1)
@@ -422,14 +422,14 @@ def _same(one: pa.Array, other: pa.Array) -> bool:
     return one.equals(other) or repr(one.to_pylist()) == repr(other.to_pylist())
 
 
-@pytest.mark.parametrize("path", selected(), ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", each_selected())
 def test_captures_as_strings(path: Path) -> None:
     capture = read(path)
     _check_against_parse(capture, _check_both(list(capture.messages), session_of(capture), typed=False))
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("path", collected(), ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", collected(), ids=capture_name)
 def test_the_corpus(path: Path) -> None:
     capture = read(path)
     session = session_of(capture)

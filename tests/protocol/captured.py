@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from logicalrep import Decoder
 from tests.conftest import ROOT
 
@@ -69,6 +71,20 @@ def read(path: Path) -> Capture:
 def selected() -> list[Path]:
     """The captures of the selection."""
     return [path for path in _selection() if _is_capture(path)]
+
+
+def each_selected() -> list[pytest.ParameterSet]:
+    """The captures of the selection as parameters; of a session that several servers had, all but one are thorough."""
+    newest = {path.parts[-2:]: path for path in selected()}
+    return [
+        pytest.param(path, id=capture_name(path), marks=() if path in newest.values() else pytest.mark.thorough)
+        for path in selected()
+    ]
+
+
+def capture_name(path: Path) -> str:
+    """The name of a capture as in `selection.txt`, without its ending."""
+    return "/".join(path.parts[-3:]).removesuffix(".jsonl.gz")
 
 
 def collected() -> list[Path]:

@@ -31,7 +31,7 @@ from logicalrep.transactions.transaction import Transaction
 from logicalrep_protocol.v1 import NullValue, ReplicaIdentity, Text, TupleData
 from logicalrep_runtime.errors import DecodeError
 from tests.arrow.oracle.reading import row_by_row
-from tests.protocol.captured import selected
+from tests.protocol.captured import each_selected, selected
 
 CAPTURES = selected()
 
@@ -90,7 +90,7 @@ def _given(messages: list[tuple[Any, bytes]], read: Any) -> Iterator[tuple[int, 
     return message_batches_of(messages) if read is in_columns else iter(messages)
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", each_selected())
 def test_the_two_ways_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = rows(path, row_by_row, 1000)
     for size in (1000, 100_000):
@@ -100,7 +100,7 @@ def test_the_two_ways_are_equal(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert rows(path, in_columns, 100, relations="true") == rows(path, row_by_row, 1000, relations="true")
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", each_selected())
 def test_the_two_ways_are_equal_for_a_table(path: Path) -> None:
     for table in tables(path):
         expected = typed_rows(path, row_by_row, 1000, table)
@@ -143,7 +143,7 @@ def tables(path: Path) -> list[TableDescription]:
         return list(assembler.relations)
 
 
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", each_selected())
 def test_the_rows_of_the_feed_make_those_of_a_table(path: Path) -> None:
     for table in tables(path):
         for texts in ((), table.names):

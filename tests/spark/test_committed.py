@@ -31,7 +31,7 @@ from logicalrep.transactions.transaction import Event, NonTransactionalMessage, 
 from logicalrep_protocol.versions import AnyMessage
 from tests.arrow.oracle.feed_builder import batches, signed
 from tests.arrow.oracle.reading import builder_for
-from tests.protocol.captured import collected, selected
+from tests.protocol.captured import collected, each_selected, selected
 from tests.transactions.captured import find
 from tests.transactions.test_resume import CapturedServer
 from tests.transactions.wire import (
@@ -142,7 +142,7 @@ def outcome(messages: Messages, decoder: Decoder, size: int, **options: Any) -> 
 
 
 @pytest.mark.parametrize("fewest", [1, 16])
-@pytest.mark.parametrize("path", CAPTURES, ids=lambda path: "/".join(path.parts[-3:]))
+@pytest.mark.parametrize("path", each_selected())
 def test_batches_and_events_are_equal(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_intake, "_FEWEST_ROWS", fewest)
     messages, session = opened(path)
