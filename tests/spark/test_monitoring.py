@@ -73,6 +73,7 @@ def idle(query: Query) -> None:
 
 @pytest.mark.parametrize("query", MODES, indirect=True)
 def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
+    began = time.time()
     idle(query)
     address = monitor_of(query).address
     eventually(lambda: figures(address).get("logicalrep_lag_bytes") == 0)
@@ -81,12 +82,12 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
     db.execute("INSERT INTO t SELECT i, 'v' FROM generate_series(1, 100) AS i")
     committed = time.time()
     # The first of a process may have to compile.
-    assert len(query.plan(60)) == 100
+    assert len(query.plan(300)) == 100
     # Spark has not ended the batch.
     eventually(lambda: figures(address)["logicalrep_lag_bytes"] > 100)
     found = figures(address)
     assert (found["logicalrep_changes_total"], found["logicalrep_batches_total"]) == (0, 0)
-    assert 0 < found["logicalrep_lag_seconds"] < 60
+    assert 0 < found["logicalrep_lag_seconds"] < time.time() - began + 1
     query.commit()
     idle(query)
     eventually(lambda: figures(address)["logicalrep_lag_bytes"] == 0)
@@ -94,8 +95,8 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
     assert {name.split()[0] for name in found} == of("source")
     assert (found["logicalrep_changes_total"], found["logicalrep_batches_total"]) == (100, 1)
     assert found["logicalrep_bytes_total"] > 100 * 20
-    assert abs(found["logicalrep_last_commit_timestamp_seconds"] - committed) < 30
-    assert time.time() - found["logicalrep_noted_timestamp_seconds"] < 30
+    assert began < found["logicalrep_last_commit_timestamp_seconds"] < committed
+    assert committed < found["logicalrep_noted_timestamp_seconds"] < time.time()
     assert all(found[f"logicalrep_seconds_total {stage}"] > 0 for stage in ("server", "decoding", "spark"))
     mode = "peek" if query._options.mode == "peek" else "walsender"
     assert [found[f"logicalrep_mode {each}"] for each in ("peek", "walsender")] == [mode == "peek", mode != "peek"]

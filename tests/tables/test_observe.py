@@ -84,6 +84,7 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
     heard, script = Heard(), 'public."<script>"'
     with following(shop, tmp_path, heard, listen="0") as caught_up:
         caught_up()
+        began = time.time()
         # `bare` has no replica identity.
         shop.execute("DELETE FROM customer WHERE id <= 7", 'INSERT INTO "<script>" VALUES (1), (2)')
         committed = time.time()
@@ -99,16 +100,16 @@ def test_metrics_and_page_while_tables_follow(shop: Database, tmp_path: Path) ->
         stages = {
             stage: found[f"logicalrep_seconds_total {stage}"] for stage in ("server", "decoding", "applying", "spark")
         }
-        assert all(0 < seconds < 60 for seconds in stages.values()), stages
+        assert all(seconds > 0 for seconds in stages.values()), stages
         assert found["logicalrep_bytes_total"] > 9 * 20
         assert found["logicalrep_restarts_total"] == 0
         assert (found["logicalrep_mode walsender"], found["logicalrep_mode peek"]) == (1, 0)
-        assert abs(found["logicalrep_last_commit_timestamp_seconds"] - committed) < 5
         assert time.time() - found["logicalrep_noted_timestamp_seconds"] < 15
         assert found["logicalrep_table_rows_copied_total public.customer"] == 1000
         assert found["logicalrep_table_rows_copied_total public.orders"] == 5000
         assert found["logicalrep_table_rows public.customer"] == 993
-        assert abs(found["logicalrep_table_last_commit_timestamp_seconds public.customer"] - committed) < 5
+        last = found["logicalrep_last_commit_timestamp_seconds"]
+        assert began < found["logicalrep_table_last_commit_timestamp_seconds public.customer"] < last < committed
         assert "logicalrep_table_last_commit_timestamp_seconds public.orders" not in found
         assert found["logicalrep_table_version public.customer"] == 1
         assert found["logicalrep_table_version public.audit"] == 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
-from logicalrep.postgres.slots import Connection, Slot, find_slot
+from logicalrep.postgres.slots import Slot
 from logicalrep_runtime.scalars import Lsn
 
 _log = logging.getLogger("logicalrep.batch")
@@ -24,8 +24,7 @@ _log = logging.getLogger("logicalrep.batch")
 class Statistics:
     """The counts of one batch, and its lag behind the server."""
 
-    def __init__(self, slot: str, mode: str, start: Lsn | None, end: Lsn) -> None:
-        self._slot = slot
+    def __init__(self, mode: str, start: Lsn | None, end: Lsn) -> None:
         self._mode = mode
         self._start = start
         self._end = end
@@ -71,17 +70,14 @@ class Statistics:
                 self.last_commit = commit_time(int(last[0]))
             yield batch
 
-    def report(self, connection: Connection, event: str, seconds: float | None = None) -> None:
-        """Log the counts and the lag; `seconds` is the time that the batch took."""
-        slot = find_slot(connection, self._slot)
-        if slot is None:
-            return
+    def report(self, slot: Slot, event: str, seconds: float | None = None) -> None:
+        """Log the counts and the lag behind the server; `seconds` is the time that the batch took."""
         lag = max(slot.head - self._end, 0)
         timed = seconds is not None
         log_figures(
             _log,
             event,
-            slot=self._slot,
+            slot=slot.name,
             mode=self._mode,
             start=None if self._start is None else str(self._start),
             end=str(self._end),

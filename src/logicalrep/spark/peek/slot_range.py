@@ -69,7 +69,7 @@ def read_slot(
     given = Given()
     retries = Retries(options.retry_timeout)
     first = None if start is None else start.lsn
-    statistics = Statistics(options.the_slot, "peek", first, end.lsn)
+    statistics = Statistics("peek", first, end.lsn)
     while True:
         statistics.clear()
         try:
@@ -89,8 +89,8 @@ def read_slot(
                         yield rest
                 if start is not None:
                     # A slot cannot move during a query; this finds a move between two queries.
-                    check_readable(connection, options, start, end)
-                statistics.report(connection, "read", time.monotonic() - began)
+                    slot = check_readable(connection, options, start, end)
+                statistics.report(slot, "read", time.monotonic() - began)
                 if teller is not None:
                     teller.tell(statistics)
             return

@@ -137,14 +137,14 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self.position = last
         if first.lsn == last.lsn:
             return []
-        self._run(lambda connection: check_readable(connection, self._options, first, last))
+        slot: Slot = self._run(lambda connection: check_readable(connection, self._options, first, last))
         self._run(self._table.look)
         # The server then leaves out everything before, even messages that do not show their place.
         self._acknowledge(first)
-        statistics = Statistics(self._slot, "peek", first.lsn, last.lsn)
+        statistics = Statistics("peek", first.lsn, last.lsn)
         # The task counts them.
         statistics.changes = statistics.bytes = None
-        self._run(lambda connection: statistics.report(connection, "batch"))
+        statistics.report(slot, "batch")
         monitor, teller = self._driver.monitor, None
         if monitor is not None:
             monitor.planned("peek", last.lsn, None)

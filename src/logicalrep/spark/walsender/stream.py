@@ -21,6 +21,7 @@ from logicalrep.postgres.slots import (
     SlotError,
     check_not_passed,
     check_within_wal,
+    find_slot,
     newest_protocol,
     next_xid,
     sent_up_to,
@@ -163,10 +164,12 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         found = receiver.partitions(first, last, self._is_empty)
         if found is None:
             return None
-        statistics = Statistics(self._options.the_slot, "walsender", first, last)
+        statistics = Statistics("walsender", first, last)
         changes, size, committed = receiver.counts(first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = changes, size, committed
-        self._run(lambda connection: statistics.report(connection, "batch"))
+        slot = self._run(lambda connection: find_slot(connection, self._options.the_slot))
+        if slot is not None:
+            statistics.report(slot, "batch")
         if self._driver.monitor is not None:
             # The receiver's traffic has its bytes.
             self._driver.monitor.planned("walsender", last, Counts(changes, 0, committed))
