@@ -24,7 +24,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.tables.verify.digests import BUCKETS, Digests, Fingerprints, Hashes, Sums, digests_of
+from logicalrep.tables.verify.digests import (
+    BUCKETS,
+    Digests,
+    Fingerprints,
+    Hashes,
+    Sums,
+    buckets_of,
+    digests_of,
+    key_hashes,
+)
 from logicalrep.tables.verify.key_texts import key_texts
 from logicalrep.tables.verify.passing import Passing, UnsettledError
 from logicalrep.tables.verify.place_rows import PlaceRows
@@ -247,11 +256,14 @@ class _Held:
         self._keys: list[pa.Table] = []
 
     def add(self, rows: pa.Table) -> None:
+        if self._table.key is not None:
+            # Most rows are in none of the buckets: their other columns need no hash.
+            here = self._is_wanted[buckets_of(key_hashes(self._table, rows))]
+            rows = rows.filter(pa.array(here))
+            self._keys.append(rows.select(self._table.key_names))
         digests = digests_of(self._table, rows)
         here = self._is_wanted[digests.buckets]
         self._digests.append(Digests(digests.keys[here], digests.rows[here]))
-        if self._table.key is not None:
-            self._keys.append(rows.select(self._table.key_names).filter(pa.array(here)))
 
     @property
     def digests(self) -> Digests:

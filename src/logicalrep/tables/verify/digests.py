@@ -35,7 +35,12 @@ class Digests:
     @property
     def buckets(self) -> NDArray[np.int64]:
         """Each row's bucket."""
-        return (self.keys & np.uint64(BUCKETS - 1)).astype(np.int64)
+        return buckets_of(self.keys)
+
+
+def buckets_of(keys: Hashes) -> NDArray[np.int64]:
+    """Return the buckets of rows with these hashes of their keys."""
+    return (keys & np.uint64(BUCKETS - 1)).astype(np.int64)
 
 
 def digests_of(table: ReplicatedTable, rows: pa.Table | pa.RecordBatch) -> Digests:
@@ -123,4 +128,4 @@ class Fingerprints:
         return is_equal
 
 
-__all__ = ["BUCKETS", "Digests", "Fingerprints", "Hashes", "Sums", "digests_of", "key_hashes"]
+__all__ = ["BUCKETS", "Digests", "Fingerprints", "Hashes", "Sums", "buckets_of", "digests_of", "key_hashes"]
