@@ -122,6 +122,9 @@ def test_secrets_are_neither_on_the_command_line_nor_in_what_is_written(db18: Da
     finally:
         process.kill()
         process.wait()
-    written = log.read_text() + "".join(path.read_text() for path in tmp_path.rglob("*.json"))
+    said = log.read_text()
+    assert said.count("warning: the password in --dsn was on the command line") == 1
+    assert "PGPASSWORD, ~/.pgpass or the file of --dsn-file" in said
+    written = said + "".join(path.read_text() for path in tmp_path.rglob("*.json"))
     assert "s3cretword" not in written
     assert "k3yword" not in written

@@ -22,6 +22,10 @@ _DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
 
 
 _PASSWORD = re.compile(r"password|://[^/@]*:", re.IGNORECASE)
+_READABLE = (
+    "warning: the password in --dsn was on the command line for a moment, where every user of the machine can read it, "
+    "and a shell keeps it: put it into PGPASSWORD, ~/.pgpass or the file of --dsn-file"
+)
 
 
 class ArgumentsError(LogicalRepError, ValueError):
@@ -129,6 +133,8 @@ def _hide_secrets(options: argparse.Namespace) -> None:
     environment = os.environ | {_DSN: dsn, _STORAGE: json.dumps(storage)}
     if options.dsn_file is not None:
         del environment[_DSN]
+    if has_password:
+        print(_READABLE, file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)
