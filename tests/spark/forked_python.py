@@ -25,11 +25,19 @@ def _serve(path: str) -> tuple[str, socket.socket]:
     # A program that is run must not have been imported by its name.
     del sys.modules[RUNNER]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    parent = os.getppid()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(path)
         server.listen()
+        server.settimeout(10)
         while True:
-            client, _ = server.accept()
+            try:
+                client, _ = server.accept()
+            except TimeoutError:
+                # Killed tests do not end this process.
+                if os.getppid() != parent:
+                    sys.exit()
+                continue
             if os.fork() == 0:
                 break
             client.close()
