@@ -161,7 +161,8 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "PUBLICATION_GONE": (
         "The publication did not exist when one of the changes to read was made.",
-        "Create a new slot after the publication, copy the tables again, and start with a new checkpoint.",
+        "Run `logicalrep resync --all` for a place of `replicate`. For a stream create a new slot after the "
+        "publication, copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_INCOMPLETE": (
         "The publication leaves out inserts, updates, deletes or truncates.",

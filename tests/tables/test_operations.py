@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.cli.main import main
+from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError
@@ -82,6 +83,21 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
     resync(shop.settings, place, [])
     once(shop, tmp_path)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda place: nullcontext(LocalTasks()))
+    db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    once(db, tmp_path)
+    identity = Identity.read(Place(str(tmp_path)))
+    assert identity is not None
+    db.execute(f"DROP PUBLICATION {identity.publication}", "INSERT INTO t VALUES (2)")
+    with pytest.raises(PublicationError, match=r"\[PUBLICATION_GONE\]"):
+        once(db, tmp_path)
+    assert main(["resync", "--all", "--dsn", db.dsn, "--to", str(tmp_path)]) == 0
+    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_status_and_drop_on_the_command_line(

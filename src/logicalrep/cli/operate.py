@@ -115,6 +115,7 @@ def _resume(options: argparse.Namespace) -> int:
 
 def _resync(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
+    from logicalrep.postgres.publications import PublicationError
     from logicalrep.tables.operate.resync import known_settings, known_tables, resync
     from logicalrep.tables.replicate.progress import shown
     from logicalrep.tables.replicate.replicate import replicate_with
@@ -139,7 +140,14 @@ def _resync(options: argparse.Namespace) -> int:
         config=known_settings(place),
     )
     with shown() as report:
-        replicate_with(settings, report)
+        try:
+            replicate_with(settings, report)
+        except PublicationError:
+            if not options.all:
+                raise
+            # The slot never gets past the changes from before the publication was made anew.
+            resync(connection, place, (), new_slot=True)
+            replicate_with(settings, report)
     return 0
 
 

@@ -20,7 +20,12 @@ from logicalrep.transactions.table_names import TableName, table_names
 
 
 def resync(
-    settings: ConnectionSettings, place: Place, tables: Sequence[TableName], *, new_server: bool = False
+    settings: ConnectionSettings,
+    place: Place,
+    tables: Sequence[TableName],
+    *,
+    new_server: bool = False,
+    new_slot: bool = False,
 ) -> bool:
     """Have tables loaded again; readers have the old rows until the new ones are whole.
 
@@ -30,6 +35,7 @@ def resync(
         tables: the tables; none for all, which also makes a new slot where the slot is lost or was moved.
         new_server: whether the server may be another one, which has taken the place of the one before: an upgraded one,
             or one that was restored from a dump. All tables are loaded from it.
+        new_slot: whether a new slot is made for all tables in any case; no process may be running.
 
     Returns whether a running process does it; otherwise the next one does.
 
@@ -48,11 +54,12 @@ def resync(
         if not is_other:
             identity.check(system_identifier=system, database=database)
         slot = find_slot(connection, identity.slot)
-        if slot is not None and slot.active_pid is not None:
+        if slot is not None and slot.active_pid is not None and not new_slot:
             request_resync(place, list(tables or names.values()))
             return True
         is_useless = (
             is_other
+            or new_slot
             or slot is None
             or slot.lost is not None
             or slot.confirmed.lsn > state.lsn
