@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from logicalrep.cli.main import main
+from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.delta.place import Place
@@ -19,13 +21,15 @@ from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status
+from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause, paused_since, resume
 from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.comparison import differences
-from tests.tables.test_replicate import TABLES, following, once, shop
+from tests.tables.comparison import delta_rows, differences
+from tests.tables.test_replicate import TABLES, following, once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -69,6 +73,62 @@ def test_no_other_table_comes_to_those_that_are_loaded_again(
     once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     assert list(State.read(Place(str(tmp_path))).tables) == ["public.orders"]
+
+
+def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_path: Path) -> None:
+    class Warned(Report):
+        def warning(self, text: str) -> None:
+            raise AssertionError(text)
+
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    once(db18, tmp_path)
+    db18.execute("ALTER TABLE t ADD v int DEFAULT 7")
+    replicate_with(settings(db18, tmp_path, once=True), Warned(), tasks=LocalTasks())
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+def test_a_new_partition_that_the_role_may_not_read(db18: Database, tmp_path: Path) -> None:
+    role = f"reader_{db18.name}"
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE t_1 PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root = true)",
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT SELECT ON t, t_1 TO {role}",
+    )
+    try:
+        as_role = replace(
+            settings(db18, tmp_path, once=True, publication="p"),
+            connection=ConnectionSettings(db18.server.dsn_as(role, db18.name)),
+        )
+        replicate_with(as_role, Report(), tasks=LocalTasks())
+        db18.execute("CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (10) TO (20)", "INSERT INTO t VALUES (11)")
+        with pytest.raises(TablesStoppedError, match=r"denied for table t_2: let the owner run GRANT SELECT .* resync"):
+            replicate_with(as_role, Report(), tasks=LocalTasks())
+        db18.execute(f"GRANT SELECT ON t_2 TO {role}")
+        resync(as_role.connection, Place(str(tmp_path)), [TableName("public", "t")])
+        replicate_with(as_role, Report(), tasks=LocalTasks())
+        assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    finally:
+        db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_a_table_is_removed_and_comes_back(shop: Database, tmp_path: Path) -> None:
+    once(shop, tmp_path)
+    orders = delta_rows(str(tmp_path / "public/orders"))
+    shop.execute("DELETE FROM orders WHERE id < 100", "DELETE FROM customer WHERE id < 100")
+    others = [TableName("public", "customer"), TableName("public", "audit")]
+    once(shop, tmp_path, tables=tuple(others))
+    assert list(State.read(Place(str(tmp_path))).tables) == ["public.audit", "public.customer"]
+    assert differences(shop.dsn, str(tmp_path), ["public.customer", "public.audit"]) == {}
+    assert delta_rows(str(tmp_path / "public/orders")) == orders
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+    once(shop, tmp_path, tables=tuple(others))
+    shutil.rmtree(tmp_path / "public/orders")
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Path) -> None:

@@ -57,9 +57,10 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
     timeout = _scalar(connection, "SELECT current_setting('idle_replication_slot_timeout')") if major >= 18 else "0"
     if timeout != "0":
         findings.warnings.append(
-            f"idle_replication_slot_timeout is {timeout}: a slot without a reader for that time is lost, and mode = "
-            "peek reads it only when there is something new. Read it more often, or run ALTER SYSTEM SET "
-            "idle_replication_slot_timeout = 0 and reload the configuration."
+            f"idle_replication_slot_timeout is {timeout}: a slot without a reader for that time is lost"
+            + ("" if needs.mode == "walsender" else ", and mode = peek reads it only when there is something new")
+            + ". Read it more often, or run ALTER SYSTEM SET idle_replication_slot_timeout = 0 and reload the "
+            "configuration."
         )
     newest = newest_protocol(connection)
     if needs.protocol_version is not None and needs.protocol_version > newest:

@@ -54,6 +54,8 @@ class Needs:
     """Whether the reader advances the slot."""
     tables: tuple[TableName, ...] = ()
     """The tables to read; empty for all."""
+    fills_defaults: bool = False
+    """Whether the reader gives a new column's default to earlier rows, which the server does not send, by itself."""
     snapshot: bool = False
     """Whether the slot is created with a snapshot, from which the tables themselves are read."""
 

@@ -250,8 +250,8 @@ class Loading:
 
 
 _RIGHTS = (
-    "{error}: let the owner run GRANT SELECT ON {name} TO the role, or where row-level security hides rows, let a "
-    "superuser run ALTER ROLE … BYPASSRLS"
+    "{error}: let the owner run GRANT SELECT ON {name}, or on its partition that is named, TO the role, or where "
+    "row-level security hides rows, let a superuser run ALTER ROLE … BYPASSRLS"
 )
 # The server's estimate of a table's rows, with its partitions: those for a page at the last ANALYZE, for the pages that
 # there are. Before the first ANALYZE they are those of the planner's widths, of full pages.

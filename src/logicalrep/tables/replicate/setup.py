@@ -75,6 +75,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
             mode="walsender",
             create_slot=True,
             failover=settings.failover,
+            fills_defaults=True,
         )
         there = find_slot(connection, identity.slot)
         if (there is not None and there.lost is not None) or (there is None and state.lsn):
