@@ -13,7 +13,7 @@ from logicalrep import Lsn
 from logicalrep.postgres.slots import LostPositionError, create_slot, the_slot, wal_head
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark import acknowledge, run_available_now, sessions
-from logicalrep.spark.offsets import offset_of
+from logicalrep.spark.offsets import offset_in_progress, offset_of
 from logicalrep.spark.sessions import QueryError
 from tests.postgres.servers import Database
 from tests.spark.streams import Stream
@@ -53,8 +53,8 @@ def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp
     ends = {slot: acknowledge(query, **options(db, slot)) for slot in ("a", "b")}
     for slot, end in ends.items():
         assert str(the_slot(db.connection, slot).confirmed.lsn) == end
-    found = {json.loads(source["endOffset"])["slot"]: source["endOffset"] for source in query.lastProgress["sources"]}
-    assert {slot: json.loads(offset)["lsn"] for slot, offset in found.items()} == ends
+    found = [offset_in_progress(source["endOffset"]) for source in query.lastProgress["sources"]]
+    assert {offset["slot"]: offset["lsn"] for offset in found} == ends
     assert before <= the_slot(db.connection, "b").confirmed.lsn < the_slot(db.connection, "a").confirmed.lsn
 
 
@@ -132,7 +132,5 @@ def test_everything_that_is_there_by_several_runs(spark: Any, db: Database, tmp_
     query = run_available_now(stream.writer(stream.load()), **stream.options)
     assert not query.isActive
     assert stream.frame().count() == 10
-    assert (
-        str(the_slot(db.connection, "a").confirmed.lsn)
-        == json.loads(query.lastProgress["sources"][0]["endOffset"])["lsn"]
-    )
+    offset = offset_in_progress(query.lastProgress["sources"][0]["endOffset"])
+    assert str(the_slot(db.connection, "a").confirmed.lsn) == offset["lsn"]
