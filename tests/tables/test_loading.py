@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.publications import published_relation
 from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
+from logicalrep.postgres.table_parts import part_queries
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded
@@ -140,6 +142,26 @@ def test_a_load_has_the_published_rows(db: Database, tmp_path: Path, name: str, 
     db.execute(f"CREATE PUBLICATION p FOR TABLE ONLY {listed} WITH (publish_via_partition_root = true)")
     (loaded,) = load(db, tmp_path, name)
     assert rows_of(tmp_path, loaded) == rows_there(db, query)
+
+
+def test_a_server_without_ranges_of_places_is_read_in_parts_too(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before PostgreSQL 14 a range would read the whole file: rows are looked up by their places."""
+    monkeypatch.setattr("logicalrep.postgres.table_parts.server_major", lambda connection: 13)
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t SELECT i, CASE WHEN i % 9 = 0 THEN repeat('x', 1000) END FROM generate_series(1, 200000) AS i",
+        "UPDATE t SET v = 'y' WHERE id % 7 = 0",
+        "DELETE FROM t WHERE id % 5 = 0 OR id BETWEEN 1000 AND 90000",
+        "CREATE PUBLICATION p FOR TABLE t WHERE (id <> 3)",
+    )
+    (relation,) = [published_relation(db18.connection, TableName("public", "t"), ("p",))]
+    assert relation is not None
+    assert len(part_queries(db18.connection, relation, ("p",), size=4 << 20)) > 5
+    assert len(part_queries(db18.connection, relation, ("p",))) == 1
+    (loaded,) = load(db18, tmp_path, "t")
+    assert rows_of(tmp_path, loaded) == rows_there(db18, "SELECT * FROM t WHERE id <> 3")
 
 
 PUBLISHED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from psycopg import sql
 
@@ -29,15 +30,18 @@ def part_queries(
         relation: the table with its published columns.
         publications: the publications, which may leave out rows.
         more: expressions whose values follow those of the columns.
-        size: about the bytes of a part; 64 MiB by default.
+        size: about the bytes of a part; 64 MiB by default, and before PostgreSQL 14 the whole table.
     """
-    size = _PART if size is None else size
+    wants_parts, size = size is not None, _PART if size is None else size
     published = row_filter(connection, relation.table, publications)
     columns = ", ".join([*(sql.Identifier(name).as_string(connection) for name in relation.names), *more])
+    # Before PostgreSQL 14 rows of a part are looked up by their places, which is several times slower.
+    has_ranges = server_major(connection) >= 14
+    parts = _parts if has_ranges else _looked_up
     return [
         f"SELECT {columns} FROM ONLY {name}{where}"
-        for name, pages, total, has_ranges in _files(connection, relation)
-        for part in _parts(pages, min(pages, -(-total // size)) if has_ranges else 1)
+        for name, pages, total, is_heap in _files(connection, relation)
+        for part in parts(pages, min(pages, -(-total // size)) if is_heap and (has_ranges or wants_parts) else 1)
         for where in [_where(([] if published is None else [f"({published})"]) + part)]
     ]
 
@@ -47,11 +51,10 @@ def _where(conditions: list[str]) -> str:
 
 
 def _files(connection: Connection, relation: TableDescription) -> Iterator[tuple[str, int, int, bool]]:
-    """Yield the table, or its partitions: name, pages, size in bytes, and whether parts of it can be read.
+    """Yield the table, or its partitions: name, pages, size in bytes, and whether rows have places in them.
 
     The partitions are those of the snapshot; pg_partition_tree would return the current ones.
     """
-    has_ranges = "method.amname = 'heap'" if server_major(connection) >= 14 else "false"
     yield from connection.execute(
         f"WITH RECURSIVE files AS (SELECT {int(relation.relation_id)}::oid AS oid UNION ALL "
         "SELECT inhrelid FROM files JOIN pg_inherits ON inhparent = files.oid "
@@ -60,7 +63,9 @@ def _files(connection: Connection, relation: TableDescription) -> Iterator[tuple
         # A table that was dropped since has no size; the query for its rows will say so.
         "coalesce(pg_relation_size(class.oid), 0) / current_setting('block_size')::int, "
         "coalesce(pg_table_size(class.oid), 0), "
-        f"{has_ranges} FROM files JOIN pg_class AS class ON class.oid = files.oid AND class.relkind <> 'p' "
+        # Before PostgreSQL 12 there is no other method, and none is named.
+        "coalesce(method.amname, 'heap') = 'heap' FROM files "
+        "JOIN pg_class AS class ON class.oid = files.oid AND class.relkind <> 'p' "
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
         "LEFT JOIN pg_am AS method ON method.oid = class.relam ORDER BY class.oid"
     ).fetchall()
@@ -77,6 +82,21 @@ def _parts(pages: int, count: int) -> list[list[str]]:
     after = [[f"ctid >= '({first},0)'::tid"] for first in firsts]
     before = [[f"ctid < '({stop},0)'::tid"] for stop in firsts[1:]]
     return [a + b for a, b in zip(after, [*before, []], strict=True)]
+
+
+# A page has no more rows than these, of a header alone.
+_LOOKED_UP = """ctid = ANY (ARRAY(
+    SELECT format('(%s,%s)', page, line)::tid FROM generate_series({first}::bigint, {last}) AS page,
+        generate_series(1, (current_setting('block_size')::int - 24) / 28) AS line
+))"""
+
+
+def _looked_up(pages: int, count: int) -> list[list[str]]:
+    """Return the same conditions for a server that would read the whole file for a range of places."""
+    if count < 2:
+        return [[]]
+    firsts = [pages * number // count for number in range(count + 1)]
+    return [[_LOOKED_UP.format(first=first, last=stop - 1)] for first, stop in pairwise(firsts)]
 
 
 __all__ = ["part_queries"]
