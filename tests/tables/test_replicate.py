@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
@@ -127,6 +128,16 @@ def test_a_workload_of_every_kind_of_change_is_followed(db: Database, tmp_path: 
     assert differences(db.dsn, str(tmp_path), tables) == {}
     once(db, tmp_path)
     assert differences(db.dsn, str(tmp_path), tables) == {}
+
+
+def test_a_second_process_says_so_and_harms_nothing(shop: Database, tmp_path: Path) -> None:
+    with following(shop, tmp_path) as caught_up:
+        caught_up()
+        with pytest.raises(SlotError, match=r"\[SLOT_IN_USE\] replication slot '\w+' is in use by process \d+"):
+            once(shop, tmp_path)
+        shop.execute("UPDATE customer SET city = 'Bamberg' WHERE id < 100")
+        caught_up()
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 
 def test_a_new_table_and_one_that_is_altered_are_loaded_by_themselves(shop: Database, tmp_path: Path) -> None:
