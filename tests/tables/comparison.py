@@ -7,13 +7,30 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 
 def differences(
-    dsn: str, place: str, tables: Iterable[str], storage_options: dict[str, str] | None = None
+    dsn: str,
+    place: str,
+    tables: Iterable[str],
+    storage_options: dict[str, str] | None = None,
+    *,
+    beside: str = "",
+    there_now: pc.Expression | None = None,
 ) -> dict[str, str]:
-    """Return what differs, by table; `tables` are `schema.table`, and the folders have their names as they are."""
+    """Return what differs, by table; `tables` are `schema.table`, and the folders have their names as they are.
+
+    Args:
+        dsn: the server.
+        place: the place.
+        tables: the tables.
+        storage_options: those of the place.
+        beside: the end of the folders' names.
+        there_now: the condition of the rows that are compared, of which the server's columns are; None for all.
+    """
     found = {}
     with psycopg.connect(
         dsn, options="-c TimeZone=UTC -c extra_float_digits=3 -c synchronize_seqscans=off"
@@ -21,7 +38,13 @@ def differences(
         for table in tables:
             schema, _, name = table.partition(".")
             source = source_rows(connection, schema, name)
-            there = delta_rows(f"{place}/{schema}/{name}", storage_options)
+            uri = f"{place}/{schema}/{name}{beside}"
+            if there_now is None:
+                there = delta_rows(uri, storage_options)
+            else:
+                columns = connection.execute(_COLUMNS, (schema, name)).fetchall()
+                rows = DeltaTable(uri, storage_options=storage_options).to_pyarrow_table().filter(there_now)
+                there = _counted(rows.select([column for (column,) in columns]))
             missing, surplus = source - there, there - source
             if missing or surplus:
                 found[table] = (
@@ -50,8 +73,16 @@ def source_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> 
 
 def delta_rows(uri: str, storage_options: dict[str, str] | None = None) -> Counter[tuple[Any, ...]]:
     """Return the rows of a Delta table with their counts."""
-    columns = DeltaTable(uri, storage_options=storage_options).to_pyarrow_table().to_pydict().values()
-    return Counter(tuple(map(_hashable, row)) for row in zip(*columns, strict=True))
+    return _counted(DeltaTable(uri, storage_options=storage_options).to_pyarrow_table())
+
+
+def _counted(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    return Counter(tuple(map(_hashable, row)) for row in zip(*rows.to_pydict().values(), strict=True))
+
+
+_COLUMNS = """
+SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
+"""
 
 
 _BY_VALUE = ("int", "bool", "float", "bytes", "date", "datetime", "list")

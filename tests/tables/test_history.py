@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow import writing
+from logicalrep.tables.history import matching
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import known_settings, resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
@@ -46,6 +47,8 @@ def test_all_three_through_changes_a_kill_and_a_resync(
         "DELETE FROM t WHERE id IN (2, 3)",
         "INSERT INTO t VALUES (3, 'again', 'small')",
     )
+    # Rows are compared in several parts after a load.
+    monkeypatch.setattr(matching, "_AT_ONCE", 1000)
     with monkeypatch.context() as killed:
         # Both tables beside it have the batch, the table itself has not.
         killed.setattr(writing, "apply", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

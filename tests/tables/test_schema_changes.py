@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
+from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -89,6 +91,59 @@ def test_nothing_else_happens_afterwards(db18: Database, tmp_path: Path, stateme
     assert differences(db18.dsn, str(tmp_path), COPIES) == {}
 
 
+TYPED = """
+CREATE TYPE mood AS ENUM ('low', 'high');
+CREATE DOMAIN feeling AS mood;
+CREATE TYPE moods AS RANGE (subtype = mood);
+CREATE TYPE pair AS (a int, b text);
+CREATE TABLE typed (id int PRIMARY KEY, m mood, f feeling, r moods, p pair);
+INSERT INTO typed SELECT i, 'low', 'low', '[low,low]', (i, 'b')::pair FROM generate_series(1, 50) AS i
+"""
+TYPES = {
+    "a renamed label": ("ALTER TYPE mood RENAME VALUE 'low' TO 'lower'", 1),
+    "a renamed label of a new column": (
+        "ALTER TABLE typed ADD more mood2 DEFAULT 'one'; INSERT INTO typed (id) VALUES (99); "
+        "ALTER TYPE mood2 RENAME VALUE 'one' TO 'eins'",
+        1,
+    ),
+    "a new label": ("ALTER TYPE mood ADD VALUE 'middle' BEFORE 'high'", 0),
+    "a new label, and rows of it": (
+        "ALTER TYPE mood ADD VALUE 'middle' BEFORE 'high'; UPDATE typed SET m = 'middle' WHERE id % 2 = 0",
+        0,
+    ),
+    "a new column of the type": (
+        "ALTER TABLE typed ADD more mood2 DEFAULT 'one'; INSERT INTO typed (id) VALUES (99)",
+        0,
+    ),
+    "a new attribute": ("ALTER TYPE pair ADD ATTRIBUTE c text", 1),
+    "a dropped attribute": ("ALTER TYPE pair DROP ATTRIBUTE a", 1),
+    "a renamed attribute": ("ALTER TYPE pair RENAME ATTRIBUTE a TO first", 0),
+    "renamed types": ("ALTER TYPE mood RENAME TO spirit; ALTER TYPE pair RENAME TO couple", 0),
+    "a domain with a constraint": ("ALTER DOMAIN feeling ADD CONSTRAINT low CHECK (value < 'high')", 0),
+}
+
+
+@pytest.mark.parametrize(
+    ("statements", "loads"),
+    [
+        pytest.param(*case, id=name, marks=() if name in ("a renamed label", "a new label") else pytest.mark.thorough)
+        for name, case in TYPES.items()
+    ],
+)
+def test_a_type_changes_and_no_row_does(db18: Database, tmp_path: Path, statements: str, loads: int) -> None:
+    """The texts of rows change on the server, which sends nothing, and keeps the table's file."""
+    for each in TYPED.strip().split(";\n"):
+        db18.execute(each)
+    db18.execute("CREATE TYPE mood2 AS ENUM ('one', 'two')")
+    report = Loads()
+    replicate_with(settings(db18, tmp_path, once=True), report, tasks=LocalTasks())
+    for each in statements.split("; "):
+        db18.execute(each)
+    replicate_with(settings(db18, tmp_path, once=True), report, tasks=LocalTasks())
+    assert differences(db18.dsn, str(tmp_path), ["public.typed"]) == {}
+    assert report.loads == 1 + loads
+
+
 LATER = {
     "another row filter": "ALTER PUBLICATION p SET TABLE plain WHERE (v > 40), root",
     "fewer columns": "ALTER PUBLICATION p SET TABLE plain (id, v), root",
@@ -145,12 +200,12 @@ FOLLOWED = {
     "a renamed column of a partitioned table": "ALTER TABLE root RENAME COLUMN v TO renamed",
 }
 FOLLOWED_OFTEN = {
-    "a column with a default",
-    "a dropped column and another of its name",
-    "a renamed key",
-    "several at once",
-    "another key",
-    "a column of a partitioned table",
+    "a column with a default": "all is kept",
+    "a dropped column and another of its name": "all is kept",
+    "a renamed key": "texts beside",
+    "several at once": "",
+    "another key": "all is kept",
+    "a column of a partitioned table": "",
 }
 """Those that `make test` has, with rows before and after; `make test-all` has all, without such rows too."""
 ROWS = (
@@ -159,21 +214,28 @@ ROWS = (
 )
 
 
+KEPT = TableSettings(deletes="soft", history=True, append=True)
+TEXTS = TableSettings(unrepresentable="text", history=True)
+SETTINGS = {"": TableSettings(), "all is kept": KEPT, "texts beside": TEXTS}
+
+
 @pytest.mark.parametrize(
-    ("statements", "with_rows"),
+    ("statements", "with_rows", "kept"),
     [
         pytest.param(
             statements,
             with_rows,
-            id=f"{name}{', rows before and after' if with_rows else ''}",
-            marks=() if with_rows and name in FOLLOWED_OFTEN else pytest.mark.thorough,
+            SETTINGS[kept],
+            id=", ".join(filter(None, [name, "rows before and after" if with_rows else "", kept])),
+            marks=() if with_rows and FOLLOWED_OFTEN.get(name) == kept else pytest.mark.thorough,
         )
         for name, statements in FOLLOWED.items()
         for with_rows in (False, True)
+        for kept in SETTINGS
     ],
 )
 def test_columns_and_keys_are_followed_without_a_load(
-    db18: Database, tmp_path: Path, statements: str, with_rows: bool
+    db18: Database, tmp_path: Path, statements: str, with_rows: bool, kept: TableSettings
 ) -> None:
     for each in TABLES.strip().split(";\n"):
         db18.execute(each.rstrip(";\n"))
@@ -181,14 +243,38 @@ def test_columns_and_keys_are_followed_without_a_load(
     db18.execute("ALTER TABLE plain ALTER id SET DEFAULT nextval('ids'), ALTER v SET DEFAULT 1")
     db18.execute("ALTER TABLE plain ALTER w SET DEFAULT 'new' || currval('ids'), ADD n numeric(10,2), ADD c varchar(9)")
     db18.execute("CREATE PUBLICATION p FOR TABLE plain, root WITH (publish_via_partition_root = true)")
-    once(db18, tmp_path, publication="p")
+    once(db18, tmp_path, publication="p", table_settings=kept)
     before = {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES}
     rows = ROWS if with_rows else "SELECT 1"
     for each in f"{rows}; {statements.replace('{rows}', rows)}; {rows}".split("; "):
         db18.execute(each)
-    once(db18, tmp_path, publication="p")
-    assert differences(db18.dsn, str(tmp_path), COPIES) == {}
+    once(db18, tmp_path, publication="p", table_settings=kept)
+    assert kept_differences(db18, tmp_path, COPIES, kept) == {}
     assert {copy: load_of(tmp_path, copy.replace(".", "/")) for copy in COPIES} == before
+
+
+def kept_differences(
+    db: Database, place: Path, copies: list[str], kept: TableSettings, *, counts_versions: bool = True
+) -> dict[str, str]:
+    """Return how the rows that are there now differ, also the versions of now, and the number of versions.
+
+    The number is that of the changes as long as there is no other load.
+    """
+    are_all = pc.scalar(True)
+    there_now = pc.field("_deleted") == pc.scalar(False) if kept.deletes == "soft" else are_all
+    found = differences(db.dsn, str(place), copies, there_now=there_now)
+    if kept.history:
+        found |= differences(db.dsn, str(place), copies, beside="~history", there_now=pc.field("_is_current"))
+    for copy in copies if kept.append and counts_versions else ():
+        loaded = pc.field("_valid_from_ordinal") >= 0
+        uri = str(place / copy.replace(".", "/"))
+        versions = DeltaTable(f"{uri}~history").to_pyarrow_table()
+        changes = Counter(DeltaTable(f"{uri}~changes").to_pyarrow_table()["_change_type"].to_pylist())
+        begun, ended = versions.filter(loaded).num_rows, versions.filter(~pc.field("_is_current")).num_rows
+        expected = changes["insert"] + changes["update_postimage"], changes["delete"] + changes["update_postimage"]
+        if (begun, ended) != expected:
+            found[copy] = f"{begun} versions have begun and {ended} ended, and not {expected}"
+    return found
 
 
 RENAMED = {
@@ -204,20 +290,22 @@ RENAMED = {
 
 
 @pytest.mark.parametrize(
-    ("statements", "is_running"),
+    ("statements", "is_running", "kept"),
     [
         pytest.param(
             statements,
             is_running,
-            id=f"{name} while it {'runs' if is_running else 'is down'}",
-            marks=() if name == "two that change names" else pytest.mark.thorough,
+            SETTINGS[kept],
+            id=", ".join(filter(None, [name, f"while it {'runs' if is_running else 'is down'}", kept])),
+            marks=() if name == "two that change names" and bool(kept) != is_running else pytest.mark.thorough,
         )
         for name, statements in RENAMED.items()
         for is_running in (False, True)
+        for kept in ("", "all is kept")
     ],
 )
 def test_a_renamed_table_is_followed_under_its_new_name(
-    db18: Database, tmp_path: Path, statements: str, is_running: bool
+    db18: Database, tmp_path: Path, statements: str, is_running: bool, kept: TableSettings
 ) -> None:
     db18.execute(
         "CREATE SCHEMA shop",
@@ -226,7 +314,8 @@ def test_a_renamed_table_is_followed_under_its_new_name(
           for name in ("plain", "other", "shop.orders")),
         "CREATE PUBLICATION p FOR TABLE plain, other, shop.orders",
     )  # fmt: skip
-    once(db18, tmp_path, publication="p")
+    options = {"publication": "p", "table_settings": kept}
+    once(db18, tmp_path, **options)
     loading = Loads()
 
     def changed() -> None:
@@ -243,16 +332,16 @@ def test_a_renamed_table_is_followed_under_its_new_name(
                 caught_up()
 
     if is_running:
-        with following(db18, tmp_path, loading, publication="p") as caught_up:
+        with following(db18, tmp_path, loading, **options) as caught_up:
             caught_up()
             run()
     else:
         run()
-    replicate_with(settings(db18, tmp_path, once=True, publication="p"), loading, tasks=LocalTasks())
+    replicate_with(settings(db18, tmp_path, once=True, **options), loading, tasks=LocalTasks())
     tables = [f"{schema}.{name}" for schema, name in db18.rows(
         "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
     )]  # fmt: skip
-    assert differences(db18.dsn, str(tmp_path), tables) == {}
+    assert kept_differences(db18, tmp_path, tables, kept) == {}
     assert loading.loads == 0
 
 

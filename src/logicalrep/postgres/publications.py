@@ -18,7 +18,7 @@ from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
-_FIRST_NAMED_TYPE = 10_000
+FIRST_NAMED_TYPE = 10_000
 """The first OID of a data type that the server names in a Type message."""
 
 # For a domain, the message has the name of its base type.
@@ -46,7 +46,7 @@ SELECT class.oid, class.relreplident, attribute.attname, attribute.atttypid, att
 """
 _TYPES = f"""
 SELECT attribute.atttypid, base_schema.nspname, base.typname, base.typtype = 'b', base.typdelim,
-    element_schema.nspname, element.typname, element.typtype = 'b' {_OF_COLUMNS} AND type.oid >= {_FIRST_NAMED_TYPE}
+    element_schema.nspname, element.typname, element.typtype = 'b' {_OF_COLUMNS} AND type.oid >= {FIRST_NAMED_TYPE}
 """
 
 
@@ -66,7 +66,7 @@ def published_relation(
         if not published or column in published:
             columns.append(v1.Column(flags=0, name=column, type_id=Oid(type_id), type_modifier=modifier))
             type_ = v1.Type(type_id=Oid(type_id), namespace=_sent(base_schema), name=base)
-            types.append(type_ if type_id >= _FIRST_NAMED_TYPE else None)
+            types.append(type_ if type_id >= FIRST_NAMED_TYPE else None)
     return TableDescription(
         relation_id=Oid(rows[0][0]),
         schema=table.schema,

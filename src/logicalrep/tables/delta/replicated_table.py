@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -34,6 +34,16 @@ class WrittenColumn:
     """True if a value that its type cannot hold is an error, and not NULL."""
 
 
+class TypePart(NamedTuple):
+    """A label of an enum type, or an attribute of a composite type."""
+
+    type_id: int
+    number: int
+    """The label's own OID, or the attribute's number."""
+    label: str | None
+    """The label's text; None for an attribute, whose name is in no text."""
+
+
 @dataclass(frozen=True)
 class ReplicatedTable:
     """A table of the server as its rows were loaded."""
@@ -56,6 +66,8 @@ class ReplicatedTable:
     """The names of dropped columns that older data files may have."""
     beside: Literal["history", "changes"] | None = None
     """The content of a table beside it: every version of its rows, or its changes; None for the table itself."""
+    type_parts: tuple[TypePart, ...] = ()
+    """The labels and attributes of the columns' types when its rows were loaded, or new ones since."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Some of the cached objects cannot be pickled, and all are soon made again.
@@ -91,6 +103,11 @@ class ReplicatedTable:
             if name in texts:
                 found.append(WrittenColumn(texts[name], pa.string(), place, has_texts=True))
         return tuple(found)
+
+    @cached_property
+    def by_number(self) -> dict[tuple[int, bool], WrittenColumn]:
+        """The columns of the Delta table by the numbers of the server's, and by whether they have texts."""
+        return {(self.attnums[column.place], column.has_texts): column for column in self.written}
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -157,6 +174,7 @@ class ReplicatedTable:
                 "settings": asdict(self.settings),
                 "left": self.left,
                 "beside": self.beside,
+                "type_parts": self.type_parts,
             },
             ensure_ascii=False,
         )
@@ -189,6 +207,7 @@ class ReplicatedTable:
             settings=TableSettings(**content.get("settings", {})),
             left=tuple(content.get("left", ())),
             beside=content.get("beside"),
+            type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
         )
 
 
@@ -198,4 +217,4 @@ def _type(content: dict[str, object]) -> CatalogType:
     return CatalogType(**content, element=element)  # type: ignore[arg-type]
 
 
-__all__ = ["ReplicatedTable", "WrittenColumn"]
+__all__ = ["ReplicatedTable", "TypePart", "WrittenColumn"]

@@ -49,7 +49,7 @@ class Followed:
     @property
     def can_move(self) -> bool:
         """Whether its Delta table can be that of another name without a load."""
-        return self.mark is None and self.stopped is None and not self.beside
+        return self.mark is None and self.stopped is None
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""

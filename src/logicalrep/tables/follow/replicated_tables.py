@@ -140,7 +140,7 @@ class ReplicatedTables:
             table for table in before.values() if names.get(table.oid, table.name) != table.name and table.can_move
         ]
         # Two tables may have changed names: all is read before anything is written.
-        copies = [Copied.of(table.log) for table in moved if table.log is not None]
+        copies = [[Copied.of(log) for log in table.logs] for table in moved]
         for table in moved:
             del self._tables[table.name]
             self._left.add(table.name)

@@ -149,9 +149,11 @@ class Watch:
         except psycopg.errors.LockNotAvailable:
             return None
 
-    def evolution(self, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None) -> Evolution | None:
+    def evolution(
+        self, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None, since: int | None
+    ) -> Evolution | None:
         """Return how a table's columns changed; None if that cannot be told, or the server wrote its rows anew."""
-        return self.run(lambda connection: evolution(connection, copied, now, shape))
+        return self.run(lambda connection: evolution(connection, copied, now, shape, since))
 
     def _described(self, connection: Connection, oid: int) -> ReplicatedTable | None:
         row = connection.execute(_NAME, (oid,)).fetchone()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.apply.applying import NeedsResync, OtherShape, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, application_id
 from logicalrep.tables.delta.maintenance import maintain
+from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.kept import Kept, Mark
@@ -31,7 +33,6 @@ from logicalrep.tables.load.loading import Loaded
 from logicalrep.tables.schema.renaming import Copied, move
 from logicalrep.tables.schema.reshaping import reshape
 from logicalrep.tables.schema.shapes import Shape, by_shape
-from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks
 from logicalrep_runtime.scalars import Lsn
 
@@ -125,8 +126,11 @@ class TableWriter:
         assert table.log is not None
         assert table.application is not None
         log, application, upto = table.log, table.application, Lsn(end - 1)
+        if table.beside and not all(shape.fits(log.table) for shape, _ in by_shape(rows)):
+            # None of the tables may have rows that another one has not.
+            raise OtherShape(f"{table.name} has changes with other columns, or another key")
         for beside in table.beside.values():
-            self._patience.run(partial(apply_beside, beside, log.table, rows, upto, application, self._tasks))
+            self._patience.run(partial(apply_beside, beside, rows, upto, application, self._tasks))
         self._patience.run(lambda: apply(log, rows, upto, application, self._tasks))
 
     def apply_by_shape(self, table: Followed, rows: pa.Table) -> None:
@@ -142,7 +146,7 @@ class TableWriter:
             if not shape.fits(table.log.table):
                 if lsns[0].as_py() == upto:
                     raise NeedsResync(f"the columns of {table.name} changed within a transaction")
-                self.evolve(table, shape)
+                self.evolve(table, shape, part["xid"][0].as_py())
             upto = lsns[-1].as_py()
             self.apply(table, part, Lsn(upto + 1))
 
@@ -167,35 +171,47 @@ class TableWriter:
     # Schema changes
 
     def describe(self, table: Followed, now: Definition) -> None:
-        """Note the files that a table has now."""
-        log = table.log
-        assert log is not None
-        self._patience.run(lambda: log.describe(replace(log.table, files=now.files)))
+        """Note the files that a table has now, and the labels of its types."""
+        for log in reversed(table.logs):
+            described = replace(log.table, files=now.files, type_parts=now.type_parts)
+            self._patience.run(partial(log.describe, described))
 
-    def evolve(self, table: Followed, shape: Shape | None) -> None:
-        """Give a table's copy the columns and the key of the rows that come; None for those of the server's table.
+    def evolve(self, table: Followed, shape: Shape | None, since: int | None = None) -> None:
+        """Give a table's copy the columns and the key of the rows that come.
+
+        Args:
+            table: the table.
+            shape: the shape of the rows; None for that of the server's table.
+            since: the id of the transaction of the first of them.
 
         Raises NeedsResync if what they are cannot be told.
         """
-        log, now = table.log, self._watch.described(table.oid)
-        assert log is not None
-        evolution = None
-        if now is not None and log.table.settings == TableSettings():
-            evolution = self._watch.evolution(log.table, now, shape)
-        if evolution is None:
-            raise NeedsResync(f"how the columns of {table.name} changed cannot be told from the catalog any more")
-        self._patience.run(lambda: reshape(log, evolution, self._tasks))
+        now = self._watch.described(table.oid)
+        # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
+        for log in reversed(table.logs):
+            evolution = None if now is None else self._watch.evolution(log.table, now, shape, since)
+            if evolution is None:
+                raise NeedsResync(f"how the columns of {table.name} changed cannot be told from the catalog any more")
+            self._patience.run(partial(reshape, log, evolution, self._tasks))
 
-    def move(self, table: Followed, copied: Copied) -> None:
-        """Go on with the rows of another Delta table under a table's name and in its folder."""
+    def move(self, table: Followed, copied: Sequence[Copied]) -> None:
+        """Go on with the rows of other Delta tables, `Followed.logs` of another name, under a table's name."""
         assert table.application is not None
-        lsn = copied.log.applied(table.application)
-        assert lsn is not None
-        table.load = load = secrets.token_hex(8)
-        table.application = application = application_id(self._system, self.timeline, load)
-        table.log = self._patience.run(
-            lambda: move(copied, table.name, table.folder, application, lsn, load, self._keep_hours)
-        )
+        earlier = table.application
+        table.load, table.beside = secrets.token_hex(8), {}
+        table.application = application_id(self._system, self.timeline, table.load)
+        # The table itself comes last, and makes the move whole.
+        for each in reversed(copied):
+            lsn, beside = each.log.applied(earlier), each.table.beside
+            assert lsn is not None
+            folder = table.folder if beside is None else folder_beside(table.folder, beside)
+            log = self._patience.run(
+                partial(move, each, table.name, folder, table.application, lsn, table.load, self._keep_hours)
+            )
+            if beside is None:
+                table.log = log
+            else:
+                table.beside[beside] = log
 
     # Loads
 

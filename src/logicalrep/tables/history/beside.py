@@ -47,11 +47,8 @@ def opened_beside(place: Place, log: DeltaLog) -> dict[Beside, DeltaLog] | None:
     return found
 
 
-def apply_beside(log: DeltaLog, table: ReplicatedTable, changes: pa.Table, upto: Lsn, app: str, tasks: Tasks) -> None:
+def apply_beside(log: DeltaLog, changes: pa.Table, upto: Lsn, app: str, tasks: Tasks) -> None:
     """Apply changes of a table to one beside it. Arguments and errors are those of `apply`."""
-    described = replace(table, beside=log.table.beside)
-    if described != log.table:
-        log.describe(described)
     try:
         apply(log, changes, upto, app, tasks)
     except DamagedError as error:

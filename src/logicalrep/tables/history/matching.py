@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,8 @@ from logicalrep.tables.delta.data_files import DataFile, read_rows
 from logicalrep.tables.delta.forms import MORE
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.row_texts import row_texts
+from logicalrep.tables.schema.reshaping import renamed_in_changes
 from logicalrep.tables.tasks import Tasks
 
 _Ints = NDArray[np.int64]
@@ -78,7 +81,7 @@ def converted(rows: pa.Table, before: ReplicatedTable, table: ReplicatedTable) -
                 if field.name == "_deleted"
                 else pa.nulls(rows.num_rows, field.type)
             )
-    return pa.Table.from_arrays(columns, schema=table.stored)
+    return renamed_in_changes(pa.Table.from_arrays(columns, schema=table.stored), before, table)
 
 
 def are_carried(before: ReplicatedTable, table: ReplicatedTable, names: Sequence[str]) -> bool:
@@ -89,15 +92,11 @@ def are_carried(before: ReplicatedTable, table: ReplicatedTable, names: Sequence
 def _names_before(before: ReplicatedTable, table: ReplicatedTable) -> dict[str, str]:
     """Return the names that a table's columns had, of those with the same type."""
     if before.relation.relation_id == table.relation.relation_id:
-        of_numbers = dict(zip(before.attnums, before.names, strict=True))
-        names = {name: of_numbers.get(number) for name, number in zip(table.names, table.attnums, strict=True)}
+        found = {column: before.by_number.get(number) for number, column in table.by_number.items()}
     else:
-        names = {name: name if name in before.names else None for name in table.names}
-    return {
-        name: own
-        for name, own in names.items()
-        if own is not None and before.schema.field(own).type == table.schema.field(name).type
-    }
+        of_names = {column.name: column for column in before.written}
+        found = {column: of_names.get(column.name) for column in table.written}
+    return {column.name: own.name for column, own in found.items() if own is not None and own.type == column.type}
 
 
 @dataclass(frozen=True)
@@ -152,10 +151,10 @@ def _places(keys: pa.Array, known: pa.Array) -> _Ints:
 def _own(keys: pa.Array, part: _Part) -> NDArray[np.bool_]:
     if part.count == 1:
         return np.ones(len(keys), bool)
-    # A digest of the value that is the same in all processes.
-    texts = keys.cast(pa.string()) if pa.types.is_integer(keys.type) or pa.types.is_date(keys.type) else keys
-    sums = [sum(each if isinstance(each, bytes) else each.encode()) for each in texts.to_pylist()]
-    is_own: NDArray[np.bool_] = np.array(sums, np.int64) % part.count == part.number
+    # The same number in all processes, unlike the hash of a text.
+    texts = row_texts([keys]).to_pylist()
+    sums = np.fromiter(map(crc32, texts), np.int64, len(texts))
+    is_own: NDArray[np.bool_] = sums % part.count == part.number
     return is_own
 
 

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from logicalrep.postgres.publications import published_relation, type_catalog
+from logicalrep.postgres.publications import FIRST_NAMED_TYPE, published_relation, type_catalog
 from logicalrep.postgres.slots import Connection, server_major
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 
@@ -51,6 +51,29 @@ SELECT class.oid, entry::text FROM pg_publication_namespace AS entry
 JOIN pg_publication AS publication ON pnpubid = publication.oid JOIN pg_class AS class ON relnamespace = pnnspid
 WHERE class.oid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
 """
+# The types of the columns and, within them, those of domains, arrays, ranges and composite types.
+_TYPE_PARTS = """
+WITH RECURSIVE used AS (
+    SELECT attrelid AS top, atttypid AS type FROM pg_attribute
+    WHERE attrelid = ANY(%(oids)s) AND attnum > 0 AND NOT attisdropped AND atttypid >= %(first)s::oid
+    UNION
+    SELECT used.top, part.type
+    FROM used JOIN pg_type AS type ON type.oid = used.type
+    CROSS JOIN LATERAL (
+        SELECT unnest(ARRAY[type.typbasetype, type.typelem]) AS type
+        UNION ALL SELECT rngsubtype FROM pg_range WHERE {}
+        UNION ALL SELECT atttypid FROM pg_attribute
+        WHERE attrelid = type.typrelid AND attnum > 0 AND NOT attisdropped
+    ) AS part
+    WHERE part.type >= %(first)s::oid
+)
+SELECT top, type::bigint, enum.oid::bigint, enumlabel::text FROM used JOIN pg_enum AS enum ON enumtypid = type
+UNION ALL
+SELECT top, used.type::bigint, attnum, NULL
+FROM used JOIN pg_type AS type ON type.oid = used.type
+JOIN pg_attribute ON attrelid = typrelid AND attnum > 0 AND NOT attisdropped
+ORDER BY 1, 2, 3
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +89,8 @@ class Definition:
     """The OIDs and file numbers of the table, or of its partitions. A rewritten or truncated one has another file."""
     published: str
     """A digest of how the publications list the table."""
+    type_parts: tuple[TypePart, ...] = ()
+    """The labels and attributes of its columns' types: the texts of rows that do not change are made of them."""
 
     @classmethod
     def of(cls, table: ReplicatedTable) -> Definition:
@@ -77,6 +102,7 @@ class Definition:
             key=table.key,
             files=table.files,
             published=table.published,
+            type_parts=table.type_parts,
         )
 
 
@@ -110,6 +136,12 @@ def definitions(
     query = _ENTRIES + (_ENTRIES_OF_SCHEMAS if server_major(connection) >= 15 else "")
     for oid, entry in connection.execute(query.encode(), {"oids": oids, "names": list(publications)}).fetchall():
         entries[oid].append(entry)
+    parts: dict[int, list[TypePart]] = {oid: [] for oid in oids}
+    # Multiranges exist since PostgreSQL 14.
+    of_ranges = "type.oid IN (rngtypid, rngmultitypid)" if server_major(connection) >= 14 else "type.oid = rngtypid"
+    query = _TYPE_PARTS.format(of_ranges)
+    for oid, *part in connection.execute(query.encode(), {"oids": oids, "first": FIRST_NAMED_TYPE}).fetchall():
+        parts[oid].append(TypePart(*part))
     found = {}
     for oid, identity in connection.execute(_IDENTITIES, (oids,)).fetchall():
         key = tuple(keys.get(oid, ()))
@@ -120,6 +152,7 @@ def definitions(
             key=key if is_published else None,
             files=tuple(files[oid]),
             published=sha256("\n".join(sorted(entries[oid])).encode()).hexdigest()[:16],
+            type_parts=tuple(parts[oid]),
         )
     return found
 
@@ -140,6 +173,7 @@ def described(
         files=found.files,
         published=found.published,
         settings=settings,
+        type_parts=found.type_parts,
     )
 
 

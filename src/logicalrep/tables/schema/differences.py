@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from logicalrep.postgres.slots import Connection
+from logicalrep.tables.delta.replicated_table import TypePart
 from logicalrep.tables.load.definitions import Definition, has_unsent_rows
 
 
@@ -36,6 +37,8 @@ def difference(connection: Connection, copied: Definition, now: Definition) -> D
     """
     if copied.published != now.published:
         return Difference("its publication changed")
+    if not texts_stay(copied.type_parts, now.type_parts):
+        return Difference("a label of an enum type, or the attributes of a composite type, changed")
     before_files, after_files = dict(copied.files), dict(now.files)
     if before_files.keys() - after_files.keys():
         return Difference("a partition was dropped or detached")
@@ -52,6 +55,14 @@ def difference(connection: Connection, copied: Definition, now: Definition) -> D
         if before != after:
             return Difference(f"its {what} changed", is_reshaped=True)
     return None
+
+
+def texts_stay(before: Collection[TypePart], now: Collection[TypePart]) -> bool:
+    """Return whether values of types that had these parts have the same texts with those of now."""
+    of_both = {part.type_id for part in before} & {part.type_id for part in now}
+    earlier, later = ({part for part in parts if part.type_id in of_both} for parts in (before, now))
+    # A new label is in no text yet; a new attribute is in the text of each value.
+    return earlier <= later and all(part.label is not None for part in later - earlier)
 
 
 # The transaction that gave a table its file: others that alter a table write the same entry of the catalog.

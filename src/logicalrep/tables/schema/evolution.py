@@ -6,7 +6,7 @@ of now. A description in between is made of both, as long as a name means one co
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -24,6 +24,15 @@ WHERE attrelid = ANY(%s) AND attname = %s AND NOT attisdropped
 """
 
 
+# The transactions that wrote the labels and the attributes of types last.
+_WRITERS_OF_PARTS = """
+SELECT xmin::text::bigint FROM pg_enum WHERE enumtypid = ANY(%(types)s)
+UNION
+SELECT attribute.xmin::text::bigint FROM pg_type AS type JOIN pg_attribute AS attribute ON attrelid = typrelid
+WHERE type.oid = ANY(%(types)s) AND attnum > 0
+"""
+
+
 @dataclass(frozen=True)
 class Evolution:
     """A table's later description, and how its rows are those of the earlier one."""
@@ -32,49 +41,58 @@ class Evolution:
     """The later description."""
     sources: Mapping[str, str]
     """The earlier name of each column that was there, by its name in the Delta table, both of them."""
-    defaults: Mapping[str, str]
-    """The text of the value that old rows have in a new column, by its name in the Delta table; NULL in others."""
+    defaults: Mapping[int, str]
+    """The text of the value that old rows have in a new column, by the column's number; NULL in others."""
 
 
 def evolution(
-    connection: Connection, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None
+    connection: Connection, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None, since: int | None
 ) -> Evolution | None:
     """Return how a table changed; None if that cannot be told, or the server wrote its rows anew.
 
     Args:
         connection: a connection to the server.
-        copied: the table as it was.
+        copied: the table as it was, or one beside it.
         now: the table as it is on the server.
         shape: the shape of the rows that follow; None if they are like `now`.
+        since: the id of the transaction of the first of them.
     """
-    if copied.settings.unrepresentable != "error":
-        # Columns have others beside them, and defaults may be values that their types cannot hold.
-        return None
     later = dict(now.files)
     if any(later.get(oid) != file for oid, file in copied.files):
         return None
     table = _between(copied, now, shape)
     if table is None:
         return None
-    before = dict(zip(copied.attnums, zip(copied.names, copied.schema.types, strict=True), strict=True))
+    known = {part.type_id for part in copied.type_parts}
+    new_parts = tuple(part for part in now.type_parts if part.type_id not in known)
+    if since is not None and _are_later(connection, {part.type_id for part in new_parts}, since):
+        return None
     sources: dict[str, str] = {}
-    defaults: dict[str, str] = {}
-    for attnum, own, name, type_ in zip(
-        table.attnums, table.relation.names, table.names, table.schema.types, strict=True
-    ):
-        if attnum in before:
-            sources[name], earlier = before[attnum]
-            if type_ != earlier and not _is_wider(earlier, type_):
+    defaults: dict[int, str] = {}
+    for (attnum, has_texts), column in table.by_number.items():
+        source = copied.by_number.get((attnum, has_texts))
+        if source is not None:
+            sources[column.name] = source.name
+            is_same = column.type == source.type or _is_wider(source.type, column.type)
+            if not is_same or column.refuses > source.refuses:
+                # NULL stands for values that must not be NULL any more.
                 return None
-            continue
-        values = _missing(connection, [oid for oid, _ in copied.files], own)
-        if len(values) != 1:
-            # The partitions' old rows have different values.
-            return None
-        if values[0] is not None:
-            defaults[name] = values[0]
+        elif not has_texts:
+            values = _missing(connection, [oid for oid, _ in copied.files], table.relation.names[column.place])
+            if len(values) != 1:
+                # The partitions' old rows have different values.
+                return None
+            if values[0] is not None:
+                defaults[attnum] = values[0]
     left = {*copied.left, *copied.names} - set(table.names)
-    return Evolution(replace(table, left=tuple(sorted(left))), sources, defaults)
+    table = replace(table, left=tuple(sorted(left)), type_parts=(*copied.type_parts, *new_parts))
+    return Evolution(table, sources, defaults)
+
+
+def _are_later(connection: Connection, types: Collection[int], since: int) -> bool:
+    """Return whether labels or attributes of types are of later transactions: earlier rows may have other texts."""
+    writers = connection.execute(_WRITERS_OF_PARTS.encode(), {"types": list(types)}).fetchall() if types else ()
+    return any(0 < (writer - since) % (1 << 32) < 1 << 31 for (writer,) in writers)
 
 
 def _between(copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None) -> ReplicatedTable | None:

@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from logicalrep.tables.apply.ending import are_there
 from logicalrep.tables.apply.reduction import NeedsResync
-from logicalrep.tables.delta.data_files import DataFile, opened, write_rows
+from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.forms import END, MORE
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.delta.statistics import Statistics, statistics_columns
@@ -23,27 +26,31 @@ from logicalrep.values import arrow_array_or_text
 
 
 def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
-    """Give a table other columns, or another key, in one commit.
+    """Give a table, or one beside it, other columns, or another key, in one commit.
+
+    Rows that are gone, which are marked or versions of the past, never had a new column: they have NULL in it, and so
+    have earlier changes.
 
     Raises:
         NeedsResync: the column's type cannot hold a default.
+        ReservedColumnError: a column has the name of one that the settings add.
         DamagedError: a data file of the table is gone.
         PlaceError: the place cannot be read or written.
     """
-    if not _needs_files(log.table, evolution):
+    defaults = {} if evolution.table.form == "changes" else _defaults(evolution)
+    if not _needs_files(log.table, evolution, defaults):
         log.describe(evolution.table, list(_restated(log, evolution)))
         return
     table = replace(evolution.table, left=())
     files = list(log.files.values())
-    defaults = _defaults(evolution)
     work = [_Reshaping(log.place, log.folder, log.table, table, evolution.sources, defaults, file) for file in files]
     log.describe(table, [file for done in tasks.run(_reshaped, work) for file in done], files)
 
 
-def _needs_files(before: ReplicatedTable, evolution: Evolution) -> bool:
+def _needs_files(before: ReplicatedTable, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
     new = set(evolution.table.names) - evolution.sources.keys()
     return (
-        bool(evolution.defaults)
+        bool(defaults)
         or not new.isdisjoint({*before.left, *before.names})
         or any(
             name != source or evolution.table.schema.field(name).type != before.schema.field(source).type
@@ -54,11 +61,12 @@ def _needs_files(before: ReplicatedTable, evolution: Evolution) -> bool:
 
 def _restated(log: DeltaLog, evolution: Evolution) -> Sequence[DataFile]:
     """Return the files whose statistics lack a column, with statistics that have it."""
-    wanted = statistics_columns(evolution.table.schema)
+    wanted = statistics_columns(evolution.table.stored)
+    new_columns = set(evolution.table.names) - evolution.sources.keys()
     restated = []
     for file in log.files.values():
         known = file.statistics.nulls
-        new = {name: file.rows for name in wanted if name not in evolution.sources}
+        new = {name: file.rows for name in wanted if name in new_columns}
         if not known or not set(wanted) - known.keys():
             continue
         has_all = set(wanted) <= known.keys() | new.keys()
@@ -68,15 +76,20 @@ def _restated(log: DeltaLog, evolution: Evolution) -> Sequence[DataFile]:
 
 
 def _defaults(evolution: Evolution) -> dict[str, pa.Scalar]:
-    """Return the values that old rows have in new columns."""
+    """Return the values that old rows have in new columns, and in those beside them."""
     table, found = evolution.table, {}
-    for name, field, column in zip(table.names, table.schema, table.columns, strict=True):
-        if name in evolution.defaults:
-            value, text = column.load_or_text(ord("t"), evolution.defaults[name].encode())
-            array, refused = arrow_array_or_text(column, [value], for_spark=True)
-            if text is not None or refused:
-                raise NeedsResync(f"the column {column.name} cannot hold its default {evolution.defaults[name]!r}")
-            found[name] = array.cast(field.type)[0]
+    for written in table.written:
+        column, default = table.columns[written.place], evolution.defaults.get(table.attnums[written.place])
+        if default is None or written.name in evolution.sources:
+            continue
+        value, text = column.load_or_text(ord("t"), default.encode())
+        array, refused = arrow_array_or_text(column, [value], for_spark=True)
+        text = refused.get(0, text)
+        if text is not None and written.refuses:
+            raise NeedsResync(f"the column {column.name} cannot hold its default {default!r}")
+        scalar = pa.scalar(text, written.type) if written.has_texts else array.cast(written.type)[0]
+        if scalar.is_valid:
+            found[written.name] = scalar
     return found
 
 
@@ -92,18 +105,36 @@ class _Reshaping:
 
 
 def _reshaped(work: _Reshaping) -> list[DataFile]:
-    with opened(work.place, work.folder, work.file) as there:
-        rows = there.read(work.before.schema, list(work.sources.values()))
+    form, more = work.after.form, [field.name for field in MORE[work.after.form]]
+    rows = read_rows(work.place, work.folder, work.file, work.before.stored, [*work.sources.values(), *more])
+    is_there = pa.array(are_there(rows, form)) if form in END else pa.scalar(True)
 
     def values(name: str, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
         if name in work.sources:
             return rows.column(work.sources[name]).cast(type_)
         if name in work.defaults:
-            return pa.repeat(work.defaults[name], work.file.rows)
-        return pa.nulls(work.file.rows, type_)
+            missing = pa.repeat(work.defaults[name], rows.num_rows)
+            return pc.if_else(is_there, missing, pa.scalar(None, type_))
+        return rows.column(name) if name in more else pa.nulls(rows.num_rows, type_)
 
-    columns = [values(field.name, field.type) for field in work.after.schema]
-    return write_rows(work.place, work.folder, pa.table(columns, schema=work.after.schema))
+    columns = [values(field.name, field.type) for field in work.after.stored]
+    reshaped = renamed_in_changes(pa.table(columns, schema=work.after.stored), work.before, work.after)
+    return write_rows(work.place, work.folder, reshaped)
 
 
-__all__ = ["reshape"]
+def renamed_in_changes(rows: pa.Table, before: ReplicatedTable, after: ReplicatedTable) -> pa.Table:
+    """Return rows of which those of a table's changes name the columns that were not sent as they are called now."""
+    later = dict(zip(after.attnums, after.relation.names, strict=True))
+    names = {name: later.get(attnum) for attnum, name in zip(before.attnums, before.relation.names, strict=True)}
+    is_same_table = before.relation.relation_id == after.relation.relation_id
+    if after.form != "changes" or not is_same_table or all(name == now for name, now in names.items()):
+        return rows
+    place = rows.schema.get_field_index("_unchanged")
+    lists = [
+        [names.get(name) for name in unchanged if names.get(name) is not None]
+        for unchanged in rows.column(place).to_pylist()
+    ]
+    return rows.set_column(place, rows.schema.field(place), pa.array(lists, rows.schema.field(place).type))
+
+
+__all__ = ["renamed_in_changes", "reshape"]

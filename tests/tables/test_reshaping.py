@@ -1,0 +1,115 @@
+"""Other columns for rows that are there, rows that are gone, and changes: what each has in a new or renamed column."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.forms import ReservedColumnError
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.schema.evolution import Evolution
+from logicalrep.tables.schema.reshaping import reshape
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep_protocol import v1
+from logicalrep_runtime.scalars import Lsn, Oid
+from tests.tables.histories import History, table
+from tests.tables.test_ended_rows import APP, new_log
+
+NEW = 9
+
+
+def evolved(before: ReplicatedTable, default: str | None, *, type_id: int = 23, name: str = "new") -> Evolution:
+    """Return the table with a new column, and with `big` renamed to `large`."""
+    relation = before.relation
+    columns = [replace(column, name="large") if column.name == "big" else column for column in relation.columns]
+    columns.append(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=-1))
+    after = replace(
+        before,
+        relation=replace(relation, columns=tuple(columns), types=(*relation.types, None)),
+        attnums=(*before.attnums, NEW),
+    )
+    sources = {column.name: before.by_number[number].name for number, column in after.by_number.items()
+               if number in before.by_number}  # fmt: skip
+    return Evolution(after, sources, {} if default is None else {NEW: default})
+
+
+def changed(log: DeltaLog) -> None:
+    """Insert two rows, update the first without its large value, and delete the second."""
+    history = History(("id",), chance=None)  # type: ignore[arg-type]
+    for op, old, new, unchanged in (
+        ("insert", None, ("1", "b", None, "big"), ()),
+        ("insert", None, ("2", "b", None, "big"), ()),
+        ("update", None, ("1", "c", None, "big"), ("big",)),
+        ("delete", ("2", "b", None, "big"), None, ()),
+    ):
+        history._change(op, old, new, unchanged)
+
+    apply(log, pa.Table.from_pylist(history.feed, FEED_SCHEMA), Lsn(1000), APP, LocalTasks())
+
+
+def rows(tmp_path: Path, *columns: str) -> list[tuple[Any, ...]]:
+    found = DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+
+
+def log_of(tmp_path: Path, settings: TableSettings, beside: Literal["history", "changes"] | None = None) -> DeltaLog:
+    log = new_log(Place(str(tmp_path)), replace(table(("id",)), settings=settings, beside=beside))
+    changed(log)
+    return log
+
+
+def test_a_version_of_the_past_never_had_a_new_column(tmp_path: Path) -> None:
+    log = log_of(tmp_path, TableSettings(history=True), "history")
+    reshape(log, evolved(log.table, "7"), LocalTasks())
+    assert rows(tmp_path, "id", "b", "large", "new", "_is_current") == [
+        (1, "b", "big", None, False),
+        (1, "c", "big", 7, True),
+        (2, "b", "big", None, False),
+    ]
+
+
+def test_a_marked_row_never_had_a_new_column(tmp_path: Path) -> None:
+    log = log_of(tmp_path, TableSettings(deletes="soft"))
+    reshape(log, evolved(log.table, "7"), LocalTasks())
+    assert rows(tmp_path, "id", "large", "new", "_deleted") == [(1, "big", 7, False), (2, "big", None, True)]
+
+
+def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> None:
+    log = log_of(tmp_path, TableSettings(append=True), "changes")
+    reshape(log, evolved(log.table, "7"), LocalTasks())
+    assert rows(tmp_path, "_ordinal", "_change_type", "large", "new", "_unchanged") == [
+        (0, "insert", "big", None, []),
+        (1, "insert", "big", None, []),
+        (2, "update_postimage", None, None, ["large"]),
+        (3, "delete", None, None, []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unrepresentable", "expected"), [("null", {"new": None}), ("text", {"new": None, "new_text": "infinity"})]
+)
+def test_a_default_that_the_type_cannot_hold(
+    tmp_path: Path, unrepresentable: Literal["null", "text"], expected: dict[str, Any]
+) -> None:
+    log = log_of(tmp_path, TableSettings(unrepresentable=unrepresentable))
+    reshape(log, evolved(log.table, "infinity", type_id=1114), LocalTasks())
+    assert rows(tmp_path, *expected) == [tuple(expected.values())]
+    other = log_of(tmp_path / "other", TableSettings())
+    with pytest.raises(NeedsResync, match="cannot hold its default"):
+        reshape(other, evolved(other.table, "infinity", type_id=1114), LocalTasks())
+
+
+def test_a_name_that_is_taken(tmp_path: Path) -> None:
+    log = log_of(tmp_path, TableSettings(deletes="soft"))
+    with pytest.raises(ReservedColumnError):
+        reshape(log, evolved(log.table, None, name="_deleted"), LocalTasks())

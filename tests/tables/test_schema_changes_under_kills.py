@@ -1,0 +1,199 @@
+"""Each kind of schema change in the middle of a load, and of applying, with kills at one write after another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import accumulate, count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Report
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.tables.verify.verifying import verify
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import once, settings
+from tests.tables.test_schema_changes import (
+    FOLLOWED,
+    SETTINGS,
+    STATEMENTS,
+    TABLES,
+    TYPED,
+    TYPES,
+    kept_differences,
+)
+
+ROWS = """
+INSERT INTO {plain} DEFAULT VALUES; UPDATE {plain} SET v = v + 1 WHERE v % 2 = 0; DELETE FROM {plain} WHERE v % 7 = 0;
+INSERT INTO root VALUES ((SELECT max(id) + 1 FROM root), 2); DELETE FROM root WHERE id % 7 = 0;
+INSERT INTO typed (id, m) SELECT max(id) + 1, 'high' FROM typed; UPDATE typed SET m = 'high' WHERE id % 5 = 0;
+DELETE FROM typed WHERE id % 11 = 0
+"""
+KINDS = {
+    **FOLLOWED,
+    **STATEMENTS,
+    **{name: statements for name, (statements, _) in TYPES.items()},
+    "a new table of the name": (
+        "DROP TABLE plain; CREATE TABLE plain (id int PRIMARY KEY DEFAULT nextval('ids'), v bigint DEFAULT 1); "
+        "INSERT INTO plain DEFAULT VALUES; ALTER PUBLICATION p ADD TABLE plain"
+    ),
+    "out of the publication and in again": (
+        "ALTER PUBLICATION p DROP TABLE plain; {rows}; ALTER PUBLICATION p ADD TABLE plain"
+    ),
+    "a renamed table": "ALTER TABLE plain RENAME TO later",
+    "a table in another schema": "CREATE SCHEMA more; ALTER TABLE plain SET SCHEMA more",
+}
+OFTEN = {
+    ("a column with a default", "a load", True),
+    ("another key", "applying", True),
+    ("a renamed label", "applying", False),
+}
+"""Those that `make test` has; `make test-all` has all."""
+
+
+class Killed(BaseException):
+    """The end of a process."""
+
+
+class Kills:
+    """Ends a run at one of its writes: no thread of it writes any more."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._lock = threading.Lock()
+        self._left = 0
+        self.before_commit: Callable[[], None] = lambda: None
+        for name in ("write", "create", "copy", "delete"):
+            patch.setattr(Place, name, self._counted(name, getattr(Place, name)))
+
+    def at(self, write: int) -> None:
+        """Let the next run end at its write of this number, before it or, for an even number, after it."""
+        self._left, self._is_after = write, write % 2 == 0
+
+    def _counted(self, name: str, action: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*what: Any) -> Any:
+            if name == "create":
+                self.before_commit()
+            with self._lock:
+                self._left -= 1
+                left = self._left
+            if left > 0:
+                return action(*what)
+            if left == 0 and self._is_after:
+                action(*what)
+            raise Killed
+
+        return counted
+
+
+class Loading(Report):
+    """Does something once, when all of some tables are being loaded."""
+
+    def __init__(self, tables: set[str], action: Callable[[], None]) -> None:
+        self._tables = tables
+        self._action = action
+
+    def loading(self, table: TableName, rows: int) -> None:
+        self._tables.discard(table.name)
+        if not self._tables:
+            self._action()
+
+
+def cases() -> list[Any]:
+    found = []
+    for number, (name, statements) in enumerate(KINDS.items()):
+        for moment in ("a load", "applying"):
+            for with_rows in (False, True):
+                kept = list(SETTINGS)[(number + (moment == "a load") + with_rows) % len(SETTINGS)]
+                rows = "rows before and after" if with_rows else ""
+                found.append(
+                    pytest.param(
+                        statements, moment, with_rows, SETTINGS[kept],
+                        id=", ".join(filter(None, [name, f"during {moment}", rows, kept])),
+                        marks=() if (name, moment, with_rows) in OFTEN else pytest.mark.thorough,
+                    )
+                )  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize(("statements", "moment", "with_rows", "kept"), cases())
+def test_it_is_followed(
+    db18: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    statements: str,
+    moment: str,
+    with_rows: bool,
+    kept: Any,
+) -> None:
+    prepare(db18)
+    plain = db18.value("SELECT 'plain'::regclass::oid")
+    options = {"publication": "p", "table_settings": kept, "once": True}
+    left = [statements]
+
+    def changed() -> None:
+        there = db18.value(f"SELECT coalesce((SELECT oid::regclass::text FROM pg_class WHERE oid = {plain}), 'plain')")
+        run(db18, ROWS.format(plain=there))
+
+    lock = threading.Lock()
+
+    def altered() -> None:
+        with lock:
+            if not left:
+                return
+            parts = left.pop().split("{rows}")
+            for part in parts:
+                if with_rows:
+                    changed()
+                run(db18, part)
+            if with_rows:
+                changed()
+
+    report = Loading({"plain", "root", "typed"}, altered) if moment == "a load" else Report()
+    if moment == "applying":
+        once(db18, tmp_path, publication="p", table_settings=kept)
+        changed()
+    with monkeypatch.context() as patch:
+        kills = Kills(patch)
+        if moment == "applying":
+            kills.before_commit = altered
+        for write in accumulate(count(1)):
+            kills.at(write)
+            try:
+                replicate_with(settings(db18, tmp_path, **options), report, tasks=LocalTasks())
+                break
+            except Killed:
+                continue
+    assert not left
+    assert write > 3
+    tables = [f"{schema}.{name}" for schema, name in db18.rows(
+        "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
+    )]  # fmt: skip
+    assert kept_differences(db18, tmp_path, tables, kept, counts_versions=False) == {}
+    verdicts = list(verify(ConnectionSettings(db18.dsn), Place(str(tmp_path))))
+    assert {str(each.table): each.result for each in verdicts if str(each.table) in tables} == dict.fromkeys(
+        tables, "equal"
+    )
+
+
+def prepare(db: Database) -> None:
+    for each in f"{TABLES.strip()}\n{TYPED.strip()}".split(";\n"):
+        db.execute(each.rstrip(";\n"))
+    db.execute(
+        "CREATE TYPE mood2 AS ENUM ('one', 'two')",
+        "CREATE SEQUENCE ids START 100",
+        "ALTER TABLE plain ALTER id SET DEFAULT nextval('ids'), ALTER v SET DEFAULT 1, ALTER w SET DEFAULT 'new' || "
+        "nextval('ids'), ADD n numeric(10,2), ADD c varchar(9)",
+        "CREATE PUBLICATION p FOR TABLE plain, root, typed WITH (publish_via_partition_root = true)",
+    )
+
+
+def run(db: Database, statements: str) -> None:
+    for each in statements.split(";"):
+        if each.strip():
+            db.execute(each.strip())
