@@ -48,7 +48,7 @@ def test_a_table_is_loaded_again_by_the_process_that_runs(shop: Database, tmp_pa
         caught_up()
         found = status(shop.settings, place)
         assert found.is_running
-        with pytest.raises(StateError, match="in use by process"):
+        with pytest.raises(SlotError, match="in use by process"):
             drop(shop.settings, place, deletes_tables=False)
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 

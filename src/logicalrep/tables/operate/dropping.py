@@ -5,10 +5,10 @@ from __future__ import annotations
 from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import drop_slot, find_slot, in_use
+from logicalrep.postgres.slots import check_free, drop_slot, find_slot
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.follow.state import FOLDER, State, StateError
+from logicalrep.tables.follow.state import FOLDER, State
 from logicalrep.tables.history.beside import BESIDES
 from logicalrep.tables.load.publishing import is_ours
 from logicalrep.tables.operate.status import known
@@ -25,16 +25,16 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
     Returns what was done, a sentence each.
 
     Raises:
-        StateError: nothing is replicated to the place, or a process still does.
+        StateError: nothing is replicated to the place.
+        SlotError: a process still replicates to it.
     """
     identity = known(place)
     tables = State.read(place).tables
     done = []
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
-        if slot is not None and slot.active_pid is not None:
-            raise StateError(in_use(identity.slot, (slot.active_pid, None, None, -1)), code="PLACE_HAS_WRITER")
         if slot is not None:
+            check_free(connection, slot)
             drop_slot(connection, identity.slot)
             done.append(f"dropped the replication slot {identity.slot}")
         if is_ours(connection, identity.publication):
