@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 # A Java that starts for a few short queries spends half its time on compiling well. This reaches programs' Javas too.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
 
-_STARTED_BY = {"spark": "spark", "db": "postgres", "db18": "postgres"}
+_STARTED_BY = {"spark": "spark", "db": "postgres", "db18": "postgres", "db16_and_18": "postgres"}
 """The mark of a test that takes a fixture."""
 
 
@@ -45,11 +45,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 if importlib.util.find_spec("psycopg") is not None:
-    from tests.postgres.servers import SERVERS, Database, database, stop_all
+    from tests.postgres.servers import SERVERS, SERVERS_OF_CORE, Database, database, stop_all
 
     @pytest.fixture(params=SERVERS)
     def db(request: pytest.FixtureRequest) -> Iterator[Database]:
         """Yield a database on each available server."""
+        with database(request.param) as made:
+            yield made
+
+    @pytest.fixture(params=SERVERS_OF_CORE)
+    def db16_and_18(request: pytest.FixtureRequest) -> Iterator[Database]:
+        """Yield a database on PostgreSQL 16, and one on 18, in `make test` too."""
         with database(request.param) as made:
             yield made
 

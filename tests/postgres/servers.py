@@ -23,6 +23,8 @@ _SERVERS: dict[int, LocalServer] = {}
 
 SERVERS = [pytest.param(15, marks=pytest.mark.thorough), pytest.param(16, marks=pytest.mark.thorough), 18]
 """The servers for which tests are repeated; `make test` has the newest."""
+SERVERS_OF_CORE = [pytest.param(15, marks=pytest.mark.thorough), 16, 18]
+"""The servers for the core of `replicate`; `make test` has the oldest and the newest of those that come with it."""
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 Rows and, of some tables, columns change all the time.
 
-Five kills here, of each kind one, and KILLS with SEED for `make soak`.
+Five kills here, of each kind one, and KILLS with SEED for `make soak`; half of them with PostgreSQL 16.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.postgres.servers import Database
+from tests.postgres.servers import Database, database
 from tests.spark import workload
 from tests.spark.test_kills import ROOT, Writer
 from tests.tables.comparison import differences
@@ -103,22 +103,28 @@ class Migrations:
         self._thread.join(60)
 
 
-def test_kills_lose_nothing_and_double_nothing(db18: Database, tmp_path: Path) -> None:
-    workload.prepare(db18)
-    db18.execute(
+@pytest.mark.parametrize(("major", "kills"), [(16, range(KILLS // 2)), (18, range(KILLS // 2, KILLS))])
+def test_kills_lose_nothing_and_double_nothing(major: int, kills: range, tmp_path: Path) -> None:
+    with database(major) as db:
+        _killed(db, kills, tmp_path)
+
+
+def _killed(db: Database, kills: range, tmp_path: Path) -> None:
+    workload.prepare(db)
+    db.execute(
         "DROP PUBLICATION p",
         "ALTER TABLE bare REPLICA IDENTITY NOTHING",
         "CREATE TABLE large (id int PRIMARY KEY, v text)",
         "INSERT INTO large SELECT i, repeat('x', 500) FROM generate_series(1, 200000) AS i",
     )
-    chance = random.Random(SEED)
-    command = Command(db18, tmp_path / "lake", tmp_path / "log")
-    migrations = Migrations(db18)
-    writer = Writer(db18)
+    chance = random.Random(f"{SEED} {db.major}")
+    command = Command(db, tmp_path / "lake", tmp_path / "log")
+    migrations = Migrations(db)
+    writer = Writer(db)
     kinds = ["", "java", "pyspark.daemon", "server"]
     ended_by_itself = 0
     try:
-        for number in range(KILLS):
+        for number in kills:
             if not command.is_alive():
                 command.start("--every", "0")
             time.sleep(3 + chance.random() * 9)
@@ -127,22 +133,22 @@ def test_kills_lose_nothing_and_double_nothing(db18: Database, tmp_path: Path) -
                 continue
             kind = kinds[number % len(kinds)]
             if kind == "server":
-                db18.server.stop("immediate")
+                db.server.stop("immediate")
                 time.sleep(chance.random())
-                db18.server.start()
-                db18.reconnect()
+                db.server.start()
+                db.reconnect()
             else:
                 command.kill(kind)
     finally:
         writer.stop()
         migrations.stop()
         command.kill("")
-    db18.reconnect()
-    for (gid,) in db18.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
-        db18.execute(f"ROLLBACK PREPARED '{gid}'")
-    workload.run(db18.connection, 10_000, 6)
+    db.reconnect()
+    for (gid,) in db.rows("SELECT gid FROM pg_prepared_xacts WHERE database = current_database()"):
+        db.execute(f"ROLLBACK PREPARED '{gid}'")
+    workload.run(db.connection, 10_000, 6)
     command.once()
-    assert differences(db18.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
-    assert ended_by_itself <= KILLS // 4 + 1, command.log()
-    assert writer.seeds >= KILLS
-    assert migrations.count >= 20 * KILLS
+    assert differences(db.dsn, str(tmp_path / "lake"), TABLES) == {}, command.log()
+    assert ended_by_itself <= len(kills) // 4 + 1, command.log()
+    assert writer.seeds >= len(kills)
+    assert migrations.count >= 20 * len(kills)

@@ -1,0 +1,76 @@
+"""The core of `logicalrep replicate` with PostgreSQL 16 and 18: a load while others write, many tables, and `verify`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.operate.status import status
+from logicalrep.tables.verify.verifying import verify
+from tests.postgres.servers import Database, installation
+from tests.spark import workload
+from tests.tables.comparison import differences
+from tests.tables.test_replicate import following
+
+OF_WORKLOAD = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
+OF_PGBENCH = [f"public.pgbench_{name}" for name in ("accounts", "branches", "tellers", "history")]
+
+
+@contextmanager
+def pgbench(db: Database) -> Iterator[None]:
+    """Make pgbench's tables, and let it change them while the context lasts."""
+    there = installation(db.major)
+    environment = os.environ | {"LD_LIBRARY_PATH": str(there.folder / "lib"), "PGUSER": "postgres"}
+    command = [str(there.bin / "pgbench"), "--host", str(db.server.folder), db.name]
+    subprocess.run([*command, "--initialize", "--quiet"], env=environment, check=True, capture_output=True)
+    db.execute("ALTER TABLE pgbench_history REPLICA IDENTITY FULL")
+    running = subprocess.Popen(
+        [*command, "--time=600", "--client=2", "--rate=200", "--no-vacuum"],
+        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield
+        assert running.poll() is None
+    finally:
+        running.terminate()
+        running.wait(30)
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(200, marks=pytest.mark.thorough)])
+def test_many_tables_are_loaded_while_others_write_and_equal_then(
+    db16_and_18: Database, tmp_path: Path, count: int
+) -> None:
+    db, names = db16_and_18, [f"t{number}" for number in range(count)]
+    workload.prepare(db)
+    db.execute("DROP PUBLICATION p", "ALTER TABLE bare REPLICA IDENTITY NOTHING")
+    for name in names:
+        db.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v int)", f"INSERT INTO {name} VALUES (1, 0), (2, 0)")
+    tables = [*OF_WORKLOAD, *OF_PGBENCH, *(f"public.{name}" for name in names)]
+    place = Place(str(tmp_path))
+    with closing(db.writer()) as writer, following(db, tmp_path) as caught_up:
+        with pgbench(db):
+            for number, name in enumerate(names):
+                db.execute(f"UPDATE {name} SET v = {number} WHERE id = 1")
+                if number % 10 == 0:
+                    workload.run(writer, number, 5)
+            caught_up()
+            versions = {name: table["version"] for name, table in status(db.settings, place).tables.items()}
+            assert versions.keys() == {name if name != OF_WORKLOAD[-1] else 'public."Odd ""Näme"' for name in tables}
+            for number in range(5):
+                db.execute(f"INSERT INTO t0 VALUES ({3 + number})", f"UPDATE t1 SET v = {number}")
+                caught_up()
+        caught_up()
+        there = status(db.settings, place)
+        assert there.is_running
+        # A table without changes gets no commit.
+        assert {
+            name for name in names[2:] if there.tables[f"public.{name}"]["version"] != versions[f"public.{name}"]
+        } == set()
+        assert [verdict for verdict in verify(db.settings, place) if verdict.result != "equal"] == []
+    assert differences(db.dsn, str(tmp_path), tables) == {}
