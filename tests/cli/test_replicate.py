@@ -18,6 +18,7 @@ from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
 pytest.importorskip("pyspark")
+from logicalrep.cli.main import main
 from tests.postgres.servers import Database
 
 COMMAND = [sys.executable, "-m", "logicalrep.cli.main", "replicate"]
@@ -96,6 +97,26 @@ def test_a_new_place_a_second_process_and_a_clean_end(db18: Database, tmp_path: 
         if line and line[3].startswith(f"batch slot={slot} mode=walsender changes=1 tables=1 ")
     ]
     assert [line[1] for line in lines if line and "public.bare is not replicated" in line[3]] == ["WARNING"]
+
+
+@pytest.mark.spark
+def test_a_table_that_stands_still_and_a_pause_have_exit_codes_of_their_own(db18: Database, tmp_path: Path) -> None:
+    db18.execute("CREATE TABLE good (id int PRIMARY KEY)", "CREATE TABLE bad (id int PRIMARY KEY, at date)")
+    db18.execute("INSERT INTO good VALUES (1)", "INSERT INTO bad VALUES (1, 'infinity')")
+    there = ["--dsn", db18.dsn, "--to", str(tmp_path / "lake")]
+    stopped = run(*there, "--once")
+    last = stopped.stderr.splitlines()[-1]
+    assert (stopped.returncode, last[:38]) == (4, "[TABLES_STOPPED] public.bad: the value"), stopped.stderr
+    assert "run logicalrep resync public.bad with the same --dsn and --to" in last
+    assert differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
+    assert main(["pause", *there]) == 0
+    paused = run(*there, "--once")
+    assert (paused.returncode, paused.stderr.splitlines()[-1][:14]) == (3, "[PLACE_PAUSED]"), paused.stderr
+    assert main(["resume", *there]) == 0
+    db18.execute("DROP TABLE bad", "INSERT INTO good VALUES (2)")
+    done = run(*there, "--once")
+    assert done.returncode == 0, done.stderr
+    assert differences(db18.dsn, str(tmp_path / "lake"), ["public.good"]) == {}
 
 
 def test_a_role_that_may_not_publish_gets_the_statements(db18: Database, tmp_path: Path) -> None:
