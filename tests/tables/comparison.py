@@ -85,7 +85,7 @@ SELECT column_name FROM information_schema.columns WHERE table_schema = %s AND t
 """
 
 
-_BY_VALUE = ("int", "bool", "float", "bytes", "date", "datetime", "list")
+_BY_VALUE = ("str", "int", "bool", "float", "bytes", "date", "datetime", "list")
 
 
 def _plain(value: Any, text: str | None) -> Any:
