@@ -87,7 +87,7 @@ def test_no_warning_tells_of_defaults_that_are_filled_in(db18: Database, tmp_pat
     assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
-def test_a_new_partition_that_the_role_may_not_read(db18: Database, tmp_path: Path) -> None:
+def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Database, tmp_path: Path) -> None:
     role = f"reader_{db18.name}"
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY) PARTITION BY RANGE (id)",
@@ -95,6 +95,7 @@ def test_a_new_partition_that_the_role_may_not_read(db18: Database, tmp_path: Pa
         "INSERT INTO t VALUES (1)",
         "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root = true)",
         f"CREATE ROLE {role} LOGIN REPLICATION",
+        "COMMENT ON PUBLICATION p IS 'made by logicalrep replicate'",
         f"GRANT SELECT ON t, t_1 TO {role}",
     )
     try:
@@ -110,6 +111,12 @@ def test_a_new_partition_that_the_role_may_not_read(db18: Database, tmp_path: Pa
         resync(as_role.connection, Place(str(tmp_path)), [TableName("public", "t")])
         replicate_with(as_role, Report(), tasks=LocalTasks())
         assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+        # The publication is its owner's.
+        *_, stays, deleted = drop(as_role.connection, Place(str(tmp_path)), deletes_tables=True)
+        assert (stays, deleted) == (
+            'the publication p stays: let its owner run DROP PUBLICATION "p"',
+            "deleted the table public.t",
+        )
     finally:
         db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psycopg
 from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
@@ -38,8 +39,13 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
             drop_slot(connection, identity.slot)
             done.append(f"dropped the replication slot {identity.slot}")
         if is_ours(connection, identity.publication):
-            connection.execute(sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(identity.publication)))
-            done.append(f"dropped the publication {identity.publication}")
+            statement = sql.SQL("DROP PUBLICATION {}").format(sql.Identifier(identity.publication))
+            try:
+                connection.execute(statement)
+                done.append(f"dropped the publication {identity.publication}")
+            except psycopg.errors.InsufficientPrivilege:
+                text = statement.as_string(connection)
+                done.append(f"the publication {identity.publication} stays: let its owner run {text}")
     if deletes_tables:
         for name, table in tables.items():
             for folder in (table.folder, *(folder_beside(table.folder, beside) for beside in BESIDES)):
