@@ -25,6 +25,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Two columns have names that are the same to Spark, or a column has a name that `changed_rows` uses itself.",
         "Set `spark.sql.caseSensitive` to true if the names differ in case, else rename the column in the database.",
     ),
+    "COLUMN_PROTECTED": (
+        "A column that is to be masked or left out is not there, is another one than before, or is one of the key.",
+        "Name in the settings by table what is to be masked now, restart, and run `logicalrep resync` for the table.",
+    ),
     "COLUMN_RESERVED": (
         "A table has a column of the name that `--deletes soft`, `--history` or `--append` gives to one of its own.",
         "Rename the column, or leave out the option for this table, and run `logicalrep resync` for it.",
@@ -36,8 +40,12 @@ CODES: dict[str, tuple[str, str]] = {
         "if it was sent in binary.",
     ),
     "CONFIG_INVALID": (
-        "The file of `--config` has mistakes, or names a table that is not replicated.",
+        "The file of `--config` has mistakes, or names a table that is not replicated, or a column that is not there.",
         "Correct the places in the text; a table that may come later needs `optional: true`.",
+    ),
+    "CONFIG_MISSING": (
+        "Columns of tables at the place are masked or left out, and the command was given no settings by table.",
+        "Give `--config`, as before; a file without these tables does not write them in clear either.",
     ),
     "CONNECTION_REFUSED": (
         "The server answers and refuses the connection.",
@@ -75,6 +83,10 @@ CODES: dict[str, tuple[str, str]] = {
         "The `keys` of `merged` or `changed_rows` are empty, or not columns of the table.",
         "Name the columns of the replica identity, or of a unique index if the identity is FULL.",
     ),
+    "KEY_NOT_UNIQUE": (
+        "The settings by table give a table a key that cannot tell its rows apart.",
+        "Name the columns of a unique index, all `NOT NULL`, of a table with `REPLICA IDENTITY FULL`.",
+    ),
     "KEY_NULL": (
         "A changed row, or a row of a copy whose table was truncated, is NULL in a column of `keys`.",
         "Name the columns of the replica identity; delete such rows from the copy if its table was truncated.",
@@ -94,6 +106,10 @@ CODES: dict[str, tuple[str, str]] = {
     "NO_WALSENDERS": (
         "The server is configured without walsenders.",
         "Run `ALTER SYSTEM SET max_wal_senders = 10` and restart the server, or use `mode = peek`.",
+    ),
+    "MASK_KEY": (
+        "The key that hashes columns is missing in `LOGICALREP_MASK_KEY`, is too short, or is not the one before.",
+        "Set it for every command that reads or writes the tables: the same one, of at least 16 characters.",
     ),
     "OPTION_INVALID": (
         "An option is unknown, is missing, has an invalid value, or has no effect together with the others.",

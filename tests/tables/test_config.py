@@ -8,15 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from logicalrep.tables.config.config import read_config
 from logicalrep.tables.config.nodes import ConfigError
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
-from tests.tables.test_replicate import once, shop
+from tests.tables.test_replicate import following, once, shop
+from tests.waiting import eventually
 
 __all__ = ["shop"]
 
@@ -48,7 +51,7 @@ def mistakes(source: Any) -> list[str]:
 def test_every_mistake_is_reported_at_once_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "shop.yaml"
     path.write_text(MISTAKES)
-    keys = "unrepresentable, deletes, history, append, optional"
+    keys = "unrepresentable, deletes, history, append, optional, key, left_out, masked"
     assert [each.removeprefix(f"{path}:") for each in mistakes(path)] == [
         f"3: public.orders has no setting 'histroy': it has {keys}; did you mean history?",
         "4: 'deletes' of public.orders is 'sotf': it is hard or soft; did you mean soft?",
@@ -140,3 +143,43 @@ def test_a_table_that_is_not_replicated_is_a_mistake(shop: Database, tmp_path: P
         f"{path}:3: no table public.bare is replicated, and it is not optional",
     ]
     assert not list((tmp_path / "lake").rglob("*.parquet"))
+
+
+def test_a_key_of_its_own(shop: Database, tmp_path: Path) -> None:
+    shop.execute("CREATE TABLE full_rows (a int NOT NULL, b text NOT NULL, v int, secret text)")
+    config = read_config(
+        {"tables": {"full_rows": {"key": ["b", "a"], "left_out": "secret", "deletes": "soft"}}}, TableSettings()
+    )
+    for statement in (
+        "ALTER TABLE full_rows REPLICA IDENTITY FULL",
+        "CREATE UNIQUE INDEX of_some ON full_rows (a, b) WHERE a > 0",
+        "ALTER TABLE full_rows ADD UNIQUE (b) INCLUDE (a)",
+        "ALTER TABLE full_rows ADD CONSTRAINT later UNIQUE (a, b) DEFERRABLE",
+    ):
+        shop.execute(statement)
+        with pytest.raises(ConfigError, match=r"give public\.full_rows the key b, a, for which it needs REPLICA"):
+            once(shop, tmp_path, config=config)
+    shop.execute(
+        "CREATE UNIQUE INDEX by_both ON full_rows (a, b)", "INSERT INTO full_rows VALUES (1, 'x', 1), (1, 'y', 1)"
+    )
+    once(shop, tmp_path, config=config)
+    shop.execute(
+        "UPDATE full_rows SET v = 2, b = 'z' WHERE b = 'x'",
+        "DELETE FROM full_rows WHERE b = 'y'",
+        "INSERT INTO full_rows VALUES (1, 'y', 3)",
+    )
+    once(shop, tmp_path, config=config)
+    rows = DeltaTable(str(tmp_path / "public/full_rows")).to_pyarrow_table().to_pylist()
+    # A mark is cleared by a row that comes again only where rows have a key.
+    assert sorted((row["b"], row["v"], row["_deleted"]) for row in rows) == [
+        ("x", 1, True),
+        ("y", 3, False),
+        ("z", 2, False),
+    ]
+    assert {each.result for each in verify(shop.settings, Place(str(tmp_path)))} == {"equal"}
+    with following(shop, tmp_path, config=config) as caught_up:
+        shop.execute("UPDATE full_rows SET v = 4 WHERE b = 'z'")
+        caught_up()
+        shop.execute("DROP INDEX by_both")
+        eventually(lambda: State.read(Place(str(tmp_path))).tables["public.full_rows"].state == "stopped")
+    assert "[KEY_NOT_UNIQUE]" in str(State.read(Place(str(tmp_path))).tables["public.full_rows"].error)

@@ -95,7 +95,7 @@ def test_all_three_through_changes_a_kill_and_a_resync(
     place, connection = Place(str(tmp_path)), ConnectionSettings(db18.dsn)
     assert [(str(each.table), each.result) for each in verify(connection, place)] == [("public.t", "equal")]
     assert resync(connection, place, []) is False
-    assert known_settings(place).entries[TableName("public", "t")].settings == ALL
+    assert known_settings(place).of(TableName("public", "t")) == ALL
     before = rows(tmp_path, "t~history", "id", "v", "_valid_from_lsn", "_valid_to_lsn")
     db18.execute("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', NULL)")
     once(db18, tmp_path, **tables)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded
+from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded, Wanted
 from logicalrep.transactions.table_names import TableName
 from tests.waiting import eventually
 
@@ -22,7 +22,7 @@ class Held:
         self.go_on = threading.Event()
         self.is_closed = False
 
-    def load(self, folders: Mapping[TableName, str]) -> Iterator[Loaded | NotLoaded]:
+    def load(self, folders: Mapping[TableName, Wanted]) -> Iterator[Loaded | NotLoaded]:
         self.groups.append(list(folders))
         assert self.go_on.wait(30)
         for name in folders:
@@ -40,7 +40,7 @@ def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> Non
     held, found = Held(), []
     with Loader(cast(Loading, held), threading.Event()) as loader:
         for name in names(20):
-            loader.add({name: name.name})
+            loader.add({name: Wanted(name.name)})
         eventually(lambda: len(held.groups) == 2)
         assert [len(group) for group in held.groups] == [GROUP, GROUP]
         held.go_on.set()
@@ -59,9 +59,9 @@ def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
     held.go_on.set()
     with Loader(cast(Loading, held), threading.Event()) as loader:
         for _ in range(3):
-            loader.add({names(1)[0]: "t0"})
+            loader.add({names(1)[0]: Wanted("t0")})
         eventually(lambda: len(loader.results()) == 1)
-        loader.add({names(1)[0]: "t0"})
+        loader.add({names(1)[0]: Wanted("t0")})
         eventually(lambda: len(held.groups) == 2)
 
 
@@ -73,6 +73,6 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(held, "load", fail)
     with Loader(cast(Loading, held), threading.Event()) as loader:
-        loader.add({names(1)[0]: "t0"})
+        loader.add({names(1)[0]: Wanted("t0")})
         with pytest.raises(ZeroDivisionError):
             eventually(lambda: bool(loader.results()))

@@ -19,7 +19,7 @@ from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
 from logicalrep.postgres.table_parts import part_queries
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
-from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded
+from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded, Wanted
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
@@ -72,7 +72,7 @@ def loading(
 def load(db: Database, place: Path, *names: str, **options: Any) -> list[Loaded | NotLoaded]:
     made = loading(db, place, **options)
     try:
-        return list(made.load({TableName("public", name): f"t{number}" for number, name in enumerate(names)}))
+        return list(made.load({TableName("public", name): Wanted(f"t{number}") for number, name in enumerate(names)}))
     finally:
         made.close()
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import SlotError
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
@@ -110,6 +111,19 @@ def test_once_loads_what_is_there_and_a_second_run_has_what_came_after(shop: Dat
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
     shop.execute("TRUNCATE customer, audit", "INSERT INTO customer VALUES (1, 'again', NULL)")
     once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+def test_no_change_is_passed_before_the_tables_are_known(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first look may wait for a session that alters a table."""
+    once(shop, tmp_path)
+    shop.execute("DELETE FROM orders WHERE id % 7 = 0")
+    look, failing = Watch.tables, [True, True]
+    monkeypatch.setattr(Watch, "tables", lambda watch: None if failing and failing.pop() else look(watch))
+    once(shop, tmp_path)
+    assert not failing
     assert differences(shop.dsn, str(tmp_path), TABLES) == {}
 
 

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.apply.applying import apply
+from logicalrep.tables.config.config import Config
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.resync import known_settings
 from logicalrep.tables.replicate.loop import TablesStoppedError
@@ -110,8 +111,9 @@ def test_loads_changes_and_verify_agree(db18: Database, tmp_path: Path) -> None:
         db18.execute("DELETE FROM u WHERE ctid = (SELECT min(ctid) FROM u)")
         db18.execute("INSERT INTO u VALUES (1, 'NaN'), (1, NULL)")
         # As `resync` takes them.
-        once(db18, place, config=known_settings(Place(str(place))))
-        assert known_settings(Place(str(place))).entries[name].settings.unrepresentable == treatment
+        stored = known_settings(Place(str(place)))
+        once(db18, place, table_settings=stored.others, config=Config.of(stored.tables))
+        assert known_settings(Place(str(place))).of(name).unrepresentable == treatment
         verdicts = list(verify(ConnectionSettings(db18.dsn), Place(str(place))))
         assert [(verdict.result, verdict.rows) for verdict in verdicts] == [
             ("equal", 2),

@@ -116,6 +116,7 @@ def _resume(options: argparse.Namespace) -> int:
 def _resync(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
     from logicalrep.postgres.publications import PublicationError
+    from logicalrep.tables.config.config import Config
     from logicalrep.tables.operate.resync import known_settings, known_tables, resync
     from logicalrep.tables.replicate.progress import shown
     from logicalrep.tables.replicate.replicate import replicate_with
@@ -131,13 +132,15 @@ def _resync(options: argparse.Namespace) -> int:
         print("asked the running replicate to load it again", file=sys.stderr)
         return 0
     # Another setting would load its table again.
+    stored = known_settings(place)
     settings = ReplicateSettings(
         connection=connection,
         to=place.uri,
         storage_options=place.storage_options,
         once=True,
         tables=known_tables(connection, place),
-        config=known_settings(place),
+        table_settings=stored.others,
+        config=Config.of(stored.tables),
     )
     with shown() as report:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from psycopg import sql
@@ -20,6 +20,7 @@ def part_queries(
     relation: TableDescription,
     publications: tuple[str, ...],
     *,
+    nulled: Collection[str] = (),
     more: Sequence[str] = (),
     size: int | None = None,
 ) -> list[str]:
@@ -29,12 +30,13 @@ def part_queries(
         connection: a session that holds the snapshot.
         relation: the table with its published columns.
         publications: the publications, which may leave out rows.
+        nulled: the columns in whose place NULL is read.
         more: expressions whose values follow those of the columns.
         size: about the bytes of a part; 64 MiB by default, and before PostgreSQL 14 the whole table.
     """
     wants_parts, size = size is not None, _PART if size is None else size
     published = row_filter(connection, relation.table, publications)
-    columns = ", ".join([*(sql.Identifier(name).as_string(connection) for name in relation.names), *more])
+    columns = ", ".join([columns_read(connection, relation, nulled), *more])
     # Before PostgreSQL 14 rows of a part are looked up by their places, which is several times slower.
     has_ranges = server_major(connection) >= 14
     parts = _parts if has_ranges else _looked_up
@@ -44,6 +46,12 @@ def part_queries(
         for part in parts(pages, min(pages, -(-total // size)) if is_heap and (has_ranges or wants_parts) else 1)
         for where in [_where(([] if published is None else [f"({published})"]) + part)]
     ]
+
+
+def columns_read(connection: Connection, relation: TableDescription, nulled: Collection[str]) -> str:
+    """Return the list of a query's columns: a table's published ones, with NULL in the place of those of `nulled`."""
+    names = ("NULL" if name in nulled else sql.Identifier(name).as_string(connection) for name in relation.names)
+    return ", ".join(names)
 
 
 def _where(conditions: list[str]) -> str:
@@ -99,4 +107,4 @@ def _looked_up(pages: int, count: int) -> list[list[str]]:
     return [[_LOOKED_UP.format(first=first, last=stop - 1)] for first, stop in pairwise(firsts)]
 
 
-__all__ = ["part_queries"]
+__all__ = ["columns_read", "part_queries"]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.config.config import Config
+from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
 
@@ -43,6 +44,8 @@ class ReplicateSettings:
     """The settings of tables that have none of their own."""
     config: Config = field(default_factory=Config)
     """The settings of tables that have some of their own."""
+    mask_key: MaskKey | None = None
+    """The key that hashes; None if no column is hashed."""
     load_sessions: int = 4
     """The most sessions that copy rows at the same time."""
     load_rate: float | None = None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
 
 from logicalrep_runtime.errors import LogicalRepError
+
+Mask = Literal["hashed", "nulled"]
 
 
 class TableSettingsError(LogicalRepError, ValueError):
@@ -14,11 +17,32 @@ class TableSettingsError(LogicalRepError, ValueError):
     code = "OPTION_INVALID"
 
 
+class ProtectedColumnError(LogicalRepError, ValueError):
+    """A column that is to be masked or left out, and is not there, is another one, or is of the key."""
+
+    code = "COLUMN_PROTECTED"
+
+
+class OwnKeyError(LogicalRepError, ValueError):
+    """Columns that are to tell rows apart, and may not do so."""
+
+    code = "KEY_NOT_UNIQUE"
+
+    @classmethod
+    def of(cls, table: object, key: Sequence[str]) -> Self:
+        """Return the error of a table, with the key that it was to have."""
+        return cls(
+            f"the settings by table give {table} the key {', '.join(key)}, for which it needs REPLICA IDENTITY FULL, "
+            "and a unique index of just these columns, all NOT NULL, that is valid, not deferrable and not partial"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
     """The way in which a table is kept. A table whose settings change is loaded again.
 
-    Raises TableSettingsError if `append` is with values that would have to be NULL or texts.
+    Raises TableSettingsError if `append` is with values that would have to be NULL or texts, or if a column is both
+    masked and left out.
 
     Example:
         >>> TableSettings(unrepresentable="null")
@@ -32,6 +56,14 @@ class TableSettings:
     """Whether a second table has every version of each row."""
     append: bool = False
     """Whether another table has all changes, one after another."""
+    key: tuple[str, ...] = ()
+    """The columns of a unique index that tell rows apart, with REPLICA IDENTITY FULL; none for those of the table."""
+    masked: Mapping[str, Mask] = field(default_factory=dict)
+    """The columns whose values are written as a keyed hash of the server's text, or as NULL."""
+    left_out: tuple[str, ...] = ()
+    """The columns that are not written at all."""
+    mask_key: str | None = None
+    """The check value of the key that hashes; None if no column is hashed."""
 
     def __post_init__(self) -> None:
         if self.append and self.unrepresentable != "error":
@@ -39,6 +71,22 @@ class TableSettings:
                 f"append keeps changes as they are, and unrepresentable = {self.unrepresentable} changes values: leave "
                 "one of them out"
             )
+        for name in sorted(self.masked.keys() & set(self.left_out)):
+            raise TableSettingsError(f"the column {name} is masked and left out: do one of both")
+
+    @property
+    def protected(self) -> frozenset[str]:
+        """The columns that are masked or left out."""
+        return frozenset((*self.masked, *self.left_out))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the settings as plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the settings that `to_json` returned, also those of an earlier version."""
+        return cls(**{**content, **{name: tuple(content.get(name, ())) for name in ("key", "left_out")}})
 
 
-__all__ = ["TableSettings", "TableSettingsError"]
+__all__ = ["Mask", "OwnKeyError", "ProtectedColumnError", "TableSettings", "TableSettingsError"]

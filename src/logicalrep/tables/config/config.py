@@ -5,20 +5,24 @@ A setting that a table does not have there is that of the command line, or of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
 from logicalrep.tables.config.nodes import Document, nearest, refuse
-from logicalrep.tables.table_settings import TableSettings, TableSettingsError
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.masks.mask_key import MaskKey
+from logicalrep.tables.table_settings import OwnKeyError, TableSettings, TableSettingsError
 from logicalrep.transactions.table_names import TableName, TableNameError, name_parts, table_names
 
 _CHOICES = {"unrepresentable": ("error", "null", "text"), "deletes": ("hard", "soft")}
 _TRUTHS = ("history", "append", "optional")
-_KEYS = (*_CHOICES, *_TRUTHS)
+_MASKS = ("hashed", "nulled")
+_LISTS = ("key", "left_out")
+_KEYS = (*_CHOICES, *_TRUTHS, *_LISTS, "masked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,14 @@ class Entry:
     settings: TableSettings
     is_optional: bool = False
     """Whether there need not be such a table yet, or any more."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Where each column is that is named, as `path:line`."""
+
+    def with_key(self, check: str) -> Entry:
+        """Return it with the check value of the key that hashes, if columns are hashed."""
+        if "hashed" not in self.settings.masked.values():
+            return self
+        return replace(self, settings=replace(self.settings, mask_key=check))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +49,45 @@ class Config:
     """The settings of tables that have some of their own."""
 
     entries: Mapping[TableName, Entry] = field(default_factory=dict)
+    is_given: bool = False
+    """Whether there is such a file, also if it is empty."""
 
-    def check(self, tables: Collection[TableName]) -> None:
-        """Raise ConfigError if a table that is not optional is not among those that are replicated."""
-        names = [table.name for table in tables]
-        refuse(
-            [
-                f"{entry.place}: no table {name} is replicated, and it is not optional{nearest(name.name, names)}"
-                for name, entry in self.entries.items()
-                if name not in tables and not entry.is_optional
-            ]
-        )
+    @classmethod
+    def of(cls, settings: Mapping[TableName, TableSettings]) -> Self:
+        """Return the settings that tables had before, whether or not all of them are still there."""
+        return cls({name: Entry(str(name), each, is_optional=True) for name, each in settings.items()}, is_given=True)
+
+    def check(self, tables: Collection[TableName], described: Callable[[TableName], ReplicatedTable | None]) -> None:
+        """Refuse tables and columns that are not there.
+
+        Args:
+            tables: the tables that are replicated.
+            described: returns a table as it is under its settings.
+
+        Raises ConfigError with all of them.
+        """
+        names, mistakes = [table.name for table in tables], []
+        for name, entry in self.entries.items():
+            if name not in tables:
+                if not entry.is_optional:
+                    hint = nearest(name.name, names)
+                    mistakes.append(f"{entry.place}: no table {name} is replicated, and it is not optional{hint}")
+                continue
+            table = described(name) if entry.columns else None
+            if table is None:
+                continue
+            known = {*table.relation.names, *(column for _, column in table.protected)}
+            for column, place in entry.columns.items():
+                if column not in known:
+                    mistakes.append(f"{place}: {name} has no published column {column}{nearest(column, known)}")
+                elif column in (table.key or ()) and column in table.settings.protected - table.hashed:
+                    mistakes.append(
+                        f"{place}: {column} is of the key of {name}, which tells rows apart: it can be hashed, and not "
+                        "be nulled or left out"
+                    )
+            if table.settings.key and table.key != table.settings.key:
+                mistakes.append(f"{entry.place}: {OwnKeyError.of(name, table.settings.key).description}")
+        refuse(mistakes)
 
 
 def read_config(source: str | Path | Mapping[str, Any], defaults: TableSettings) -> Config:
@@ -59,6 +99,7 @@ def read_config(source: str | Path | Mapping[str, Any], defaults: TableSettings)
 
     Raises:
         ConfigError: there are mistakes; the text has all of them, as `path:line: what is wrong`.
+        MaskKeyError: a column is hashed, and the environment has no key.
 
     Example:
         >>> config = read_config({"tables": {"orders": {"history": True}}}, TableSettings(deletes="soft"))
@@ -72,7 +113,10 @@ def read_config(source: str | Path | Mapping[str, Any], defaults: TableSettings)
             for key, text, node in document.entries(tables, "'tables'"):
                 _add(entries, document, defaults, key, text, node)
     document.refuse()
-    return Config(entries)
+    if any("hashed" in entry.settings.masked.values() for entry in entries.values()):
+        check = MaskKey.from_environment().check
+        entries = {name: entry.with_key(check) for name, entry in entries.items()}
+    return Config(entries, is_given=True)
 
 
 def _add(
@@ -84,7 +128,7 @@ def _add(
     node: yaml.Node,
 ) -> None:
     """Add a table's settings to the others."""
-    settings, is_optional = _settings(document, defaults, key, text, node)
+    entry = _entry(document, defaults, key, text, node)
     try:
         name_parts(text)
     except TableNameError as error:
@@ -94,27 +138,36 @@ def _add(
     if name in entries:
         document.add(key, f"{name} is there twice, first at {entries[name].place}")
     else:
-        entries[name] = Entry(document.place(key), settings, is_optional)
+        entries[name] = entry
 
 
-def _settings(
-    document: Document, defaults: TableSettings, key: yaml.Node, name: str, node: yaml.Node
-) -> tuple[TableSettings, bool]:
-    """Return a table's settings, and whether the table is optional."""
+def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: str, node: yaml.Node) -> Entry:
     own: dict[str, Any] = {}
+    columns: dict[str, str] = {}
     for setting, (_, value) in document.known(node, name, _KEYS).items():
         what = f"{setting!r} of {name}"
         if setting in _CHOICES:
             own[setting] = document.one_of(value, what, _CHOICES[setting])
+        elif setting == "masked":
+            masks = {column: (at, mask) for at, column, mask in document.entries(value, what)}
+            columns |= {column: document.place(at) for column, (at, _) in masks.items()}
+            own[setting] = {
+                column: document.one_of(mask, f"{what}, column {column},", _MASKS)
+                for column, (_, mask) in masks.items()
+            }
+        elif setting in _LISTS:
+            texts = document.texts(value, what)
+            columns |= {column: document.place(at) for at, column in texts if column not in columns}
+            own[setting] = tuple(column for _, column in texts)
         else:
             own[setting] = document.truth(value, what)
     own = {setting: value for setting, value in own.items() if value is not None}
-    is_optional = own.pop("optional", False)
+    is_optional, settings = own.pop("optional", False), defaults
     try:
-        return replace(defaults, **own), is_optional
+        settings = replace(defaults, **own)
     except TableSettingsError as error:
         document.add(key, f"{name}: {error.description}")
-        return defaults, is_optional
+    return Entry(document.place(key), settings, is_optional, columns)
 
 
 __all__ = ["Config", "Entry", "read_config"]

@@ -70,7 +70,7 @@ class Document:
 
     def refuse(self) -> None:
         """Raise ConfigError if there are mistakes."""
-        refuse([text for _, text in sorted(self.mistakes)])
+        refuse([text for _, text in sorted(self.mistakes, key=lambda mistake: mistake[0])])
 
     def entries(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.Node, str, yaml.Node]]:
         """Yield the keys of a mapping, each with its text and its value; a key that comes again is a mistake."""
@@ -111,6 +111,17 @@ class Document:
             return str(node.value)
         self.add(node, f"{what} must be a text")
         return None
+
+    def texts(self, node: yaml.Node, what: str) -> list[tuple[yaml.Node, str]]:
+        """Return the texts of a list, or one alone, each once with its node; anything else is a mistake."""
+        found: dict[str, yaml.Node] = {}
+        for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
+            text = self.text(item, what)
+            if text in found:
+                self.add(item, f"{what} has {text!r} twice")
+            elif text is not None:
+                found[text] = item
+        return [(item, text) for text, item in found.items()]
 
     def one_of(self, node: yaml.Node, what: str, names: Collection[str]) -> str | None:
         """Return one of some texts; anything else is a mistake."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
@@ -12,7 +13,7 @@ import pyarrow as pa
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.tables.delta.forms import Form, with_more
 from logicalrep.tables.delta.names import column_names, text_names
-from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.table_settings import OwnKeyError, ProtectedColumnError, TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, TypeCatalog
 from logicalrep_protocol import v1
@@ -68,6 +69,8 @@ class ReplicatedTable:
     """The content of a table beside it: every version of its rows, or its changes; None for the table itself."""
     type_parts: tuple[TypePart, ...] = ()
     """The labels and attributes of the columns' types when its rows were loaded, or new ones since."""
+    protected: tuple[tuple[int, str], ...] = ()
+    """The numbers and the names of the server's columns that the settings mask or leave out, as far as it has them."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Some of the cached objects cannot be pickled, and all are soon made again.
@@ -124,13 +127,57 @@ class ReplicatedTable:
         """All of the Delta table's columns. Raises ReservedColumnError if two had the same name."""
         return with_more(self.schema, self.form, self.relation.table)
 
-    def check_names(self) -> None:
-        """Raise ReservedColumnError if a column has the name of one that the settings add."""
+    def check(self, numbers: Mapping[str, int]) -> None:
+        """Refuse settings that do not fit the columns.
+
+        Args:
+            numbers: the numbers that columns to be masked or left out have to have, as far as they are known.
+
+        Raises:
+            ReservedColumnError: a column has the name of one that the settings add.
+            OwnKeyError: the table's own settings give it a key that it cannot have.
+            ProtectedColumnError: a column to be masked or left out is not there, or is one of the key that has to stay.
+        """
+        settings = self.settings
+        if settings.key and self.key != settings.key:
+            raise OwnKeyError.of(self.relation, settings.key)
+        for name in sorted(settings.protected - {name for _, name in self.protected}):
+            raise ProtectedColumnError(
+                f"{self.relation} has no published column {name}, which is to be masked or left out: name it in the "
+                "settings by table as it is now, or leave it out of them if it is gone"
+            )
+        for number, name in self.protected:
+            if numbers.get(name, number) != number:
+                raise ProtectedColumnError(
+                    f"{self.relation} has another column {name} than before, and one that had this name may be there "
+                    "under another: name in the settings by table all that are to be masked or left out"
+                )
+        for name in self.key or ():
+            if name in settings.left_out or settings.masked.get(name) == "nulled":
+                raise ProtectedColumnError(
+                    f"the column {name} of {self.relation} is of the key, which tells rows apart: it can be hashed, "
+                    "and not be nulled or left out"
+                )
         besides: list[Literal["history", "changes"] | None] = [None]
         besides += ["history"] if self.settings.history else []
         besides += ["changes"] if self.settings.append else []
         for beside in besides:
             assert replace(self, beside=beside).stored
+
+    def mask(self, column: WrittenColumn) -> tuple[str | None, str | None]:
+        """Return how a column is masked: the mask, and the key's check value if it is hashed."""
+        mask = self.settings.masked.get(self.relation.names[column.place])
+        return mask, self.settings.mask_key if mask == "hashed" else None
+
+    @property
+    def nulled(self) -> frozenset[str]:
+        """The names of the server's columns that are NULL whatever they are there."""
+        return frozenset(name for name, mask in self.settings.masked.items() if mask == "nulled")
+
+    @property
+    def hashed(self) -> frozenset[str]:
+        """The names of the server's columns whose texts are hashed."""
+        return frozenset(self.settings.masked) - self.nulled
 
     @cached_property
     def key_names(self) -> tuple[str, ...]:
@@ -171,7 +218,8 @@ class ReplicatedTable:
                 "key": self.key,
                 "files": self.files,
                 "published": self.published,
-                "settings": asdict(self.settings),
+                "settings": self.settings.to_json(),
+                "protected": self.protected,
                 "left": self.left,
                 "beside": self.beside,
                 "type_parts": self.type_parts,
@@ -204,7 +252,8 @@ class ReplicatedTable:
             attnums=tuple(column[0] for column in columns),
             files=tuple((oid, file) for oid, file in content["files"]),
             published=content["published"],
-            settings=TableSettings(**content.get("settings", {})),
+            settings=TableSettings.from_json(content.get("settings", {})),
+            protected=tuple((number, name) for number, name in content.get("protected", ())),
             left=tuple(content.get("left", ())),
             beside=content.get("beside"),
             type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),

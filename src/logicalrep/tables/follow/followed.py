@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.follow.kept import Mark
+from logicalrep.tables.follow.kept import ASKED_FOR, Mark
 from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.history.beside import Beside
 from logicalrep.tables.load.definitions import Definition
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
+
+_NONE = Lsn(0)
 
 
 @dataclass(slots=True)
@@ -40,6 +43,12 @@ class Followed:
     """The reason why the table stands still."""
     committed: str | None = None
     """The time of the last commit with changes of it, ISO 8601 in UTC."""
+    columns: frozenset[str] = frozenset()
+    """The names of the server's columns at the last look; none if one that is masked or left out is not as before."""
+    has_whole_old: bool = False
+    """Whether the server sent whole old rows at the last look."""
+    least: Lsn = field(default=_NONE)
+    """The copy has to have every commit before it, as some of their changes were not kept."""
 
     @property
     def logs(self) -> list[DeltaLog]:
@@ -50,6 +59,21 @@ class Followed:
     def can_move(self) -> bool:
         """Whether its Delta table can be that of another name without a load."""
         return self.mark is None and self.stopped is None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its rows are there, and the changes that come are for them; else they wait for a load."""
+        return self.log is not None and (self.mark is None or self.mark.replaces != self.load)
+
+    @property
+    def numbers(self) -> Mapping[str, int]:
+        """The numbers that its masked and left-out columns have to have; none if somebody asked for it as it is."""
+        log = self.log
+        if log is None or log.table.relation.relation_id != self.oid:
+            return {}
+        if self.mark is not None and self.mark.reason == ASKED_FOR:
+            return {}
+        return {name: number for number, name in log.table.protected}
 
     def state(self, lsn: Lsn, timeline: int, progress: LoadProgress | None) -> TableState:
         """Return how far the table is, given that those that follow have all commits up to an LSN."""

@@ -21,6 +21,8 @@ from logicalrep_runtime.scalars import Lsn
 _MARKS = f"{FOLDER}/loads"
 _KEPT = f"{FOLDER}/kept"
 _MARK = "load.json"
+ASKED_FOR = "asked for"
+"""The reason of a load that somebody asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +75,18 @@ class Kept:
             assert data is not None
             yield end, pq.read_table(pa.BufferReader(data))
 
+    def forget_all(self, folder: str) -> None:
+        """Remove all of a table's changes: a load that is to begin has them."""
+        for end in self._ends(folder):
+            self.forget(folder, end)
+
     def forget(self, folder: str, end: Lsn) -> None:
         """Remove the part of a table's changes with this end: it is applied."""
         self._place.delete(self._path(folder, end))
 
     def remove(self, folder: str) -> None:
         """Remove a table's changes and then its mark: all of them are applied."""
-        for end in self._ends(folder):
-            self.forget(folder, end)
+        self.forget_all(folder)
         self._place.delete(f"{_MARKS}/{folder}/{_MARK}")
 
     def _ends(self, folder: str) -> list[Lsn]:
@@ -92,4 +98,4 @@ class Kept:
         return f"{_KEPT}/{folder}/{int(end):016X}.parquet"
 
 
-__all__ = ["Kept", "Mark"]
+__all__ = ["ASKED_FOR", "Kept", "Mark"]

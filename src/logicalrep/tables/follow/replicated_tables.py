@@ -19,13 +19,16 @@ from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError
 from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.follow.followed import Followed
-from logicalrep.tables.follow.kept import Mark
+from logicalrep.tables.follow.guard import Guard
+from logicalrep.tables.follow.kept import ASKED_FOR, Mark
+from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.state import State, TableState
 from logicalrep.tables.follow.watch import Found, Watch
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.definitions import Definition
 from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.load.loading import Loaded, Wanted
+from logicalrep.tables.masks.masked_rows import Masking
 from logicalrep.tables.report import Report
 from logicalrep.tables.schema.renaming import Copied
 from logicalrep.tables.settings import ReplicateSettings
@@ -51,6 +54,8 @@ class ReplicatedTables:
         watch: Watch,
         loader: Loader,
         writer: TableWriter,
+        guard: Guard,
+        patience: Patience,
         pool: ThreadPoolExecutor,
     ) -> None:
         """Take how far the tables were at the start, the settings, and what reads and writes the tables."""
@@ -60,6 +65,8 @@ class ReplicatedTables:
         self._watch = watch
         self._loader = loader
         self._writer = writer
+        self._guard = guard
+        self._patience = patience
         self._pool = pool
         self._marks = writer.marks()
         self._tables: dict[TableName, Followed] = {}
@@ -107,7 +114,9 @@ class ReplicatedTables:
             position: every commit before it has been applied.
         """
         self._writer.timeline = timeline
-        self._rename({now.oid: name for name, now in found.items()})
+        names = {now.oid: name for name, now in found.items()}
+        self._patience.run(lambda: self._guard.look(names))
+        self._rename(names)
         for name in self._tables.keys() - found.keys():
             table = self._tables.pop(name)
             self._left.add(name)
@@ -126,6 +135,9 @@ class ReplicatedTables:
                 self._writer.adopt(known)
             if known.mark is None and known.stopped is None:
                 self._compare(known, now, position)
+            is_as_before = now.definition.has_protected(self._settings.of(name), known.numbers)
+            known.columns = now.definition.names if is_as_before else frozenset()
+            known.has_whole_old = now.definition.has_whole_old
 
     def _rename(self, names: Mapping[int, TableName]) -> None:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
@@ -200,10 +212,12 @@ class ReplicatedTables:
             return table
         has_beside = self._writer.open_beside(table)
         if table.mark is not None:
-            if table.mark.replaces != table.load:
+            if table.is_whole:
                 self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
             else:
-                self._loader.add({name: table.folder})
+                if self._guard.has_other_masks(name):
+                    self._writer.forget_kept(table)
+                self._begin(table)
         elif table.log.table.relation.relation_id != oid:
             self.load(table, "another table of this name")
         elif before is None or name in self._left:
@@ -217,11 +231,26 @@ class ReplicatedTables:
     def write(self, table: Followed, rows: pa.Table, end: Lsn) -> int:
         """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
         table.truncates.update(rows["xid"].filter(pc.equal(rows["op"], "truncate")).to_pylist())
+        try:
+            rows = self._masked(table, rows)
+        except NeedsResync:
+            table.least = end
+            raise
         if table.mark is None:
             self._writer.apply(table, rows, end)
         else:
             self._writer.keep(table, rows, end)
         return int(rows.num_rows)
+
+    def _masked(self, table: Followed, rows: pa.Table) -> pa.Table:
+        """Return rows without what is masked or left out: nothing else may be written. Raises NeedsResync."""
+        settings, columns, has_whole_old = self._settings.of(table.name), table.columns, table.has_whole_old
+        if table.is_whole:
+            assert table.log is not None
+            copied = Definition.of(table.log.table)
+            settings, columns = table.log.table.settings, copied.names
+            has_whole_old = copied.has_whole_old
+        return Masking(settings, columns, has_whole_old, self._settings.mask_key).rows(rows)
 
     def settle(self, table: Followed, rows: pa.Table, end: Lsn, future: Future[int]) -> int:
         """Return the result of `write`; a table that does not fit its changes any more follows them, or is loaded."""
@@ -230,7 +259,7 @@ class ReplicatedTables:
             try:
                 return future.result()
             except OtherShape:
-                self._writer.apply_by_shape(table, rows)
+                self._writer.apply_by_shape(table, self._masked(table, rows))
                 return int(rows.num_rows)
 
         return self._fit(table, written) or 0
@@ -282,17 +311,29 @@ class ReplicatedTables:
 
     def load(self, table: Followed, reason: str) -> None:
         """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
+        for item in [each for each in self._catching_up if each[0] is table]:
+            # The mark has to name the copy that is being committed.
+            item[1].exception()
+            self._catching_up.remove(item)
         self._writer.mark(table, Mark(table.folder, table.load, reason))
         table.stopped = table.pending = None
         table.truncates.clear()
-        self._loader.add({table.name: table.folder})
+        self._begin(table)
+
+    def _begin(self, table: Followed) -> None:
+        """Have a marked table loaded, if that writes nothing in clear that must not be."""
+        reason = self._guard.reason(table.oid, table.name)
+        if reason is not None:
+            self._stand_still(table, reason)
+        else:
+            self._loader.add({table.name: Wanted(table.folder, table.numbers)})
 
     def load_named(self, names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it."""
         for name in names:
             table = self._tables.get(name)
             if table is not None:
-                self.load(table, "asked for")
+                self.load(table, ASKED_FOR)
 
     def step(self) -> None:
         """Go on with what has ended in other threads: copies, and kept changes that are applied."""
@@ -300,7 +341,7 @@ class ReplicatedTables:
         for name in [name for name, moment in self._load_again.items() if moment <= now]:
             del self._load_again[name]
             if name in self._tables:
-                self._loader.add({name: self._tables[name].folder})
+                self._begin(self._tables[name])
         for result in self._loader.results():
             table = self._tables.get(result.name)
             if table is None or table.mark is None:
@@ -308,6 +349,9 @@ class ReplicatedTables:
             if isinstance(result, Loaded):
                 if result.table.relation.relation_id != table.oid:
                     # Another table has the name meanwhile, and loads.
+                    continue
+                if result.position < table.least:
+                    self._begin(table)
                     continue
                 self._catching_up.append((table, self._pool.submit(self._writer.replace, table, result)))
             elif result.again:

@@ -17,7 +17,8 @@ from logicalrep_runtime.scalars import Lsn
 
 FOLDER = "_logicalrep"
 """The folder of these files at a place."""
-_FORMAT = 1
+FORMAT = 1
+"""The format of these files."""
 _NONE = Lsn(0)
 
 
@@ -36,13 +37,13 @@ class Identity:
     system_identifier: int
     """The database cluster's identifier, which another server does not have."""
     database: str
-    format: int = _FORMAT
+    format: int = FORMAT
 
     @classmethod
     def read(cls, place: Place) -> Self | None:
         """Return a place's identity; None for a new place. Raises StateError for a file of another version."""
         data = place.read(f"{FOLDER}/place.json")
-        return None if data is None else cls(**_loaded("place.json", data))
+        return None if data is None else cls(**from_json("place.json", data))
 
     @classmethod
     def claim(
@@ -64,7 +65,7 @@ class Identity:
         if found is None:
             name = _name_for(place)
             made = cls(slot or name, publication or name, system_identifier, database)
-            if place.create(f"{FOLDER}/place.json", _dumped(asdict(made))):
+            if place.create(f"{FOLDER}/place.json", to_json(asdict(made))):
                 return made
             found = cls.read(place)
             assert found is not None
@@ -74,7 +75,7 @@ class Identity:
     def replace_server(self, place: Place, *, system_identifier: int, database: str) -> None:
         """Let a place have the tables of another server from now on."""
         made = replace(self, system_identifier=system_identifier, database=database)
-        place.write(f"{FOLDER}/place.json", _dumped(asdict(made)))
+        place.write(f"{FOLDER}/place.json", to_json(asdict(made)))
 
     def check(
         self, *, system_identifier: int, database: str, slot: str | None = None, publication: str | None = None
@@ -144,7 +145,7 @@ class State:
     """The last time at which the server had committed nothing beyond them, ISO 8601 in UTC; None if that is unknown."""
     tables: Mapping[str, TableState] = field(default_factory=dict)
     """The tables by their names, as in SQL."""
-    format: int = _FORMAT
+    format: int = FORMAT
 
     @classmethod
     def read(cls, place: Place) -> Self:
@@ -152,7 +153,7 @@ class State:
         data = place.read(f"{FOLDER}/state.json")
         if data is None:
             return cls()
-        found = _loaded("state.json", data)
+        found = from_json("state.json", data)
         tables = {}
         for name, table in found["tables"].items():
             progress = table.get("progress") and LoadProgress(**table["progress"])
@@ -172,25 +173,27 @@ class State:
             name: _content(table) | {"progress": table.progress and asdict(table.progress)}
             for name, table in sorted(self.tables.items())
         }
-        place.write(f"{FOLDER}/state.json", _dumped(_content(self) | {"tables": tables}))
+        place.write(f"{FOLDER}/state.json", to_json(_content(self) | {"tables": tables}))
 
 
 def _content(state: State | TableState) -> dict[str, Any]:
     return {each.name: getattr(state, each.name) for each in fields(state)} | {"lsn": str(state.lsn)}
 
 
-def _dumped(content: Mapping[str, Any]) -> bytes:
+def to_json(content: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a place's file."""
     return json.dumps(content, indent=2, ensure_ascii=False).encode()
 
 
-def _loaded(name: str, data: bytes) -> dict[str, Any]:
+def from_json(name: str, data: bytes) -> dict[str, Any]:
+    """Return the content of a place's file. Raises StateError if it is damaged, or of another version."""
     try:
         content = json.loads(data)
-        if content["format"] != _FORMAT:
+        if content["format"] != FORMAT:
             raise StateError(f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that")
     except (ValueError, KeyError, TypeError) as error:
         raise StateError(f"{FOLDER}/{name} is damaged ({error})", code="PLACE_DAMAGED") from None
     return dict(content)
 
 
-__all__ = ["FOLDER", "Identity", "State", "StateError", "TableState"]
+__all__ = ["FOLDER", "FORMAT", "Identity", "State", "StateError", "TableState", "from_json", "to_json"]

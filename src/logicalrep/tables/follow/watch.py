@@ -170,7 +170,9 @@ class Watch:
         publications = (self._publication,)
         listed = listed_tables(connection, publications)
         wanted = {table.oid: table for table in listed if table.under is None and table.name in names}
-        now = definitions(connection, {oid: table.columns for oid, table in wanted.items()}, publications)
+        columns = {oid: table.columns for oid, table in wanted.items()}
+        settings = {oid: self._settings.of(table.name) for oid, table in wanted.items()}
+        now = definitions(connection, columns, publications, settings)
         time_of_look, head = server_time(connection), wal_head(connection)
         self._looks.seen(time_of_look, head)
         return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}

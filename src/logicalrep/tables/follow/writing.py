@@ -154,6 +154,10 @@ class TableWriter:
         """Keep the rows of a table that loads, all those of commits before `end`."""
         self._patience.run(lambda: self._kept.keep(table.folder, rows, end))
 
+    def forget_kept(self, table: Followed) -> None:
+        """Remove what is kept of a table whose load is to begin."""
+        self._patience.run(lambda: self._kept.forget_all(table.folder))
+
     def apply_kept(self, table: Followed) -> None:
         """Apply what is kept of a table whose copy is whole; more may come meanwhile."""
         for end, rows in self._kept.changes(table.folder):
@@ -189,7 +193,10 @@ class TableWriter:
         now = self._watch.described(table.oid)
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
         for log in reversed(table.logs):
-            evolution = None if now is None else self._watch.evolution(log.table, now, shape, since)
+            evolution = None
+            # A name alone does not tell that a column is not one that is masked under another.
+            if now is not None and not log.table.settings.protected:
+                evolution = self._watch.evolution(log.table, now, shape, since)
             if evolution is None:
                 raise NeedsResync(f"how the columns of {table.name} changed cannot be told from the catalog any more")
             self._patience.run(partial(reshape, log, evolution, self._tasks))

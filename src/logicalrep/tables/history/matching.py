@@ -90,13 +90,17 @@ def are_carried(before: ReplicatedTable, table: ReplicatedTable, names: Sequence
 
 
 def _names_before(before: ReplicatedTable, table: ReplicatedTable) -> dict[str, str]:
-    """Return the names that a table's columns had, of those with the same type."""
+    """Return the names that a table's columns had, of those with the same type and the same mask."""
     if before.relation.relation_id == table.relation.relation_id:
         found = {column: before.by_number.get(number) for number, column in table.by_number.items()}
     else:
         of_names = {column.name: column for column in before.written}
         found = {column: of_names.get(column.name) for column in table.written}
-    return {column.name: own.name for column, own in found.items() if own is not None and own.type == column.type}
+    return {
+        column.name: own.name
+        for column, own in found.items()
+        if own is not None and own.type == column.type and before.mask(own) == table.mask(column)
+    }
 
 
 @dataclass(frozen=True)

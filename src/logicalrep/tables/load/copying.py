@@ -23,6 +23,7 @@ from logicalrep.tables.delta.data_files import DataFile, write_batches
 from logicalrep.tables.delta.forms import as_loaded
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.written_values import written_values
 from logicalrep_protocol.columnar import Session
 from logicalrep_runtime.scalars import Lsn
@@ -44,6 +45,8 @@ class Part:
     folder: str
     rate: float | None
     """The most bytes a second; None for no bound."""
+    key: MaskKey | None
+    """The key that hashes; None if no column is hashed."""
 
 
 def copy(part: Part) -> list[DataFile]:
@@ -59,7 +62,7 @@ def copy(part: Part) -> list[DataFile]:
         # Row security would leave out rows whose changes the slot sends; it is an error so.
         connection.execute("SET row_security = off")
         with closing(_at_rate(_ranges(part, connection, now), part.rate)) as copied:
-            batches = (as_loaded(batch, part.table.form) for batch in typed(copied, part.table))
+            batches = (as_loaded(batch, part.table.form) for batch in typed(copied, part.table, part.key))
             return write_batches(part.place, part.folder, part.table.stored, batches)
 
 
@@ -75,8 +78,10 @@ def _ranges(part: Part, connection: Connection, now: Connection) -> Generator[me
         connection.execute("COMMIT")
 
 
-def typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Iterator[pa.RecordBatch]:
-    """Yield copied rows in the Delta table's columns.
+def typed(
+    copied: Iterator[memoryview | bytes], table: ReplicatedTable, key: MaskKey | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield copied rows in the Delta table's columns; `key` hashes those that are hashed.
 
     Raises ColumnValueError if the column's type cannot hold a value.
     """
@@ -87,6 +92,9 @@ def typed(copied: Iterator[memoryview | bytes], table: ReplicatedTable) -> Itera
         for decoded in decoder.decode(batch.array):
             rows = np.arange(decoded.new.values.num_rows)
             arrays = [written_values(table, column, decoded.new, rows) for column in table.written]
+            if key is not None:
+                hashed = [table.columns[column.place].name in table.hashed for column in table.written]
+                arrays = [key.hashed(array) if is_it else array for array, is_it in zip(arrays, hashed, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 

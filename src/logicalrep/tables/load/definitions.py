@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, published_relation, type_catalog
@@ -11,7 +11,11 @@ from logicalrep.postgres.slots import Connection, server_major
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
 
+_TEXT = 25
 _COLUMNS = """
 SELECT attrelid, attnum, attname, atttypid, atttypmod FROM pg_attribute
 WHERE attrelid = ANY(%s) AND attnum > 0 AND NOT attisdropped {} ORDER BY attrelid, attnum
@@ -26,6 +30,16 @@ CROSS JOIN LATERAL unnest(index.indkey::int[]) WITH ORDINALITY AS part(attnum, p
 JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid AND attribute.attnum = part.attnum
 WHERE class.oid = ANY(%s) AND part.place <= index.indnkeyatts
 ORDER BY class.oid, part.place
+"""
+# Each row has its own values in the columns of such an index.
+_UNIQUE = """
+SELECT index.indrelid, array_agg(attribute.attname::text)
+FROM pg_index AS index
+JOIN pg_attribute AS attribute ON attribute.attrelid = index.indrelid
+    AND attribute.attnum = ANY ((index.indkey::int2[])[0:index.indnkeyatts - 1])
+WHERE index.indrelid = ANY(%s) AND index.indisunique AND index.indisvalid AND index.indimmediate
+    AND index.indpred IS NULL AND index.indexprs IS NULL
+GROUP BY index.indexrelid, index.indrelid HAVING bool_and(attribute.attnotnull)
 """
 _IDENTITIES = "SELECT oid, relreplident FROM pg_class WHERE oid = ANY(%s)"
 # The files of a partitioned table are those of its partitions.
@@ -91,6 +105,8 @@ class Definition:
     """A digest of how the publications list the table."""
     type_parts: tuple[TypePart, ...] = ()
     """The labels and attributes of its columns' types: the texts of rows that do not change are made of them."""
+    protected: tuple[tuple[int, str], ...] = ()
+    """The numbers and names of columns that are masked or left out; what is hashed is text in `columns`."""
 
     @classmethod
     def of(cls, table: ReplicatedTable) -> Definition:
@@ -103,18 +119,55 @@ class Definition:
             files=table.files,
             published=table.published,
             type_parts=table.type_parts,
+            protected=table.protected,
         )
+
+    def _under(self, settings: TableSettings) -> Definition:
+        """Return the definition of the table as it is written: without columns that are left out, hashes as text."""
+        hashed = {name for name, mask in settings.masked.items() if mask == "hashed"}
+        return replace(
+            self,
+            columns=tuple(
+                (number, name, _TEXT, -1) if name in hashed else (number, name, type_id, modifier)
+                for number, name, type_id, modifier in self.columns
+                if name not in settings.left_out
+            ),
+            protected=tuple((number, name) for number, name, *_ in self.columns if name in settings.protected),
+        )
+
+    @property
+    def has_whole_old(self) -> bool:
+        """Whether the server sends whole old rows."""
+        return self.replica_identity == ReplicaIdentity.FULL.value
+
+    def has_protected(self, settings: TableSettings, numbers: Mapping[str, int]) -> bool:
+        """Return whether all columns to be masked or left out are there, those with known numbers under these."""
+        there = {name: number for number, name in self.protected}
+        return settings.protected <= there.keys() and all(
+            numbers.get(name, number) == number for name, number in there.items()
+        )
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all published columns, with those that are left out."""
+        return frozenset((*(name for _, name, *_ in self.columns), *(name for _, name in self.protected)))
 
 
 def definitions(
-    connection: Connection, published: Mapping[int, Collection[str] | None], publications: tuple[str, ...]
+    connection: Connection,
+    published: Mapping[int, Collection[str] | None],
+    publications: tuple[str, ...],
+    settings: Mapping[int, TableSettings],
 ) -> dict[int, Definition]:
     """Return the definitions of tables as they are, or as they were in the snapshot that the session holds.
+
+    They have the columns that are written by the tables' settings, and the key that those give them, if it is one.
 
     Args:
         connection: a connection to the server.
         published: the tables' OIDs, each with the names of the published columns; None for all.
         publications: the publications.
+        settings: each table's settings.
     """
     oids = list(published)
     columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
@@ -142,9 +195,12 @@ def definitions(
     query = _TYPE_PARTS.format(of_ranges)
     for oid, *part in connection.execute(query.encode(), {"oids": oids, "first": FIRST_NAMED_TYPE}).fetchall():
         parts[oid].append(TypePart(*part))
+    own = {oid: settings[oid].key for oid in oids if settings[oid].key}
+    uniques = connection.execute(_UNIQUE, (list(own),)).fetchall() if own else []
+    are_keys = {oid for oid, names in uniques if set(names) == set(own[oid])}
     found = {}
     for oid, identity in connection.execute(_IDENTITIES, (oids,)).fetchall():
-        key = tuple(keys.get(oid, ()))
+        key = own[oid] if oid in are_keys and identity == ReplicaIdentity.FULL.value else tuple(keys.get(oid, ()))
         is_published = bool(key) and set(key) <= {name for _, name, _, _ in columns[oid]}
         found[oid] = Definition(
             columns=tuple(columns[oid]),
@@ -153,20 +209,31 @@ def definitions(
             files=tuple(files[oid]),
             published=sha256("\n".join(sorted(entries[oid])).encode()).hexdigest()[:16],
             type_parts=tuple(parts[oid]),
-        )
+        )._under(settings[oid])
     return found
 
 
 def described(
     connection: Connection, table: TableName, publications: tuple[str, ...], settings: TableSettings
 ) -> ReplicatedTable | None:
-    """Return a table as it is, or as it was in the snapshot that the session holds; None if there is none."""
+    """Return a table as it is, or as it was in the snapshot that the session holds; None if there is none.
+
+    It has the columns that are written by its settings.
+    """
     relation = published_relation(connection, table, publications)
     if relation is None:
         return None
-    found = definitions(connection, {relation.relation_id: relation.names}, publications)[relation.relation_id]
+    oid, types = relation.relation_id, dict(zip(relation.names, relation.types, strict=True))
+    found = definitions(connection, {oid: relation.names}, publications, {oid: settings})[oid]
     return ReplicatedTable(
-        relation=relation,
+        relation=replace(
+            relation,
+            columns=tuple(
+                v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier)
+                for _, name, type_id, modifier in found.columns
+            ),
+            types=tuple(None if type_id == _TEXT else types[name] for _, name, type_id, _ in found.columns),
+        ),
         catalog=type_catalog(connection, table),
         key=found.key,
         attnums=tuple(number for number, *_ in found.columns),
@@ -174,6 +241,7 @@ def described(
         published=found.published,
         settings=settings,
         type_parts=found.type_parts,
+        protected=found.protected,
     )
 
 

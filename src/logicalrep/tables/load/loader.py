@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
-from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded
+from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded, Wanted
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 
@@ -25,7 +25,7 @@ class Loader:
         """Take what loads tables, and the event that ends a load; entering the context starts the threads."""
         self._loading = loading
         self._stop = stop
-        self._wanted: dict[TableName, str] = {}
+        self._wanted: dict[TableName, Wanted] = {}
         self._changed = threading.Condition()
         self._results: queue.SimpleQueue[Loaded | NotLoaded | BaseException] = queue.SimpleQueue()
         self._threads = [
@@ -48,10 +48,10 @@ class Loader:
             thread.join(30)
         self._loading.close()
 
-    def add(self, folders: Mapping[TableName, str]) -> None:
-        """Load these tables into their folders. Their changes are kept already, so that none is missed."""
+    def add(self, loads: Mapping[TableName, Wanted]) -> None:
+        """Load these tables. Their changes are kept already, so that none is missed."""
         with self._changed:
-            self._wanted |= folders
+            self._wanted |= loads
             self._changed.notify_all()
 
     def progress(self) -> dict[TableName, LoadProgress]:
@@ -76,7 +76,7 @@ class Loader:
         except BaseException as error:
             self._results.put(error)
 
-    def _group(self) -> dict[TableName, str]:
+    def _group(self) -> dict[TableName, Wanted]:
         """Wait for tables, and take some; none if the end has come."""
         with self._changed:
             while not self._wanted and not self._stop.is_set():

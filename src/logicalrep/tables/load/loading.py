@@ -47,6 +47,15 @@ _LOOK_AGAIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """A load that is wanted."""
+
+    folder: str
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """The numbers that columns to be masked or left out have to have: another column may have the name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """A table whose rows are copied into files, which are in no version of the table yet."""
 
@@ -135,15 +144,15 @@ class Loading:
         """End the copying: `stop` is set."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def load(self, folders: Mapping[TableName, str]) -> Iterator[Loaded | NotLoaded]:
+    def load(self, group: Mapping[TableName, Wanted]) -> Iterator[Loaded | NotLoaded]:
         """Load a group of tables into their folders, from one snapshot; yield each as soon as its rows are copied.
 
         The tables' changes have to be kept from before this call on: the snapshot is made in it.
         """
-        left = set(folders)
+        left = set(group)
         try:
             with temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
-                for result in self._copied(snapshot, folders):
+                for result in self._copied(snapshot, group):
                     left.remove(result.name)
                     yield result
         except Ended:
@@ -152,19 +161,19 @@ class Loading:
             for name in left:
                 yield self._not_loaded(name, error)
         finally:
-            for name in folders:
+            for name in group:
                 self._progress.pop(name, None)
 
     def _go_on(self) -> None:
         if self._stop.is_set():
             raise Ended
 
-    def _copied(self, snapshot: Snapshot, folders: Mapping[TableName, str]) -> Iterator[Loaded | NotLoaded]:
+    def _copied(self, snapshot: Snapshot, group: Mapping[TableName, Wanted]) -> Iterator[Loaded | NotLoaded]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
         copies: list[_Copy] = []
-        for name, folder in folders.items():
+        for name, wanted in group.items():
             self._go_on()
-            planned = self._planned(snapshot, name, folder)
+            planned = self._planned(snapshot, name, wanted)
             if isinstance(planned, NotLoaded):
                 yield planned
             else:
@@ -200,7 +209,7 @@ class Loading:
             for future in running:
                 future.cancel()
 
-    def _planned(self, snapshot: Snapshot, name: TableName, folder: str) -> _Copy | NotLoaded:
+    def _planned(self, snapshot: Snapshot, name: TableName, wanted: Wanted) -> _Copy | NotLoaded:
         settings, began = self._settings, time.monotonic()
         size = _RANGE if settings.load_rate is None else min(_RANGE, int(settings.load_rate * _RANGE_SECONDS) + 1)
         try:
@@ -211,15 +220,24 @@ class Loading:
                 table = described(connection, name, self._publications, settings.of(name))
                 if table is None:
                     return NotLoaded(name, f"{name} did not exist when the snapshot was made", again=True)
-                table.check_names()
-                queries = part_queries(connection, table.relation, self._publications, size=size)
+                table.check(wanted.numbers)
+                queries = part_queries(connection, table.relation, self._publications, nulled=table.nulled, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
         except (SnapshotError, *TRANSIENT, *OF_ONE_TABLE) as error:
             return self._not_loaded(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._report.loading(name, int(estimate))
         parts = [
-            Part(settings.connection, snapshot, table, tuple(few), self._place, folder, settings.load_rate)
+            Part(
+                settings.connection,
+                snapshot,
+                table,
+                tuple(few),
+                self._place,
+                wanted.folder,
+                settings.load_rate,
+                settings.mask_key if table.hashed else None,
+            )
             for few in (queries[start : start + _RANGES] for start in range(0, len(queries), _RANGES))
         ]
         return _Copy(name, table, parts, began, len(parts))
@@ -278,4 +296,4 @@ WHERE relkind <> 'p'
 """
 
 
-__all__ = ["GROUP", "Ended", "Loaded", "Loading", "NotLoaded", "waiter"]
+__all__ = ["GROUP", "Ended", "Loaded", "Loading", "NotLoaded", "Wanted", "waiter"]

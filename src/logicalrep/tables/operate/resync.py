@@ -8,10 +8,10 @@ from dataclasses import replace
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import published_tables
 from logicalrep.postgres.slots import drop_slot, find_slot, server_identity, why_not_within_wal
-from logicalrep.tables.config.config import Config, Entry
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.guard import StoredSettings
+from logicalrep.tables.follow.kept import ASKED_FOR, Kept, Mark
 from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.load.publishing import exists
 from logicalrep.tables.operate.status import known
@@ -44,7 +44,7 @@ def resync(
     """
     identity = known(place)
     state = State.read(place)
-    names = {name: table_names(name)[0] for name in state.tables}
+    names = {name: _name(name) for name in state.tables}
     unknown = [str(table) for table in tables if table not in names.values()]
     if unknown:
         raise StateError(f"{place.uri} has no table {', '.join(unknown)}; it has {', '.join(names) or 'none'}")
@@ -74,7 +74,7 @@ def resync(
     for name, table in state.tables.items():
         if not tables or names[name] in tables:
             kept.remove(table.folder)
-            kept.mark(Mark(table.folder, table.load, "asked for"))
+            kept.mark(Mark(table.folder, table.load, ASKED_FOR))
     if is_other:
         # It comes last: until then the command can be run again.
         identity.replace_server(place, system_identifier=system, database=database)
@@ -90,16 +90,18 @@ def known_tables(settings: ConnectionSettings, place: Place) -> tuple[TableName,
         return tuple(name for name in names if (name in published if published else exists(connection, name)))
 
 
-def known_settings(place: Place) -> Config:
+def known_settings(place: Place) -> StoredSettings:
     """Return the settings with which a place's tables were loaded, so that they can be loaded again like that."""
+    stored = StoredSettings.read(place)
+    if stored is not None:
+        return stored
+    # An earlier version stored them with each table only.
     logs = {name: DeltaLog.open(place, table.folder) for name, table in State.read(place).tables.items()}
-    return Config(
-        {
-            table_names(name)[0]: Entry(f"the table {name}", log.table.settings, is_optional=True)
-            for name, log in logs.items()
-            if log is not None
-        }
-    )
+    return StoredSettings(tables={_name(name): log.table.settings for name, log in logs.items() if log is not None})
+
+
+def _name(text: str) -> TableName:
+    return table_names(text)[0]
 
 
 __all__ = ["known_settings", "known_tables", "resync"]

@@ -79,11 +79,17 @@ class Loop:
         target = None
         if self._settings.once:
             target = self._watch.run(lambda connection: sent_up_to(connection, self._slot))
+        is_known = False
         while not self._stop.is_set():
             if self._is_paused():
                 continue
-            if self._watch.is_due or self._tables.wait_for(self._noted):
-                self._look()
+            if not is_known or self._watch.is_due or self._tables.wait_for(self._noted):
+                is_known = self._look() or is_known
+            if not is_known:
+                # The changes of a table that nobody knows would count as those before its load.
+                self._receiver.wait(0)
+                self._stop.wait(0.2)
+                continue
             self._tables.step()
             self._tables.tidy(is_busy=self._receiver.has_changes)
             pause = self._batch_at + self._settings.every - time.monotonic()

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -14,6 +15,7 @@ from logicalrep.observe.serving import serving
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
 from logicalrep.tables.follow.state import State
@@ -21,6 +23,7 @@ from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.loader import Loader
 from logicalrep.tables.load.loading import Ended, Loading
+from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.observe.logged import Logged
 from logicalrep.tables.observe.observed import Observed, sampling
 from logicalrep.tables.observe.page import page
@@ -88,7 +91,8 @@ def replicate(
         stop: ends the call after the batch that is being applied.
 
     Raises:
-        ConfigError: `config` has mistakes, or names a table that is not there; the text has all of them.
+        ConfigError: `config` has mistakes, or names a table or a column that is not there; the text has all of them.
+        MaskKeyError: columns are hashed, and the environment does not have their key in LOGICALREP_MASK_KEY.
         ListenError: the page cannot be served at `listen`.
         PublicationNeededError: the publication has to be made or changed by somebody else; the text has the statements.
         PreflightError: the server or the role does not meet a requirement.
@@ -137,6 +141,9 @@ def _replicate(
     settings: ReplicateSettings, report: Report, logged: Logged, stop: threading.Event, tasks: Tasks | None
 ) -> None:
     place = Place(settings.to, settings.storage_options)
+    by_table = [entry.settings for entry in settings.config.entries.values()]
+    settings = replace(settings, mask_key=MaskKey.wanted(by_table))
+    guard = Guard(place, settings)
     if settings.once:
         refuse_paused(place)
     with ExitStack() as stack:
@@ -160,6 +167,7 @@ def _replicate(
             Receiver(settings.connection, identity.slot, publications, prepared.protocol_version)
         )
         receiver.wait_until_started()
+        guard.store()
         tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(place)))
         said = prepared.published.warnings
         watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said))
@@ -172,7 +180,7 @@ def _replicate(
         loader = stack.enter_context(Loader(loading, ending))
         patience = Patience(report, stop, watch.retained)
         writer = TableWriter(place, identity.system_identifier, settings.keep, tasks, watch, patience)
-        tables = ReplicatedTables(State.read(place), settings, report, watch, loader, writer, pool)
+        tables = ReplicatedTables(State.read(place), settings, report, watch, loader, writer, guard, patience, pool)
         Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
 
 

@@ -28,6 +28,7 @@ from logicalrep.postgres.slots import (
 from logicalrep.postgres.snapshots import while_waiting
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError
+from logicalrep.tables.load.definitions import described
 from logicalrep.tables.load.loading import waiter
 from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.tables.report import Report
@@ -52,7 +53,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
     """Make what is not there yet: the place's identity, then the publication, then the slot.
 
     Raises:
-        ConfigError: the settings by table name a table that is not there.
+        ConfigError: the settings by table name a table or a column that is not there.
         StateError: the place, or the slot, belongs to something else.
         PlaceError: the place cannot be written.
         PreflightError: the server or the role does not meet a requirement.
@@ -68,7 +69,10 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:
             report.warning(warning)
-        settings.config.check(published.tables)
+        publications = (identity.publication,)
+        settings.config.check(
+            published.tables, lambda name: described(connection, name, publications, settings.of(name))
+        )
         needs = Needs(
             slot=identity.slot,
             publications=(identity.publication,),

@@ -39,6 +39,8 @@ def difference(connection: Connection, copied: Definition, now: Definition) -> D
         return Difference("its publication changed")
     if not texts_stay(copied.type_parts, now.type_parts):
         return Difference("a label of an enum type, or the attributes of a composite type, changed")
+    if copied.protected != now.protected:
+        return Difference("a column that is masked or left out changed")
     before_files, after_files = dict(copied.files), dict(now.files)
     if before_files.keys() - after_files.keys():
         return Difference("a partition was dropped or detached")

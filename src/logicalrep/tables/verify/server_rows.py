@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
@@ -12,9 +12,10 @@ from psycopg import sql
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.publications import row_filter
 from logicalrep.postgres.slots import Connection
-from logicalrep.postgres.table_parts import part_queries
+from logicalrep.postgres.table_parts import columns_read, part_queries
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.copying import typed
+from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.verify.digests import Fingerprints, Hashes, digests_of
 from logicalrep.tables.verify.key_texts import key_texts
 from logicalrep.tables.verify.passing import end_of_wal
@@ -57,9 +58,15 @@ class Look:
 class ServerRows:
     """A session that reads the published rows of a table."""
 
-    def __init__(self, connection: Connection, table: ReplicatedTable, publications: tuple[str, ...]) -> None:
-        """Take the table as both sides have it, and a session for it alone: an error leaves it in any state."""
+    def __init__(
+        self, connection: Connection, table: ReplicatedTable, publications: tuple[str, ...], key: MaskKey | None
+    ) -> None:
+        """Take the table as both sides have it, and a session for it alone: an error leaves it in any state.
+
+        `key` is the one that hashes, if columns are hashed.
+        """
         self._connection = connection
+        self._key = key
         # Rows that row-level security hides would seem to be too many at the place: it is an error so.
         connection.execute("SET row_security = off")
         self._publications = publications
@@ -76,7 +83,7 @@ class ServerRows:
         part. Without a key, rows that move between parts could not be told: there it is one moment.
         """
         with self._moment() if self._table.key is None else nullcontext():
-            for query in part_queries(self._connection, self._table.relation, self._publications):
+            for query in self._parts():
                 yield from self._copied(sql.SQL(query), self._table)
 
     def look(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> Look:
@@ -99,10 +106,14 @@ class ServerRows:
         return Look(found, lsn, oldest, following, rows)
 
     def _queries(self, keys: pa.Table | None) -> list[sql.Composed]:
-        if keys is not None:
+        # The server does not know hashes.
+        if keys is not None and self._table.hashed.isdisjoint(self._table.key or ()):
             return [self._by_key(keys)]
-        queries = part_queries(self._connection, self._table.relation, self._publications, more=[_VERSION_OF_ROW])
-        return [sql.SQL("{}").format(sql.SQL(query)) for query in queries]
+        return [sql.SQL("{}").format(sql.SQL(query)) for query in self._parts(more=[_VERSION_OF_ROW])]
+
+    def _parts(self, more: Sequence[str] = ()) -> list[str]:
+        table = self._table
+        return part_queries(self._connection, table.relation, self._publications, nulled=table.nulled, more=more)
 
     def _by_key(self, keys: pa.Table) -> sql.Composed:
         table = self._table
@@ -122,7 +133,7 @@ class ServerRows:
             "SELECT {columns}, {version} FROM {only} {table} WHERE ({published}) AND ({these}) IN "
             "(SELECT {wanted} FROM unnest({arrays}) AS wanted({names}))"
         ).format(
-            columns=sql.SQL(", ").join(map(sql.Identifier, relation.names)),
+            columns=sql.SQL(columns_read(self._connection, relation, table.nulled)),
             version=sql.SQL(_VERSION_OF_ROW),
             # The rows of tables that inherit from it are not its own; those of partitions are.
             only=sql.SQL("" if self._is_partitioned else "ONLY"),
@@ -154,7 +165,7 @@ class ServerRows:
     def _copied(self, query: sql.Composable, table: ReplicatedTable) -> Iterator[pa.RecordBatch]:
         send(self._connection, sql.SQL("COPY ({}) TO STDOUT").format(query))
         with closing(received(self._connection)) as copied:
-            yield from typed(copied, table)
+            yield from typed(copied, table, self._key)
 
 
 __all__ = ["Look", "ServerRows"]

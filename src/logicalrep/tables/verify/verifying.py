@@ -15,6 +15,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.follow.state import Identity, State
 from logicalrep.tables.load.definitions import described
+from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.verify.comparison import Comparison
 from logicalrep.tables.verify.passing import Passing, UnsettledError
 from logicalrep.tables.verify.place_rows import PlaceRows
@@ -57,6 +58,7 @@ def verify(
         StateError: the place has the tables of another server or database.
         PlaceError: the place cannot be read.
         ConnectError: no connection was made.
+        MaskKeyError: columns are hashed, and the environment does not have the key.
 
     Example:
         >>> for verdict in verify(ConnectionSettings("dbname=shop"), Place("./lake")):
@@ -122,7 +124,8 @@ def _sides(
         raise UnsettledError("it is another table of this name: logicalrep replicate loads it again")
     if table.schema != rows.table.schema or table.relation.names != rows.table.relation.names:
         raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
-    return ServerRows(connection, rows.table, publications), rows
+    key = MaskKey.wanted([rows.table.settings])
+    return ServerRows(connection, rows.table, publications, key), rows
 
 
 __all__ = ["VerifyError", "verify"]

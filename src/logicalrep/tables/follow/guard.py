@@ -1,0 +1,118 @@
+"""The settings that a place is replicated with, kept there so that masked columns stay masked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import FOLDER, FORMAT, StateError, from_json, to_json
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.transactions.table_names import TableName, table_names
+
+_FILE = f"{FOLDER}/settings.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSettings:
+    """The settings that a place was last replicated with; `_logicalrep/settings.json`."""
+
+    others: TableSettings = field(default_factory=TableSettings)
+    """The settings of tables that have none of their own."""
+    tables: Mapping[TableName, TableSettings] = field(default_factory=dict)
+    """The settings of tables that have some of their own."""
+    protected: Mapping[int, TableName] = field(default_factory=dict)
+    """The names of tables with columns that are masked or left out, by their OIDs, which renaming does not change."""
+
+    @classmethod
+    def read(cls, place: Place) -> StoredSettings | None:
+        """Return a place's stored settings; None if it has none."""
+        data = place.read(_FILE)
+        if data is None:
+            return None
+        found = from_json("settings.json", data)
+        return cls(
+            TableSettings.from_json(found["others"]),
+            {_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
+            {int(oid): _name(text) for oid, text in found["protected"].items()},
+        )
+
+    def write(self, place: Place) -> None:
+        """Replace a place's stored settings."""
+        content = {
+            "format": FORMAT,
+            "others": self.others.to_json(),
+            "tables": {str(name): settings.to_json() for name, settings in self.tables.items()},
+            "protected": {str(oid): str(name) for oid, name in self.protected.items()},
+        }
+        place.write(_FILE, to_json(content))
+
+    def of(self, table: TableName) -> TableSettings:
+        """Return a table's settings."""
+        return self.tables.get(table, self.others)
+
+
+class Guard:
+    """Knows which tables have columns that must not be written in clear, also after a rename or another run."""
+
+    def __init__(self, place: Place, settings: ReplicateSettings) -> None:
+        """Take a place and the settings of this run.
+
+        Raises StateError if tables of the place have masks, and this run was given no settings by table.
+        """
+        self._place = place
+        self._settings = settings
+        self._before = StoredSettings.read(place) or StoredSettings()
+        self._protected = dict(self._before.protected)
+        masked = sorted(str(name) for name, each in self._before.tables.items() if each.protected)
+        if masked and not settings.config.is_given:
+            raise StateError(
+                f"columns of {', '.join(masked)} are masked or left out at {place.uri}, and no settings by table are "
+                "given now: give --config, so that they are not written in clear",
+                code="CONFIG_MISSING",
+            )
+
+    def store(self) -> None:
+        """Store the settings of this run, once no other process writes to the place."""
+        self._store(self._protected)
+
+    def _store(self, protected: dict[int, TableName]) -> None:
+        entries = self._settings.config.entries
+        tables = {name: entry.settings for name, entry in entries.items()}
+        StoredSettings(self._settings.table_settings, tables, protected).write(self._place)
+        self._protected = protected
+
+    def look(self, names: Mapping[int, TableName]) -> None:
+        """Note which tables have masks now, by their OIDs. Raises PlaceError if that cannot be written."""
+        protected = dict(self._protected)
+        for oid, name in names.items():
+            if self._settings.of(name).protected:
+                protected[oid] = name
+            elif name in self._settings.config.entries:
+                protected.pop(oid, None)
+        if protected != self._protected:
+            self._store(protected)
+
+    def reason(self, oid: int, name: TableName) -> str | None:
+        """Return why a table must not be loaded; None if it may."""
+        before = self._protected.get(oid)
+        if before is None or name in self._settings.config.entries:
+            return None
+        was = "it had" if before == name else f"it was {before}, with"
+        return (
+            f"{was} columns that are masked or left out, and the settings by table do not name {name}: give it an "
+            f"entry there, {name}: {{}} if all of it may be written in clear"
+        )
+
+    def has_other_masks(self, name: TableName) -> bool:
+        """Return whether a table's masks are others than in the run before."""
+        before, now = self._before.of(name), self._settings.of(name)
+        return (before.masked, before.left_out, before.mask_key) != (now.masked, now.left_out, now.mask_key)
+
+
+def _name(text: str) -> TableName:
+    return table_names(text)[0]
+
+
+__all__ = ["Guard", "StoredSettings"]

@@ -1,0 +1,1 @@
+"""Columns that are masked or left out before anything is written."""

@@ -1,0 +1,332 @@
+"""Columns that are masked or left out: no value of theirs is written anywhere, whatever way rows come."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.cli.main import main
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.apply.reduction import NeedsResync
+from logicalrep.tables.config.config import Config, read_config
+from logicalrep.tables.config.nodes import ConfigError
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State, StateError
+from logicalrep.tables.masks.mask_key import MaskKey, MaskKeyError
+from logicalrep.tables.masks.masked_rows import Masking
+from logicalrep.tables.operate.resync import known_settings, resync
+from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.verify.verifying import verify
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import following, once
+from tests.waiting import eventually
+
+KEY = "a key for tests, and for them alone"
+USERS = TableName("public", "users")
+MASKS: dict[str, Any] = {"masked": {"email": "hashed", "phone": "nulled", "big": "hashed"}, "left_out": ["secret"]}
+BIG = "(SELECT string_agg('sesame' || md5(i::text), '') FROM generate_series(1, 300) AS i)"
+TABLE = (
+    "CREATE TABLE users (id int PRIMARY KEY, email text, phone date, secret text, big text, city text)",
+    "ALTER TABLE users ALTER big SET STORAGE EXTERNAL",
+    f"INSERT INTO users SELECT i, 'sesame' || i, 'infinity', 'sesame', {BIG}, 'city' FROM generate_series(1, 9) AS i",
+)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGICALREP_MASK_KEY", KEY)
+
+
+def config(table: str = "users", **settings: Any) -> Config:
+    return read_config({"tables": {table: {**MASKS, **settings}}}, TableSettings())
+
+
+def hashed(text: str) -> str:
+    return hmac.digest(KEY.encode(), text.encode(), "sha256").hex()
+
+
+def rows(place: Path, table: str, *columns: str) -> list[tuple[Any, ...]]:
+    found = DeltaTable(str(place / "public" / table)).to_pyarrow_table().to_pylist()
+    return sorted((tuple(row[name] for name in columns) for row in found), key=repr)
+
+
+def clear_files(place: Path) -> list[str]:
+    """The files of a place that have a value in clear, or an `infinity`, which only the nulled column has."""
+    found = []
+    for path in place.rglob("*"):
+        if path.is_file():
+            text = path.read_bytes().decode("latin-1")
+            if path.suffix == ".parquet":
+                text = str(pq.read_table(path).to_pylist())
+            if "sesame" in text or "infinity" in text:
+                found.append(str(path.relative_to(place)))
+    return found
+
+
+def test_no_value_is_written_in_clear_whatever_way_rows_come(
+    db18: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for statement in TABLE:
+        db18.execute(statement)
+    options = {"config": config(history=True, append=True, deletes="soft")}
+    # A copy takes seconds, so that the changes meanwhile are kept.
+    with following(db18, tmp_path, load_rate=30_000.0, **options) as caught_up:
+        eventually(lambda: (tmp_path / "_logicalrep/loads").exists())
+        kept = tmp_path / "_logicalrep/kept"
+        changes = iter(range(100, 10_000))
+
+        def is_kept() -> bool:
+            db18.execute(
+                f"INSERT INTO users VALUES ({next(changes)}, 'sesame', 'infinity', 'sesame', 'sesame', 'kept')"
+            )
+            return any(kept.rglob("*.parquet"))
+
+        eventually(is_kept)
+        assert clear_files(tmp_path) == []
+        caught_up()
+        db18.execute(
+            "DELETE FROM users WHERE id >= 100",
+            # The value of `big` is not sent.
+            "UPDATE users SET city = 'other' WHERE id = 1",
+            "UPDATE users SET id = 20, email = NULL WHERE id = 2",
+            "DELETE FROM users WHERE id = 3",
+        )
+        caught_up()
+    big = hashed(str(db18.value("SELECT big FROM users WHERE id = 1")))
+    there = [
+        row[1:] for row in rows(tmp_path, "users", "_deleted", "id", "email", "phone", "big", "city") if not row[0]
+    ]
+    assert there[0] == (1, hashed("sesame1"), None, big, "other")
+    assert (20, None, None, big, "city") in there
+    table = DeltaTable(str(tmp_path / "public/users")).to_pyarrow_table()
+    assert "secret" not in table.column_names
+    assert table.schema.field("phone").type == pa.date32()
+    assert (1, hashed("sesame1"), big) in rows(tmp_path, "users~history", "id", "email", "big")
+    assert ("update_postimage", 1, hashed("sesame1"), None) in rows(
+        tmp_path, "users~changes", "_change_type", "id", "email", "phone"
+    )
+    assert [each.result for each in verify(db18.settings, Place(str(tmp_path)), with_values=True)] == ["equal"]
+
+    # As `resync` does it, which gets no file.
+    assert resync(db18.settings, Place(str(tmp_path)), [USERS]) is False
+    once(db18, tmp_path, config=Config.of(known_settings(Place(str(tmp_path))).tables))
+    assert main(["status", "--dsn", db18.dsn, "--to", str(tmp_path)]) == 0
+    assert "sesame" not in capsys.readouterr().out
+    assert clear_files(tmp_path) == []
+    assert KEY not in "".join(path.read_text("latin-1") for path in tmp_path.rglob("*") if path.is_file())
+    with pytest.raises(StateError, match=r"columns of public\.users are masked .* give --config") as raised:
+        once(db18, tmp_path)
+    assert raised.value.code == "CONFIG_MISSING"
+
+
+def test_a_key_of_hashes_and_rows_without_a_key(db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE users (email text PRIMARY KEY, n int)",
+        "INSERT INTO users SELECT 'sesame' || i, i FROM generate_series(1, 5) AS i",
+        "CREATE TABLE log (who text, at date, what text)",
+        "ALTER TABLE log REPLICA IDENTITY FULL",
+        "INSERT INTO log SELECT 'sesame' || i % 2, 'infinity', 'sesame' || i FROM generate_series(1, 5) AS i",
+    )
+    tables = {
+        "users": {"masked": {"email": "hashed"}},
+        "log": {"masked": {"who": "hashed", "at": "nulled"}, "left_out": "what"},
+    }
+    settings = read_config({"tables": tables}, TableSettings())
+    once(db18, tmp_path, config=settings)
+    db18.execute(
+        "UPDATE users SET n = 10 WHERE email = 'sesame1'",
+        "UPDATE users SET email = 'sesame6' WHERE n = 2",
+        "DELETE FROM users WHERE n = 3",
+        "DELETE FROM log WHERE what = 'sesame2'",
+        "UPDATE log SET what = 'sesame', at = now() WHERE what = 'sesame1'",
+    )
+    once(db18, tmp_path, config=settings)
+    assert dict(rows(tmp_path, "users", "email", "n")) == {
+        hashed(f"sesame{i}"): n for i, n in ((1, 10), (4, 4), (5, 5), (6, 2))
+    }
+    assert rows(tmp_path, "log", "who", "at") == sorted([(hashed("sesame0"), None)] + [(hashed("sesame1"), None)] * 3)
+    assert clear_files(tmp_path) == []
+    assert {each.result for each in verify(db18.settings, Place(str(tmp_path)))} == {"equal"}
+    log = next(path for path in (tmp_path / "public/users").glob("*.parquet"))
+    damaged = pq.read_table(log)
+    assert damaged.num_rows
+    db18.execute(
+        "SET session_replication_role = replica",
+        f"ALTER PUBLICATION {db18.value('SELECT pubname FROM pg_publication')} SET (publish = 'delete')",
+        "UPDATE users SET n = 11 WHERE email = 'sesame1'",
+        f"ALTER PUBLICATION {db18.value('SELECT pubname FROM pg_publication')} SET (publish = 'insert, update, delete, truncate')",
+    )
+    (verdict,) = verify(db18.settings, Place(str(tmp_path)), [USERS], patience=10)
+    assert (verdict.result, [each.key for each in verdict.examples]) == ("different", [{"email": hashed("sesame1")}])
+
+
+def stopped(db: Database, place: Path, **options: Any) -> str:
+    with pytest.raises(TablesStoppedError) as raised:
+        once(db, place, **options)
+    assert clear_files(place) == []
+    return str(raised.value)
+
+
+def test_a_renamed_column_stops_its_table(db18: Database, tmp_path: Path) -> None:
+    for statement in TABLE:
+        db18.execute(statement)
+    once(db18, tmp_path, config=config())
+    insert = "INSERT INTO users (id, city, {}) VALUES ({}, 'city', 'sesame')"
+    # What is found at the start names the file's line, and nothing is read; a process that runs stops the table.
+    with following(db18, tmp_path, config=config()) as caught_up:
+        db18.execute("UPDATE users SET city = 'another'")
+        caught_up()
+        db18.execute("ALTER TABLE users RENAME email TO mail", insert.format("mail", 50))
+        eventually(lambda: State.read(Place(str(tmp_path))).tables["public.users"].state == "stopped")
+        assert clear_files(tmp_path) == []
+    with pytest.raises(ConfigError, match=r"config: public\.users has no published column email; did you mean mail\?"):
+        once(db18, tmp_path, config=config())
+    # Another column has the name: nothing tells that the first one has not to be masked any more.
+    db18.execute(
+        "ALTER TABLE users ADD COLUMN email text", "INSERT INTO users (id, mail, email) VALUES (51, 'sesame', 'sesame')"
+    )
+    assert "[COLUMN_PROTECTED] public.users has another column email than before" in stopped(
+        db18, tmp_path, config=config()
+    )
+    masks = {"masked": {**MASKS["masked"], "mail": "hashed"}}
+    resync(ConnectionSettings(db18.dsn), Place(str(tmp_path)), [USERS])
+    once(db18, tmp_path, config=config(**masks))
+    assert (51, hashed("sesame"), hashed("sesame")) in rows(tmp_path, "users", "id", "mail", "email")
+    assert clear_files(tmp_path) == []
+
+
+def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:
+    for statement in TABLE:
+        db18.execute(statement)
+    optional = config(optional=True)
+    once(db18, tmp_path, config=optional)
+    db18.execute("ALTER TABLE users RENAME TO people", "UPDATE people SET email = 'sesame' WHERE id = 1")
+    for _ in range(2):
+        text = stopped(db18, tmp_path, config=optional)
+        assert "it was public.users, with columns that are masked or left out" in text
+    # As `resync` does it, which gets no file.
+    resync(db18.settings, Place(str(tmp_path)), [TableName("public", "people")])
+    stopped(db18, tmp_path, config=Config.of(known_settings(Place(str(tmp_path))).tables))
+    assert "and the settings by table do not name public.people" in stopped(
+        db18, tmp_path, config=read_config({"tables": {}}, TableSettings())
+    )
+    once(db18, tmp_path, config=config("people"))
+    assert (1, hashed("sesame")) in rows(tmp_path, "people", "id", "email")
+    assert clear_files(tmp_path) == []
+
+
+def test_other_masks_and_another_key_load_the_table_again(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for statement in TABLE:
+        db18.execute(statement)
+    place = Place(str(tmp_path))
+    once(db18, tmp_path, config=config(history=True, masked={"big": "hashed", "phone": "nulled"}))
+    assert (1, "sesame1") in rows(tmp_path, "users~history", "id", "email")
+    once(db18, tmp_path, config=config(history=True))
+    # Versions from before have no value in a column that was not masked like this.
+    assert set(rows(tmp_path, "users~history", "_is_current", "email")) == {
+        (False, None),
+        *((True, hashed(f"sesame{i}")) for i in range(1, 10)),
+    }
+    load = State.read(place).tables["public.users"].load
+    with monkeypatch.context() as other:
+        other.setenv("LOGICALREP_MASK_KEY", KEY + ", changed")
+        with pytest.raises(MaskKeyError, match="is not the one that values were hashed with"):
+            list(verify(db18.settings, place))
+        once(db18, tmp_path, config=config(history=True))
+        other.delenv("LOGICALREP_MASK_KEY")
+        with pytest.raises(MaskKeyError, match="no key is in the environment variable LOGICALREP_MASK_KEY"):
+            config()
+        other.setenv("LOGICALREP_MASK_KEY", "short")
+        with pytest.raises(MaskKeyError, match="too short a key"):
+            config()
+    assert State.read(place).tables["public.users"].load != load
+    assert (1, hashed("sesame1")) not in rows(tmp_path, "users", "id", "email")
+
+
+def test_mistakes_in_masks_have_their_lines(db18: Database, tmp_path: Path) -> None:
+    path = tmp_path / "masks.yaml"
+    path.write_text(
+        "tables:\n  users:\n    masked:\n      emial: hashed\n      id: nulled\n    left_out: [city, secrt]\n"
+    )
+    db18.execute(*TABLE)
+    with pytest.raises(ConfigError) as raised:
+        once(db18, tmp_path / "lake", config=read_config(path, TableSettings()))
+    assert raised.value.description.split("\n")[1:] == [
+        f"{path}:4: public.users has no published column emial; did you mean email?",
+        f"{path}:5: id is of the key of public.users, which tells rows apart: it can be hashed, and not be nulled or left out",
+        f"{path}:6: public.users has no published column secrt; did you mean secret?",
+    ]
+    path.write_text(
+        "tables:\n  users:\n    masked: {a: hash, a: nulled, b: [x]}\n    left_out: [b, {}, b]\n  t: {masked: {c: nulled}, left_out: c}\n"
+    )
+    with pytest.raises(ConfigError) as raised:
+        read_config(path, TableSettings())
+    assert [line.removeprefix(f"{path}:") for line in raised.value.description.split("\n")[1:]] == [
+        "2: users: the column b is masked and left out: do one of both",
+        "3: 'masked' of users has 'a' twice, first in line 3",
+        "3: 'masked' of users, column a, is 'hash': it is hashed or nulled; did you mean hashed?",
+        "3: 'masked' of users, column b, must be a text",
+        "4: 'left_out' of users must be a text",
+        "4: 'left_out' of users has 'b' twice",
+        "5: t: the column c is masked and left out: do one of both",
+    ]
+
+
+def feed(*changes: dict[str, Any]) -> pa.Table:
+    fixed = {"schema": "public", "table": "t", "relation_id": 1, "key": ["id"], "unchanged": []}
+    images = ({name: list(each[name].items()) for name in ("before", "after") if name in each} for each in changes)
+    return pa.Table.from_pylist(
+        [fixed | each | image for each, image in zip(changes, images, strict=True)], FEED_SCHEMA
+    )
+
+
+def test_rows_of_the_feed_are_taken_only_with_the_columns_that_are_known() -> None:
+    key = MaskKey.from_environment()
+    settings = TableSettings(masked={"a": "hashed", "b": "nulled"}, left_out=("c",), mask_key=key.check)
+    masking = Masking(settings, {"id", "a", "b", "c"}, has_whole_old=False, key=key)
+    found = masking.rows(
+        feed(
+            {"op": "insert", "after": {"id": "0", "a": "0", "b": "0", "c": "0"}},
+            {"op": "insert", "after": {"id": "1", "a": "sesame", "b": "sesame", "c": "sesame"}},
+            {"op": "truncate"},
+            {"op": "update", "before": {"id": "1"}, "after": {"id": "2", "b": None}, "unchanged": ["a", "c"]},
+            {"op": "delete", "before": {"id": "2"}},
+        ).slice(1)
+    )
+    assert [(row["before"], row["after"], row["unchanged"]) for row in found.to_pylist()] == [
+        (None, [("id", "1"), ("a", hashed("sesame")), ("b", None)], []),
+        (None, None, []),
+        ([("id", "1")], [("id", "2"), ("b", None)], ["a"]),
+        ([("id", "2")], None, []),
+    ]
+    whole = {"id": "1", "a": "sesame", "b": "sesame", "c": "sesame"}
+    for image in ({**whole, "d": "sesame"}, {name: whole[name] for name in ("id", "b", "c")}):
+        for op, name in (("insert", "after"), ("delete", "before")):
+            with pytest.raises(NeedsResync, match=r"was not there before|is not there any more"):
+                Masking(settings, {"id", "a", "b", "c"}, has_whole_old=True, key=key).rows(
+                    feed({"op": op, name: image})
+                )
+    with pytest.raises(NeedsResync, match="another key"):
+        Masking(settings, whole, has_whole_old=False, key=MaskKey(b"another key")).rows(
+            feed({"op": "insert", "after": whole})
+        )
+
+
+def test_settings_are_stored_as_they_are() -> None:
+    settings = TableSettings(masked={"a": "hashed"}, left_out=("b", "c"), mask_key="0" * 16, history=True)
+    assert TableSettings.from_json(json.loads(json.dumps(settings.to_json()))) == settings
+    assert TableSettings.from_json({"unrepresentable": "null", "deletes": "hard"}) == TableSettings(
+        unrepresentable="null"
+    )
