@@ -48,6 +48,9 @@ class PicklingTasks:
     def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return [pickle.loads(pickle.dumps(function(pickle.loads(pickle.dumps(item))))) for item in items]
 
+    def run_together(self, function: Callable[[Any], Any], item: Any, nbytes: int) -> Any:
+        return self.run(function, [item])[0]
+
     def share(self, value: Any) -> AbstractContextManager[Here[Any]]:
         return nullcontext(Here(value))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 import psycopg
@@ -16,6 +17,11 @@ from logicalrep_runtime.errors import LogicalRepError
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _Shared = TypeVar("_Shared", covariant=True)
+
+_JOBS = 4
+"""The most jobs for items of several threads at the same time."""
+_MOST_TOGETHER, _MOST_BYTES = 32, 64 << 20
+"""The most items, and bytes of items, of one of these jobs."""
 
 
 class Shared(Protocol[_Shared]):
@@ -44,6 +50,10 @@ class Tasks(Protocol):
         """
         ...
 
+    def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
+        """Return the function's result for an item of about this size; other threads' items may go with it."""
+        ...
+
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         """Yield a holder of a value that many items have; it is sent to each machine once, and not with each item."""
         ...
@@ -61,6 +71,10 @@ class LocalTasks:
         """Return the function's result for each item."""
         return [function(item) for item in items]
 
+    def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
+        """Return the function's result for an item."""
+        return function(item)
+
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         """Yield a holder of the value itself."""
         return nullcontext(Here(value))
@@ -77,6 +91,9 @@ class SparkTasks:
     def __init__(self, spark: Any) -> None:
         """Take a classic session; Spark Connect has no such tasks."""
         self._context = spark.sparkContext
+        self._waiting: list[_Waiting] = []
+        self._jobs = 0
+        self._changed = threading.Condition()
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Return the function's result for each item. Raises the first error of ours, or of the server.
@@ -85,16 +102,59 @@ class SparkTasks:
         """
         if not items:
             return []
+        return [_result(each) for each in self._job(function, items, len(items))]
+
+    def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
+        """Return the function's result for an item: those that come while jobs run are one job then.
+
+        A job costs some hundredths of a second, whatever it does: with many small tables that is most of the time.
+
+        Raises what `run` does.
+        """
+        own = _Waiting(function, item, nbytes)
+        with self._changed:
+            self._waiting.append(own)
+            self._changed.wait_for(lambda: own not in self._waiting or self._jobs < _JOBS)
+            group = self._taken(own)
+            self._jobs += bool(group)
+        if group:
+            try:
+                # So many parts that all cores have work, also where one item takes longer.
+                parts = min(len(group), 2 * self._context.defaultParallelism)
+                outcomes = self._job(function, [each.item for each in group], parts)
+                for each, outcome in zip(group, outcomes, strict=True):
+                    each.outcome.set_result(outcome)
+            except BaseException as error:
+                for each in group:
+                    each.outcome.set_exception(error)
+            with self._changed:
+                self._jobs -= 1
+                self._changed.notify_all()
+        result: _Result = _result(own.outcome.result())
+        return result
+
+    def _taken(self, own: _Waiting) -> list[_Waiting]:
+        """Return an item and those that go with it, which wait no more; none if it is in another job already."""
+        if own not in self._waiting:
+            return []
+        group, size = [own], own.nbytes
+        for each in self._waiting:
+            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= _MOST_BYTES
+            if each is not own and each.function is own.function and fits:
+                group.append(each)
+                size += each.nbytes
+        self._waiting = [each for each in self._waiting if each not in group]
+        self._changed.notify_all()
+        return group
+
+    def _job(self, function: Callable[[Any], Any], items: Sequence[Any], parts: int) -> list[_Outcome]:
         # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its own pool.
         self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
         try:
-            results = self._context.parallelize(items, len(items)).map(_Caught(function)).collect()
+            outcomes: list[_Outcome] = self._context.parallelize(items, parts).map(_Caught(function)).collect()
         except Exception as error:
             raise TasksError(f"Spark could not run a task: {_reason(error)}") from error
-        for raised, _ in results:
-            if raised is not None:
-                raise raised
-        return [result for _, result in results]
+        return outcomes
 
     @contextmanager
     def share(self, value: _Result) -> Iterator[Shared[_Result]]:
@@ -119,9 +179,19 @@ class TimedTasks:
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Return the function's result for each item."""
+        with self._timed():
+            return self._tasks.run(function, items)
+
+    def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
+        """Return the function's result for an item."""
+        with self._timed():
+            return self._tasks.run_together(function, item, nbytes)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
         began = time.monotonic()
         try:
-            return self._tasks.run(function, items)
+            yield
         finally:
             with self._lock:
                 self.seconds += time.monotonic() - began
@@ -129,6 +199,20 @@ class TimedTasks:
     def share(self, value: _Result) -> AbstractContextManager[Shared[_Result]]:
         """Yield a holder of a value."""
         return self._tasks.share(value)
+
+
+_Outcome = tuple[Exception | None, Any]
+"""An error, or a result."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    """An item that waits for a job."""
+
+    function: Callable[[Any], Any]
+    item: Any
+    nbytes: int
+    outcome: Future[_Outcome] = field(default_factory=Future)
 
 
 class TasksError(LogicalRepError, RuntimeError):
@@ -143,11 +227,18 @@ class _Caught:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self._function = function
 
-    def __call__(self, item: Any) -> tuple[Exception | None, Any]:
+    def __call__(self, item: Any) -> _Outcome:
         try:
             return None, self._function(item)
         except (LogicalRepError, psycopg.Error) as error:
             return error, None
+
+
+def _result(outcome: _Outcome) -> Any:
+    raised, result = outcome
+    if raised is not None:
+        raise raised
+    return result
 
 
 def _reason(error: Exception) -> str:

@@ -116,7 +116,7 @@ def _apart(parts: Iterator[pa.Table], form: Form) -> Iterator[pa.Table]:
 def _done(work: _First, tasks: Tasks) -> Rewritten:
     if work.table.form in END and work.changes["op"][0].as_py() == "truncate":
         return _all_ended(work, tasks)
-    (done,) = tasks.run(_reduce_and_rewrite, [work])
+    done = tasks.run_together(_reduce_and_rewrite, work, work.changes.nbytes)
     return _in_parts(work, done, tasks) if isinstance(done, Reduced) else done
 
 

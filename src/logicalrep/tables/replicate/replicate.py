@@ -38,8 +38,8 @@ from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks, TimedTasks
 from logicalrep.transactions.table_names import table_names
 
-_SIDE_BY_SIDE = 4
-"""The number of tables that are written at the same time."""
+_SIDE_BY_SIDE = 32
+"""The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
 
 
 def replicate(

@@ -1,0 +1,54 @@
+"""Tasks on Spark's executors: which items share a job, and whose errors are whose."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from logicalrep.tables.delta.place import DamagedError
+from logicalrep.tables.tasks import SparkTasks, TasksError
+
+
+def _doubled(number: int) -> int:
+    time.sleep(0.01)
+    if number == 13:
+        raise DamagedError("13 is not there")
+    return 2 * number
+
+
+def _broken(number: int) -> int:
+    return 1 // number
+
+
+def test_items_of_many_threads_are_few_jobs(spark: Any) -> None:
+    tracker, tasks = spark.sparkContext.statusTracker(), SparkTasks(spark)
+    before = len(tracker.getJobIdsForGroup())
+    with ThreadPoolExecutor(40) as pool:
+        futures = [pool.submit(tasks.run_together, _doubled, number, 1000) for number in range(80)]
+        errors = {number: future.exception() for number, future in enumerate(futures)}
+    assert {number for number, error in errors.items() if error is not None} == {13}
+    assert isinstance(errors[13], DamagedError)
+    results = [future.result() for number, future in enumerate(futures) if number != 13]
+    assert results == [2 * number for number in range(80) if number != 13]
+    # Four of one item at first, and then some of up to 32.
+    assert len(tracker.getJobIdsForGroup()) - before <= 16
+
+
+def test_items_that_are_large_together_do_not_share_a_job(spark: Any) -> None:
+    tracker, tasks = spark.sparkContext.statusTracker(), SparkTasks(spark)
+    before = len(tracker.getJobIdsForGroup())
+    with ThreadPoolExecutor(12) as pool:
+        assert list(pool.map(lambda number: tasks.run_together(_doubled, number, 50 << 20), range(12))) == [
+            2 * number for number in range(12)
+        ]
+    assert len(tracker.getJobIdsForGroup()) - before == 12
+
+
+def test_a_task_that_cannot_run_is_everybodys_error(spark: Any) -> None:
+    tasks = SparkTasks(spark)
+    with pytest.raises(TasksError, match="ZeroDivisionError"):
+        tasks.run_together(_broken, 0, 1)
+    assert tasks.run_together(_doubled, 4, 1) == 8
