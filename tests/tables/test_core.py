@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
+from deltalake import DeltaTable
 
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.operate.status import status
@@ -16,7 +19,7 @@ from logicalrep.tables.verify.verifying import verify
 from tests.postgres.servers import Database, installation
 from tests.spark import workload
 from tests.tables.comparison import differences
-from tests.tables.test_replicate import following
+from tests.tables.test_replicate import following, once
 
 OF_WORKLOAD = ["public.plain", "public.whole", "public.by_index", "public.toasted", 'public.Odd "Näme']
 OF_PGBENCH = [f"public.pgbench_{name}" for name in ("accounts", "branches", "tellers", "history")]
@@ -74,3 +77,37 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(
         } == set()
         assert [verdict for verdict in verify(db.settings, place) if verdict.result != "equal"] == []
     assert differences(db.dsn, str(tmp_path), tables) == {}
+
+
+@pytest.mark.thorough
+def test_a_transaction_of_a_million_rows_and_verify_in_little_memory(db16_and_18: Database, tmp_path: Path) -> None:
+    db = db16_and_18
+    db.execute("CREATE TABLE small (id int PRIMARY KEY)", "CREATE TABLE large (id int PRIMARY KEY, n int, v text)")
+    db.execute("INSERT INTO large SELECT i, i, repeat('x', 300) FROM generate_series(1, 500000) AS i")
+    once(db, tmp_path)
+    with db.connection.transaction():
+        db.execute(
+            "INSERT INTO large SELECT i, i, repeat('y', 300) FROM generate_series(500001, 1000000) AS i",
+            "UPDATE large SET n = n + 1, id = -id",
+            "DELETE FROM large WHERE id % 1000 = 0",
+        )
+    once(db, tmp_path)
+    rows = DeltaTable(str(tmp_path / "public" / "large")).to_pyarrow_table()
+    found = (
+        rows.num_rows,
+        pc.sum(rows["id"]).as_py(),
+        pc.sum(rows["n"]).as_py(),
+        pc.sum(pc.utf8_length(rows["v"])).as_py(),
+    )
+    assert found == db.rows("SELECT count(*), sum(id), sum(n), sum(length(v)) FROM large")[0]
+    peaks = {}
+    db.execute("UPDATE large SET v = 'z' WHERE id = -1")
+    for name, code in (("small", 0), ("large", 5)):
+        command = [sys.executable, "-m", "logicalrep.cli.main", "verify", "--dsn", db.dsn, "--to", str(tmp_path)]
+        process = subprocess.Popen([*command, "--tables", name, "--patience", "1"])
+        _, status_, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status_)
+        assert process.returncode == code
+        peaks[name] = usage.ru_maxrss / 1024
+    # Its rows are 300 MiB, and are read twice on both sides.
+    assert peaks["large"] - peaks["small"] < 200, peaks

@@ -122,11 +122,10 @@ class ReplicatedTables:
             self._left.add(name)
             self._by_oid.pop(table.oid, None)
             self._report.warning(f"{name} is not published any more: its rows stay as they are")
+        self._open([self._made(name, now.oid) for name, now in found.items() if name not in self._tables])
         for name, now in found.items():
-            known = self._tables.get(name)
-            if known is None:
-                known = self._tables[name] = self._opened(name, now.oid)
-            elif known.oid != now.oid:
+            known = self._tables[name]
+            if known.oid != now.oid:
                 self._by_oid.pop(known.oid, None)
                 known.oid = now.oid
                 self.load(known, "another table of this name")
@@ -143,10 +142,10 @@ class ReplicatedTables:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
         if not self._tables:
             # Those that were renamed before the start.
-            for text, state in self._before.tables.items():
-                (name,) = table_names(text)
-                if state.oid is not None and names.get(state.oid, name) != name:
-                    self._tables[name] = self._opened(name, state.oid)
+            known = [(name, state.oid) for text, state in self._before.tables.items() for name in table_names(text)]
+            self._open(
+                [self._made(name, oid) for name, oid in known if oid is not None and names.get(oid, name) != name]
+            )
         before = dict(self._tables)
         moved = [
             table for table in before.values() if names.get(table.oid, table.name) != table.name and table.can_move
@@ -197,34 +196,44 @@ class ReplicatedTables:
             else:
                 self.load(table, different.reason)
 
-    def _opened(self, name: TableName, oid: int) -> Followed:
+    def _made(self, name: TableName, oid: int) -> Followed:
         before = self._before.tables.get(str(name))
         table = Followed(name, self._folder(name) if before is None else before.folder, oid)
         table.committed = None if before is None else before.commit_timestamp
-        self._writer.open(table)
+        self._tables[name] = table
+        return table
+
+    def _open(self, tables: Sequence[Followed]) -> None:
+        """Open tables side by side, as each is several requests to a store, and load those that are not there."""
+        list(self._pool.map(self._writer.open, tables))
+        for table in tables:
+            self._go_on(table)
+
+    def _go_on(self, table: Followed) -> None:
+        """Go on with an opened table as it was left, or load it."""
+        before = self._before.tables.get(str(table.name))
         table.mark = self._marks.get(table.folder)
         if before is not None and before.state == "stopped" and table.mark is None:
-            is_as_before = table.log is None or table.log.table.settings == self._settings.of(name)
+            is_as_before = table.log is None or table.log.table.settings == self._settings.of(table.name)
             # Other settings may be what helps: `_compare` loads it again.
             table.stopped = before.error if is_as_before else None
         if table.log is None:
             self.load(table, "new table")
-            return table
+            return
         has_beside = self._writer.open_beside(table)
         if table.mark is not None:
             if table.is_whole:
                 self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
             else:
-                if self._guard.has_other_masks(name):
+                if self._guard.has_other_masks(table.name):
                     self._writer.forget_kept(table)
                 self._begin(table)
-        elif table.log.table.relation.relation_id != oid:
+        elif table.log.table.relation.relation_id != table.oid:
             self.load(table, "another table of this name")
-        elif before is None or name in self._left:
+        elif before is None or table.name in self._left:
             self.load(table, "published again")
         elif not has_beside:
             self.load(table, "its history or its changes are not there")
-        return table
 
     # Changes
 
