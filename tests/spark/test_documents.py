@@ -26,7 +26,7 @@ from tests.spark.streams import EACH_MODE, Stream
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually
 
-QUICK_START = ".awaitTermination()"
+QUICK_START = 'changes.select("op", "table", "before", "after")'
 
 
 def test_the_quick_start(spark: Any, db18: Database, tmp_path: Path) -> None:

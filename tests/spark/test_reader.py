@@ -47,7 +47,7 @@ class Query:
         source._options = lambda: self._options  # type: ignore[method-assign]
         return source.streamReader(self._schema)
 
-    def plan(self, seconds: float = 20) -> list[dict[str, Any]]:
+    def plan(self, seconds: float = 60) -> list[dict[str, Any]]:
         """Return the rows of the next batch, which is not committed."""
         deadline = time.monotonic() + seconds
         while self.end["lsn"] == self.start["lsn"]:
