@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Generic, Protocol, TypeVar
 
 import psycopg
@@ -242,11 +243,12 @@ def _result(outcome: _Outcome) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return the last line of a task's own traceback, or else the first line of the error."""
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    ends = [number for number, line in enumerate(lines) if line.lstrip().startswith("at org.apache.spark")]
-    line = lines[ends[0] - 1] if ends and ends[0] else lines[0] if lines else type(error).__name__
-    return line.strip()
+    """Return the last line of a task's own traceback, behind which Java's may follow, or else the first line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    own = list(takewhile(lambda line: not line.startswith("at org.apache.spark"), lines))
+    if not own:
+        return type(error).__name__
+    return own[-1] if len(own) < len(lines) or any(line.startswith("Traceback") for line in own) else own[0]
 
 
 __all__ = ["Here", "LocalTasks", "Shared", "SparkTasks", "Tasks", "TasksError", "TimedTasks"]
