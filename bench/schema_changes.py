@@ -95,7 +95,7 @@ def main() -> None:
                 connection.execute(_CHANGE.format("u" if statement.endswith(" u") else "t").encode())
                 _caught_up(connection, folder)
                 seconds = round(time.monotonic() - began, 1)
-                # What is not in the stream is found at the next look.
+                # The next look finds what the stream does not tell.
                 time.sleep(6)
                 _caught_up(connection, folder)
                 figure = {"statement": statement, "seconds": seconds, "seconds of loads": [*report.seconds]}

@@ -1,4 +1,4 @@
-"""What the measurements of running queries share: a server, a query whose sink notes when rows arrive, a writer."""
+"""A server, a query whose sink notes when rows arrive, and a writer, for the measurements of running queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the cost of a batch grows with its changes, and with the number of tables."""
+"""The cost of a batch as it grows with the changes, and with the number of tables."""
 
 from __future__ import annotations
 

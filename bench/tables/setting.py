@@ -1,4 +1,4 @@
-"""What every part needs: a server, tables on it, and the command in processes of its own."""
+"""A server, tables on it, and the command in processes of its own, for every part."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Used:
-    """What was used."""
+    """The processor time and memory that were used."""
 
     seconds: float
     """Processor seconds of the process and of those that it started."""
@@ -66,7 +66,7 @@ class Usage:
 
     @property
     def used(self) -> Used:
-        """What was used since the context began; a process that began before it counts from then on."""
+        """Return the use since the context began; a process that began before it counts from then on."""
         own, servers = (sum(seconds.values()) for seconds in self._seconds)
         return Used(own - self._before[0], servers - self._before[1], dict(self._peak))
 

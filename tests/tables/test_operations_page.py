@@ -85,7 +85,7 @@ def test_the_page_says_what_to_do_for_each_error() -> None:
     folders = [ROOT / "src/logicalrep" / folder for folder in ("tables", "postgres")]
     files = [file for folder in folders for file in folder.rglob("*.py")]
     raised = {code for file in files for code in re.findall(r'code ?= ?"([A-Z_]+)"', file.read_text("utf-8"))}
-    page = (ROOT / "docs/operations.md").read_text("utf-8").partition("## What to do for each error")[2]
+    page = (ROOT / "docs/operations.md").read_text("utf-8").partition("## Remedies by error")[2]
     assert raised - set(re.findall(r"`([A-Z_]+)`", page)) == {
         # These are of `merged` and `changed_rows`.
         *("CHANGES_NOT_TYPED", "COLUMNS_AMBIGUOUS", "COPY_DIFFERS", "KEYS_INVALID", "KEY_NULL", "VALUE_NOT_SENT"),
