@@ -31,7 +31,16 @@ class TableName(NamedTuple):
 
 def table_names(text: str) -> list[TableName]:
     """Return the tables in a comma-separated text; a name without a schema is in `public`."""
-    return [TableName(*(parts if len(parts) == 2 else ("public", *parts))) for parts in _all_parts(text)]
+    return [_named(parts) for parts in _all_parts(text)]
+
+
+def table_name(text: str) -> TableName:
+    """Return the table in a text that has one. Raises TableNameError if it has none, or several."""
+    return _named(name_parts(text))
+
+
+def _named(parts: tuple[str, ...]) -> TableName:
+    return TableName(*(parts if len(parts) == 2 else ("public", *parts)))
 
 
 def name_parts(text: str) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from logicalrep.tables.config.nodes import Document, nearest, refuse
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.table_settings import OwnKeyError, TableSettings, TableSettingsError
-from logicalrep.transactions.table_names import TableName, TableNameError, name_parts, table_names
+from logicalrep.transactions.table_names import TableName, TableNameError, table_name
 
 _CHOICES = {"unrepresentable": ("error", "null", "text"), "deletes": ("hard", "soft")}
 _TRUTHS = ("history", "append", "optional")
@@ -130,11 +130,10 @@ def _add(
     """Add a table's settings to the others."""
     entry = _entry(document, defaults, key, text, node)
     try:
-        name_parts(text)
+        name = table_name(text)
     except TableNameError as error:
         document.add(key, error.description)
         return
-    (name,) = table_names(text)
     if name in entries:
         document.add(key, f"{name} is there twice, first at {entries[name].place}")
     else:

@@ -9,7 +9,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import FOLDER, FORMAT, StateError, from_json, to_json
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
-from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep.transactions.table_names import TableName, table_name
 
 _FILE = f"{FOLDER}/settings.json"
 
@@ -34,8 +34,8 @@ class StoredSettings:
         found = from_json("settings.json", data)
         return cls(
             TableSettings.from_json(found["others"]),
-            {_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
-            {int(oid): _name(text) for oid, text in found["protected"].items()},
+            {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
+            {int(oid): table_name(text) for oid, text in found["protected"].items()},
         )
 
     def write(self, place: Place) -> None:
@@ -109,10 +109,6 @@ class Guard:
         """Return whether a table's masks are others than in the run before."""
         before, now = self._before.of(name), self._settings.of(name)
         return (before.masked, before.left_out, before.mask_key) != (now.masked, now.left_out, now.mask_key)
-
-
-def _name(text: str) -> TableName:
-    return table_names(text)[0]
 
 
 __all__ = ["Guard", "StoredSettings"]

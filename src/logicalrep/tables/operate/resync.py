@@ -16,7 +16,7 @@ from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.load.publishing import exists
 from logicalrep.tables.operate.status import known
 from logicalrep.tables.replicate.requests import request_resync
-from logicalrep.transactions.table_names import TableName, table_names
+from logicalrep.transactions.table_names import TableName, table_name
 
 
 def resync(
@@ -44,7 +44,7 @@ def resync(
     """
     identity = known(place)
     state = State.read(place)
-    names = {name: _name(name) for name in state.tables}
+    names = {name: table_name(name) for name in state.tables}
     unknown = [str(table) for table in tables if table not in names.values()]
     if unknown:
         raise StateError(f"{place.uri} has no table {', '.join(unknown)}; it has {', '.join(names) or 'none'}")
@@ -83,7 +83,7 @@ def resync(
 
 def known_tables(settings: ConnectionSettings, place: Place) -> tuple[TableName, ...]:
     """Return the tables of a place that can be loaded again, so that no other one comes to them."""
-    names = [table_names(name)[0] for name in State.read(place).tables]
+    names = [table_name(name) for name in State.read(place).tables]
     with settings.connect() as connection:
         published = published_tables(connection, (known(place).publication,))
         # Another server may lack the publication, which is made there then.
@@ -97,11 +97,9 @@ def known_settings(place: Place) -> StoredSettings:
         return stored
     # An earlier version stored them with each table only.
     logs = {name: DeltaLog.open(place, table.folder) for name, table in State.read(place).tables.items()}
-    return StoredSettings(tables={_name(name): log.table.settings for name, log in logs.items() if log is not None})
-
-
-def _name(text: str) -> TableName:
-    return table_names(text)[0]
+    return StoredSettings(
+        tables={table_name(name): log.table.settings for name, log in logs.items() if log is not None}
+    )
 
 
 __all__ = ["known_settings", "known_tables", "resync"]
