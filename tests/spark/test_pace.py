@@ -83,7 +83,8 @@ def test_a_slow_sink_s_planned_batch_has_the_same_rows_after_a_kill(
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
     query = Query(db18, tmp_path, mode=mode, target_seconds_per_batch="1")
-    write(db18, count=40, rows=100, width=50)
+    # One transaction, as a receiver plans what has come.
+    write(db18, count=1, rows=4000, width=50)
     rows = new_values(query.plan())
     sizes = [len(rows)]
     query.commit()
