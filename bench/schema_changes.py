@@ -1,7 +1,8 @@
 """The seconds from a schema change until the Delta table has it: `python -m bench.schema_changes [--scale ROWS]`.
 
-The table has 1 M rows. After each statement a row is changed, and the time ends when the table has that change. With
-`--kept` deleted rows, history and changes are kept too. build/bench-schema-changes.json has the same figures.
+The tables have 1 M rows, one of them in four partitions. After each statement a row is changed, and the time ends when
+the table has that change. With `--kept` deleted rows, history and changes are kept too. build/bench-schema-changes.json
+has the same figures.
 """
 
 from __future__ import annotations
@@ -28,22 +29,31 @@ from logicalrep.transactions.table_names import TableName
 
 _JSON = Path(__file__).parents[1] / "build" / "bench-schema-changes.json"
 _STATEMENTS = (
-    "ALTER TABLE t ADD COLUMN a text",
-    "ALTER TABLE t ADD COLUMN b int DEFAULT 7",
-    "ALTER TABLE t RENAME COLUMN b TO c",
-    "ALTER TABLE t ALTER COLUMN price TYPE numeric(12,2)",
-    "ALTER TABLE t DROP COLUMN a",
-    "ALTER TABLE t REPLICA IDENTITY FULL",
-    "ALTER TABLE t REPLICA IDENTITY DEFAULT",
-    "ALTER TYPE mood ADD VALUE 'middle'",
-    "ALTER TYPE mood RENAME VALUE 'low' TO 'lower'",
-    "ALTER TABLE t ALTER COLUMN v TYPE bigint USING v * 10",
-    "ALTER TABLE t RENAME TO u",
-    "TRUNCATE u",
+    ("t", "ALTER TABLE t ADD COLUMN a text"),
+    ("t", "ALTER TABLE t ADD COLUMN b int DEFAULT 7"),
+    ("t", "ALTER TABLE t RENAME COLUMN b TO c"),
+    ("t", "ALTER TABLE t ALTER COLUMN price TYPE numeric(12,2)"),
+    ("t", "ALTER TABLE t ALTER COLUMN code TYPE text"),
+    ("t", "ALTER TABLE t DROP COLUMN a"),
+    ("t", "ALTER TABLE t ALTER COLUMN v SET NOT NULL"),
+    ("t", "ALTER TABLE t REPLICA IDENTITY FULL"),
+    ("t", "ALTER TABLE t REPLICA IDENTITY DEFAULT"),
+    ("t", "ALTER TYPE mood ADD VALUE 'middle'"),
+    ("t", "ALTER TYPE mood RENAME VALUE 'low' TO 'lower'"),
+    ("t", "ALTER TABLE t ALTER COLUMN v TYPE bigint USING v * 10"),
+    ("t", "VACUUM FULL t"),
+    ("t", "ALTER PUBLICATION p DROP TABLE t; ALTER PUBLICATION p ADD TABLE t"),
+    ("u", "ALTER TABLE t RENAME TO u"),
+    ("other.u", "ALTER TABLE u SET SCHEMA other"),
+    ("other.u", "TRUNCATE other.u"),
+    ("root", "CREATE TABLE leaf4 PARTITION OF root FOR VALUES {beyond}"),
+    ("root", "TRUNCATE leaf1"),
+    ("root", "ALTER TABLE root DETACH PARTITION leaf2"),
+    ("root", "DROP TABLE leaf1"),
+    ("root", "ALTER TABLE root ATTACH PARTITION leaf2 FOR VALUES {third}"),
 )
-
-
-_CHANGE = "INSERT INTO {0} (id, v) VALUES (0, 1) ON CONFLICT (id) DO UPDATE SET v = {0}.v + 1"
+"""Each table whose row is changed afterwards, and the statement."""
+_CHANGE = "INSERT INTO {0} (id, v) VALUES (0, 1) ON CONFLICT (id) DO UPDATE SET v = {1}.v + 1"
 
 
 class _Loads(Report):
@@ -72,12 +82,19 @@ def main() -> None:
             ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
         ):
             connection.execute("CREATE TYPE mood AS ENUM ('low', 'high')")
-            connection.execute("CREATE TABLE t (id int PRIMARY KEY, v int8, price numeric(10,2), m mood, filler text)")
-            connection.execute(
-                b"INSERT INTO t SELECT i, i, i / 7.0, 'low', repeat('x', 80) FROM generate_series(1, %s) AS i",
-                (options.scale,),
-            )
-            connection.execute("CREATE PUBLICATION p FOR TABLE t")
+            connection.execute("CREATE SCHEMA other")
+            columns = "v int8, price numeric(10,2), m mood, code varchar(9), filler text"
+            connection.execute(f"CREATE TABLE t (id int PRIMARY KEY, {columns})".encode())
+            connection.execute(f"CREATE TABLE root (id int PRIMARY KEY, {columns}) PARTITION BY RANGE (id)".encode())
+            for leaf in range(4):
+                leaf_bounds = _bounds(leaf, options.scale)
+                connection.execute(f"CREATE TABLE leaf{leaf} PARTITION OF root FOR VALUES {leaf_bounds}".encode())
+            for table in ("t", "root"):
+                connection.execute(
+                    f"INSERT INTO {table} SELECT i, i, i / 7.0, 'low', 'code', repeat('x', 80) FROM "
+                    f"generate_series(1, {options.scale - 1}) AS i".encode()
+                )
+            connection.execute("CREATE PUBLICATION p FOR TABLE t, root WITH (publish_via_partition_root = true)")
             settings = ReplicateSettings(
                 connection=ConnectionSettings(server.dsn),
                 to=str(folder),
@@ -88,11 +105,13 @@ def main() -> None:
             thread = threading.Thread(target=replicate_with, args=(settings, report), kwargs={"stop": stop})
             thread.start()
             _caught_up(connection, folder)
-            for statement in _STATEMENTS:
+            for table, statement in _STATEMENTS:
                 report.seconds.clear()
-                connection.execute(statement.encode())
+                bounds = {"beyond": _bounds(4, options.scale), "third": _bounds(2, options.scale)}
+                for part in statement.split("; "):
+                    connection.execute(part.format(**bounds).encode())
                 began = time.monotonic()
-                connection.execute(_CHANGE.format("u" if statement.endswith(" u") else "t").encode())
+                connection.execute(_CHANGE.format(table, table.split(".")[-1]).encode())
                 _caught_up(connection, folder)
                 seconds = round(time.monotonic() - began, 1)
                 # The next look finds what the stream does not tell.
@@ -108,6 +127,10 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     _JSON.parent.mkdir(exist_ok=True)
     _JSON.write_text(json.dumps({"rows": options.scale, "kept": options.kept, "figures": figures}, indent=2))
+
+
+def _bounds(leaf: int, scale: int) -> str:
+    return f"FROM ({leaf * scale // 4}) TO ({(leaf + 1) * scale // 4})"
 
 
 def _caught_up(connection: Any, folder: Path) -> None:

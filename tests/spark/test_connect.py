@@ -16,11 +16,13 @@ from tests.postgres.servers import Database
 PROGRAM = """
 import json
 import sys
+import time
 
 import psycopg
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+from logicalrep.metrics import listener
 from logicalrep.spark import acknowledge, register, snapshot, typed_table
 from logicalrep.tables import merged
 
@@ -41,13 +43,16 @@ def apply(batch, number):
     merged(table, rows, keys=["id"]).select("id", "a").write.mode("overwrite").parquet(f"{folder}/{number}")
 
 
-def stream(mode, *statements):
+def written(mode, *statements):
     with psycopg.connect(dsn) as connection:
         for statement in statements:
             connection.execute(statement)
     changes = spark.readStream.format("logicalrep").options(**options, mode=mode).load()
-    written = changes.writeStream.foreachBatch(apply).option("checkpointLocation", f"{folder}/checkpoint")
-    query = written.trigger(availableNow=True).start()
+    return changes.writeStream.foreachBatch(apply).option("checkpointLocation", f"{folder}/checkpoint")
+
+
+def stream(mode, *statements):
+    query = written(mode, *statements).trigger(availableNow=True).start()
     query.awaitTermination()
     assert query.exception() is None
     assert acknowledge(query, **options)
@@ -56,6 +61,23 @@ def stream(mode, *statements):
 stream("peek", "INSERT INTO public.t VALUES (3, 'three')", "UPDATE public.t SET a = 'deux' WHERE id = 2")
 stream("walsender", "DELETE FROM public.t WHERE id = 1", "UPDATE public.t SET a = 'trois' WHERE id = 3")
 print(json.dumps([list(row) for row in spark.read.parquet(f"{folder}/1").orderBy("id").collect()]))
+
+heard = listener()
+spark.streams.addListener(heard)
+
+
+def wait_for(changes):
+    deadline = time.monotonic() + 60
+    while [figures.changes for figures in heard.figures() if figures.slot == "connect"] != changes:
+        assert time.monotonic() < deadline, heard.figures()
+        time.sleep(0.1)
+
+
+query = written("auto", "INSERT INTO public.t VALUES (4, 'four')").start()
+wait_for([1])
+assert heard.figures()[0].lag_bytes is not None
+query.stop()
+wait_for([])
 spark.stop()
 """
 
@@ -80,4 +102,4 @@ def test_a_session_of_spark_connect(db18: Database, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [[2, "deux"], [3, "trois"]]
-    assert db18.rows("SELECT id, a FROM public.t ORDER BY id") == [(2, "deux"), (3, "trois")]
+    assert db18.rows("SELECT id, a FROM public.t ORDER BY id") == [(2, "deux"), (3, "trois"), (4, "four")]

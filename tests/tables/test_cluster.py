@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import subprocess
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 pytest.importorskip("moto")
 
@@ -26,8 +28,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.thorough]
 PROGRAM = """
 import sys
 import logicalrep
-logicalrep.replicate(sys.argv[1], sys.argv[2], once=True)
+masked = {"public.users": {"masked": {"email": "hashed"}}}
+logicalrep.replicate(sys.argv[1], sys.argv[2], once=True, config={"tables": masked})
 """
+MASK_KEY = "a key that only the driver has"
+
+
+def hashed(text: str | None) -> str | None:
+    return text and hmac.digest(MASK_KEY.encode(), text.encode(), "sha256").hex()
 
 
 @pytest.fixture
@@ -38,6 +46,9 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_path: Path) -> None:
+    shop.execute(
+        "CREATE TABLE users (id int PRIMARY KEY, email text)", "INSERT INTO users VALUES (1, 'a@b'), (2, NULL)"
+    )
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     events = tmp_path / "events"
@@ -56,25 +67,30 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
     for name, value in settings.items():
         submit += ["--conf", f"{name}={value}"]
     with object_store() as store:
-        # The store's keys are in the driver's environment alone.
+        # The keys of the store and of the masks are in the driver's environment alone.
         environment = os.environ | {name.upper(): value for name, value in store.options.items()}
         environment |= {"AWS_ENDPOINT_URL": store.url, "PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable}
-        environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+        environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "LOGICALREP_MASK_KEY": MASK_KEY}
 
         def replicate(to: str) -> subprocess.CompletedProcess[str]:
             command = [*submit, program, shop.dsn, to]
             return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
+        users = [(1, "a@b"), (2, None)]
         for _ in range(2):
             done = replicate("s3://lake/shop")
             assert done.returncode == 0, done.stderr[-3000:]
             assert differences(shop.dsn, "s3://lake/shop", TABLES, store.options) == {}
+            there = DeltaTable("s3://lake/shop/public/users", storage_options=store.options).to_pyarrow_table()
+            assert sorted(zip(*there.to_pydict().values(), strict=True)) == [(id, hashed(email)) for id, email in users]
             shop.execute("UPDATE customer SET city = 'Hof' WHERE id % 2 = 0", "DELETE FROM orders WHERE id % 3 = 0")
-            shop.execute("UPDATE orders SET id = -id WHERE id % 5 = 0")
+            shop.execute("UPDATE orders SET id = -id WHERE id % 5 = 0", "INSERT INTO users VALUES (3, 'c@d')")
+            users.append((3, "c@d"))
         refused = replicate(str(tmp_path / "lake"))
     assert refused.returncode
     assert "PLACE_NOT_SHARED" in refused.stdout + refused.stderr
     ends = [json.loads(line) for path in events.iterdir() for line in path.read_text().splitlines()]
     ran = {event["Task Info"]["Executor ID"] for event in ends if event["Event"] == "SparkListenerTaskEnd"}
     assert ran == {"0", "1"}
-    assert not [path for path in events.iterdir() if "the secret" in path.read_text()]
+    told = "".join(path.read_text() for path in events.iterdir())
+    assert not [secret for secret in ("the secret", MASK_KEY, "a@b", "c@d") if secret in told]

@@ -97,39 +97,12 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 def _replicate(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
     # Loaded late: the other commands need none of it.
-    from logicalrep.tables.config.config import Config, read_config
     from logicalrep.tables.load.publishing import PublicationNeededError
     from logicalrep.tables.replicate.loop import TablesStoppedError
     from logicalrep.tables.replicate.progress import shown
-    from logicalrep.tables.replicate.replicate import replicate_with
+    from logicalrep.tables.replicate.replicate import replicate
     from logicalrep.tables.replicate.requests import PausedError
-    from logicalrep.tables.settings import ReplicateSettings
-    from logicalrep.tables.table_settings import TableSettings
-    from logicalrep.transactions.table_names import table_names
 
-    table_settings = TableSettings(
-        unrepresentable=options.unrepresentable,
-        deletes=options.deletes,
-        history=options.history,
-        append=options.append,
-    )
-    settings = ReplicateSettings(
-        connection=connection,
-        to=place.uri,
-        storage_options=place.storage_options,
-        publication=options.publication,
-        slot=options.slot,
-        failover=options.failover,
-        tables=tuple(table_names(options.tables)) if options.tables else (),
-        once=options.once,
-        every=options.every,
-        keep=options.keep,
-        table_settings=table_settings,
-        config=Config() if options.config is None else read_config(options.config, table_settings),
-        load_sessions=options.load_sessions,
-        listen=options.listen,
-        load_rate=options.load_rate * 1e6 if options.load_rate else None,
-    )
     stop = threading.Event()
 
     def end(number: int, frame: object) -> None:
@@ -141,7 +114,28 @@ def _replicate(options: argparse.Namespace) -> int:
         signal.signal(number, end)
     try:
         with _logged() if options.verbose else shown(quiet=options.quiet) as report:
-            replicate_with(settings, report, stop=stop)
+            replicate(
+                connection,
+                place.uri,
+                publication=options.publication,
+                slot=options.slot,
+                failover=options.failover,
+                tables=[options.tables] if options.tables else (),
+                once=options.once,
+                every=options.every,
+                keep=options.keep,
+                unrepresentable=options.unrepresentable,
+                deletes=options.deletes,
+                history=options.history,
+                append=options.append,
+                config=options.config,
+                storage_options=place.storage_options,
+                load_sessions=options.load_sessions,
+                load_rate=options.load_rate,
+                listen=options.listen,
+                report=report,
+                stop=stop,
+            )
     except (PublicationNeededError, PausedError, TablesStoppedError) as error:
         print(error, file=sys.stderr)
         return 4 if isinstance(error, TablesStoppedError) else 3

@@ -43,7 +43,7 @@ _SIDE_BY_SIDE = 32
 
 
 def replicate(
-    dsn: str,
+    dsn: str | ConnectionSettings,
     to: str,
     *,
     publication: str | None = None,
@@ -59,6 +59,8 @@ def replicate(
     append: bool = False,
     config: str | Path | Mapping[str, Any] | None = None,
     storage_options: Mapping[str, str] | None = None,
+    load_sessions: int = 4,
+    load_rate: float | None = None,
     listen: str | None = None,
     report: Report | None = None,
     stop: threading.Event | None = None,
@@ -70,7 +72,8 @@ def replicate(
     local one of its own.
 
     Args:
-        dsn: libpq's connection string or URI; environment variables such as PGHOST and PGPASSWORD apply.
+        dsn: libpq's connection string or URI, or settings with more; environment variables such as PGHOST and
+            PGPASSWORD apply.
         to: the place: a folder, or an object store's URI. `schema.table` is the Delta table `to/schema/table`.
         publication: the publication; by default one that is made for the place.
         slot: the slot; by default one that is made for the place.
@@ -86,6 +89,8 @@ def replicate(
         append: keep all changes, one after another, in a second Delta table, `to/schema/table~changes`.
         config: the settings of tables that have some of their own: the path of a YAML file, or a mapping like it.
         storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
+        load_sessions: the most sessions that copy rows at the same time.
+        load_rate: the most megabytes a second that each of them copies; None for no bound.
         listen: serve a page and metrics for Prometheus at `HOST:PORT`, or at a port of this machine alone.
         report: the receiver of what happens; by default nobody.
         stop: ends the call after the batch that is being applied.
@@ -108,7 +113,7 @@ def replicate(
     """
     table_settings = TableSettings(unrepresentable=unrepresentable, deletes=deletes, history=history, append=append)
     settings = ReplicateSettings(
-        connection=ConnectionSettings(dsn),
+        connection=dsn if isinstance(dsn, ConnectionSettings) else ConnectionSettings(dsn),
         to=to,
         publication=publication,
         slot=slot,
@@ -120,6 +125,8 @@ def replicate(
         table_settings=table_settings,
         config=Config() if config is None else read_config(config, table_settings),
         storage_options=storage_options or {},
+        load_sessions=load_sessions,
+        load_rate=load_rate * 1e6 if load_rate else None,
         listen=listen,
     )
     replicate_with(settings, report or Report(), stop=stop)
