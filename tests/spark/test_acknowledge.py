@@ -55,7 +55,9 @@ def test_each_of_two_slots_moves_to_its_own_source(spark: Any, db: Database, tmp
         assert str(the_slot(db.connection, slot).confirmed.lsn) == end
     found = [offset_in_progress(source["endOffset"]) for source in query.lastProgress["sources"]]
     assert {offset["slot"]: offset["lsn"] for offset in found} == ends
-    assert before <= the_slot(db.connection, "b").confirmed.lsn < the_slot(db.connection, "a").confirmed.lsn
+    # Spark 4.0 and 4.1 plan an empty batch too.
+    assert before <= Lsn(ends["b"]) <= Lsn(ends["a"])
+    assert before < Lsn(ends["a"])
 
 
 def test_a_query_of_which_no_one_source_reads_the_slot(db: Database) -> None:

@@ -12,7 +12,7 @@ from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.slots import create_slot, the_slot, wal_head
 from logicalrep.spark.options import read_options
-from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, ReadAllAvailable, limits_of, read_limit
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of, read_limit
 from logicalrep.spark.peek.pace import Pace
 from logicalrep.spark.peek.planning import Planner
 from tests.postgres.servers import Database
@@ -132,6 +132,8 @@ def test_a_batch_of_nothing(db: Database) -> None:
 
 @pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="there is no limit by default")
 def test_the_limits_that_hold() -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+
     default = read_options({})
     assert limits_of(read_limit(default), default, Pace(30)) == Limits(None, None, 256 << 20)
     given = read_options({"max_wal_per_batch": "1m", "max_bytes_per_batch": "7", "max_changes_per_batch": "8"})

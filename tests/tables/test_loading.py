@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -314,19 +315,35 @@ def test_a_prepared_transaction_in_the_way_is_named_and_the_load_can_end(db18: D
     assert isinstance(results[0], Loaded)
 
 
-def test_a_transaction_that_keeps_the_first_slot_waiting_is_named_too(db18: Database, tmp_path: Path) -> None:
-    db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
+@pytest.mark.parametrize("sees_more", [True, False])
+def test_a_transaction_that_keeps_the_first_slot_waiting_is_named_too(
+    db18: Database, tmp_path: Path, sees_more: bool
+) -> None:
+    """The server does not tell everybody since when the transaction of another role runs."""
+    role = f"reader_{db18.name}"
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        f"CREATE ROLE {role} LOGIN REPLICATION",
+        f"GRANT SELECT ON t TO {role}",
+    )
+    given = settings(db18, tmp_path, publication="p")
+    if not sees_more:
+        given = replace(given, connection=ConnectionSettings(db18.server.dsn_as(role, db18.name)))
     heard, stop = Heard(), threading.Event()
-    with db18.writer() as writer, writer.transaction():
-        writer.execute("INSERT INTO t VALUES (1)")
-        thread = threading.Thread(
-            target=lambda: replicate_with(settings(db18, tmp_path), heard, tasks=LocalTasks(), stop=stop)
-        )
-        thread.start()
-        eventually(lambda: any("a new slot waits for the transaction of process" in text for text in heard.waits))
-        stop.set()
-        thread.join(20)
-        assert not thread.is_alive()
+    try:
+        with db18.writer() as writer, writer.transaction():
+            writer.execute("INSERT INTO t VALUES (1)")
+            thread = threading.Thread(target=lambda: replicate_with(given, heard, tasks=LocalTasks(), stop=stop))
+            thread.start()
+            said = f"a new slot waits for the transaction of process {writer.info.backend_pid}"
+            eventually(lambda: any(said in text for text in heard.waits))
+            assert any("pg_read_all_stats" in text for text in heard.waits) != sees_more
+            stop.set()
+            thread.join(20)
+            assert not thread.is_alive()
+    finally:
+        db18.execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
 
 def test_estimates_without_statistics(db18: Database, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from logicalrep.cli.main import main
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
-from logicalrep.postgres.slots import SlotError
+from logicalrep.postgres.slots import SlotError, drop_slot
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.operate.dropping import drop
@@ -104,6 +104,12 @@ def test_a_role_that_owns_nothing_and_may_not_read_a_new_partition(db18: Databas
             connection=ConnectionSettings(db18.server.dsn_as(role, db18.name)),
         )
         replicate_with(as_role, Report(), tasks=LocalTasks())
+        with db18.writer() as other, other.transaction():
+            other.execute("INSERT INTO t VALUES (2)")
+            found = status(as_role.connection, Place(str(tmp_path)))
+            assert found.oldest_transaction is not None
+            assert found.oldest_transaction.startswith(f"process {other.info.backend_pid}")
+            assert found.oldest_transaction_since is None
         db18.execute("CREATE TABLE t_2 PARTITION OF t FOR VALUES FROM (10) TO (20)", "INSERT INTO t VALUES (11)")
         with pytest.raises(TablesStoppedError, match=r"denied for table t_2: let the owner run GRANT SELECT .* resync"):
             replicate_with(as_role, Report(), tasks=LocalTasks())
@@ -143,7 +149,8 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
     once(shop, tmp_path)
     identity = Identity.read(place)
     assert identity is not None
-    shop.execute(f"SELECT pg_drop_replication_slot('{identity.slot}')", "DELETE FROM orders WHERE id < 100")
+    drop_slot(shop.connection, identity.slot)
+    shop.execute("DELETE FROM orders WHERE id < 100")
     with pytest.raises(SlotError, match=r"\[SLOT_LOST\].*resync --all"):
         once(shop, tmp_path)
     assert status(shop.settings, place).lost == "it does not exist"

@@ -73,13 +73,14 @@ def _status(options: argparse.Namespace) -> int:
         print(f"{(found.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
         if found.safe_wal_size is not None:
             print(f"max_slot_wal_keep_size leaves {found.safe_wal_size / 1e6:.1f} MB")
-    if found.oldest_writer is not None:
-        print(f"the oldest open transaction that has written began {found.oldest_writer}")
+    if found.oldest_transaction is not None:
+        since = found.oldest_transaction_since
+        print(f"the oldest open transaction is {found.oldest_transaction}" + (f", since {since}" if since else ""))
     if found.load_snapshot is not None:
         print(f"a load holds its snapshot since {found.load_snapshot}")
     width = max(map(len, found.tables), default=0)
     for name, table in found.tables.items():
-        rows = f"version {table['version']}, {table['rows']} rows"
+        rows = "" if table["version"] is None else f"version {table['version']}, {table['rows']} rows"
         print(f"{name:<{width}}  {table['state']:<9}  {table['lsn']:>12}  {rows}")
         if table["progress"]:
             print(f"{'':<{width}}  {_copied(**table['progress'])}")

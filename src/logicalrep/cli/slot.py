@@ -93,7 +93,7 @@ def _status(options: argparse.Namespace) -> int:
         "two_phase": slot.two_phase,
         "failover": slot.failover,
         "oldest_transaction": writer and writer[0],
-        "oldest_transaction_since": writer and writer[1].isoformat(),
+        "oldest_transaction_since": writer and writer[1] and writer[1].isoformat(),
     }
     if options.json:
         print(json.dumps(found, ensure_ascii=False, indent=2))

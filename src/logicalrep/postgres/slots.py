@@ -294,14 +294,22 @@ def drop_slot(connection: Connection, name: str) -> None:
     when_free(lambda: connection.execute(drop), connection, name, patience=30)
 
 
-def oldest_writer(connection: Connection) -> tuple[str, datetime] | None:
-    """Return the oldest open transaction that has written, in words, and when it began; None if no other is seen."""
-    row = connection.execute(
-        "SELECT what, began FROM (SELECT format('process %s (%s)', pid, application_name) AS what, xact_start AS began "
-        "FROM pg_stat_activity WHERE backend_xid IS NOT NULL UNION ALL "
-        "SELECT format('the prepared transaction %L', gid), prepared FROM pg_prepared_xacts) AS writers "
-        "ORDER BY began LIMIT 1"
-    ).fetchone()
+_OLDEST_WRITER = """
+SELECT what, began FROM (
+  SELECT concat('process ', pid, ' (' || nullif(application_name, '') || ')') AS what, xact_start AS began,
+    backend_xid AS xid
+  FROM pg_stat_activity WHERE backend_xid IS NOT NULL
+  UNION ALL SELECT format('the prepared transaction %L', gid), prepared, transaction FROM pg_prepared_xacts
+) AS writers ORDER BY age(xid) DESC LIMIT 1
+"""
+
+
+def oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
+    """Return the oldest open transaction that has written, in words, and when it began; None if there is no other.
+
+    The server does not tell when a transaction of another role began, without the rights of `pg_read_all_stats`.
+    """
+    row = connection.execute(_OLDEST_WRITER).fetchone()
     return None if row is None else (row[0], row[1])
 
 

@@ -151,8 +151,10 @@ def _writer(connection: Connection) -> str:
     """Say which transaction keeps a new slot waiting."""
     oldest = oldest_writer(connection)
     if oldest is None:
-        return "a new slot waits for a transaction of another role, which pg_read_all_stats would show"
+        return "a new slot waits for a transaction that has written"
     what, began = oldest
+    if began is None:
+        return f"a new slot waits for the transaction of {what}; pg_read_all_stats would show since when it runs"
     return f"a new slot waits for the transaction of {what}, which has run since {began:%Y-%m-%d %H:%M:%S} UTC"
 
 

@@ -21,6 +21,7 @@ _Shared = TypeVar("_Shared", covariant=True)
 
 _JOBS = 4
 """The most jobs for items of several threads at the same time."""
+_NO_TASK = "Spark could not run a task"
 _MOST_TOGETHER, _MOST_BYTES = 32, 64 << 20
 """The most items, and bytes of items, of one of these jobs."""
 
@@ -120,8 +121,9 @@ class SparkTasks:
             self._jobs += bool(group)
         if group:
             try:
-                # So many parts that all cores have work, also where one item takes longer.
-                parts = min(len(group), 2 * self._context.defaultParallelism)
+                with spark_errors(_NO_TASK):
+                    # So many parts that all cores have work, also where one item takes longer.
+                    parts = min(len(group), 2 * self._context.defaultParallelism)
                 outcomes = self._job(function, [each.item for each in group], parts)
                 for each, outcome in zip(group, outcomes, strict=True):
                     each.outcome.set_result(outcome)
@@ -149,18 +151,17 @@ class SparkTasks:
         return group
 
     def _job(self, function: Callable[[Any], Any], items: Sequence[Any], parts: int) -> list[_Outcome]:
-        # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its own pool.
-        self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
-        try:
+        with spark_errors(_NO_TASK):
+            # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its pool.
+            self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
             outcomes: list[_Outcome] = self._context.parallelize(items, parts).map(_Caught(function)).collect()
-        except Exception as error:
-            raise TasksError(f"Spark could not run a task: {_reason(error)}") from error
         return outcomes
 
     @contextmanager
     def share(self, value: _Result) -> Iterator[Shared[_Result]]:
         """Yield a broadcast variable, which goes when the context ends."""
-        shared = self._context.broadcast(value)
+        with spark_errors(_NO_TASK):
+            shared = self._context.broadcast(value)
         try:
             yield shared
         finally:
@@ -222,6 +223,17 @@ class TasksError(LogicalRepError, RuntimeError):
     code = "TASKS_FAILED"
 
 
+@contextmanager
+def spark_errors(what: str) -> Iterator[None]:
+    """Raise TasksError, which says what could not be done, for an error of Spark."""
+    try:
+        yield
+    except LogicalRepError:
+        raise
+    except Exception as error:
+        raise TasksError(f"{what}: {_reason(error)}") from error
+
+
 class _Caught:
     """A function that returns errors: of a raised one only the text would reach the driver, after some more tries."""
 
@@ -244,6 +256,10 @@ def _result(outcome: _Outcome) -> Any:
 
 def _reason(error: Exception) -> str:
     """Return the last line of a task's own traceback, behind which Java's may follow, or else the first line."""
+    from py4j.protocol import Py4JNetworkError
+
+    if isinstance(error, OSError | Py4JNetworkError):
+        return "its Java has ended"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     own = list(takewhile(lambda line: not line.startswith("at org.apache.spark"), lines))
     if not own:
@@ -251,4 +267,4 @@ def _reason(error: Exception) -> str:
     return own[-1] if len(own) < len(lines) or any(line.startswith("Traceback") for line in own) else own[0]
 
 
-__all__ = ["Here", "LocalTasks", "Shared", "SparkTasks", "Tasks", "TasksError", "TimedTasks"]
+__all__ = ["Here", "LocalTasks", "Shared", "SparkTasks", "Tasks", "TasksError", "TimedTasks", "spark_errors"]

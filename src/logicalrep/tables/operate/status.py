@@ -38,8 +38,10 @@ class Status:
     """The time since when the place is paused, ISO 8601 in UTC; None if it is not."""
     lost: str | None
     """The reason why the slot is lost; None if it is not."""
-    oldest_writer: str | None
-    """The time since when the oldest open transaction has written, in UTC: WAL is retained from its start on."""
+    oldest_transaction: str | None
+    """The oldest open transaction that has written, in words: WAL is retained from its start on. None without one."""
+    oldest_transaction_since: str | None
+    """The time since when it runs, in UTC; None for one of another role, without the rights of pg_read_all_stats."""
     load_snapshot: str | None
     """The time since when a load in this database, of any place, holds its snapshot, in UTC; None if none does."""
     tables: dict[str, dict[str, Any]]
@@ -75,7 +77,8 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
         safe_wal_size=None if slot is None else slot.safe_wal_size,
         paused_since=paused_since(place),
         lost="it does not exist" if slot is None else slot.lost,
-        oldest_writer=None if oldest is None else oldest[1].isoformat(),
+        oldest_transaction=None if oldest is None else oldest[0],
+        oldest_transaction_since=oldest[1].isoformat() if oldest is not None and oldest[1] is not None else None,
         load_snapshot=None if load is None else load.isoformat(),
         tables={name: asdict(table) | {"lsn": str(table.lsn)} for name, table in state.tables.items()},
     )

@@ -27,9 +27,10 @@ _TENTH = 10
 def shown(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Report]:
     """Yield a receiver that shows what happens, on standard error by default; only warnings if `quiet`."""
     stream = sys.stderr if stream is None else stream
-    # Python writes warnings to standard error if nobody takes them; these are shown here.
+    # Python writes warnings to standard error if nobody takes them, or once a library has logged: these are shown here.
     log, taken = logging.getLogger("logicalrep.replicate"), logging.NullHandler()
     log.addHandler(taken)
+    log.propagate = False
     try:
         if stream.isatty() and not quiet:
             with Progress(
@@ -44,6 +45,7 @@ def shown(stream: IO[str] | None = None, *, quiet: bool = False) -> Iterator[Rep
             yield Lines(stream, quiet=quiet)
     finally:
         log.removeHandler(taken)
+        log.propagate = True
 
 
 class Lines(Report):

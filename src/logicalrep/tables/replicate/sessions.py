@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.tasks import SparkTasks, Tasks
+from logicalrep.tables.tasks import SparkTasks, Tasks, spark_errors
 
 _LOCAL = "local[*,4]"
 """All cores; a task whose worker has ended is tried again."""
@@ -24,21 +24,26 @@ _SETTINGS = {
 def spark_tasks(place: Place) -> Iterator[Tasks]:
     """Yield a runner on the active session, on that of `spark-submit`, or on a new local one, which ends with it.
 
-    Raises StateError for a local folder and executors elsewhere, which would write into folders of their own.
+    Raises:
+        StateError: the place is a local folder, and the executors elsewhere would write into folders of their own.
+        TasksError: Spark does not start.
     """
+    from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     from logicalrep.spark.quiet import quiet_java
     from logicalrep.spark.sessions import session
 
-    spark, is_ours = SparkSession.getActiveSession(), False
-    if spark is None and "PYSPARK_GATEWAY_PORT" in os.environ:
-        spark = SparkSession.builder.getOrCreate()
-    if spark is None:
-        with quiet_java():
-            spark, is_ours = session(_LOCAL, **_SETTINGS), True
-    try:
+    is_ours = False
+    with spark_errors("Spark does not start"):
+        spark = SparkSession.getActiveSession()
+        if spark is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+            spark = SparkSession.builder.getOrCreate()
+        if spark is None:
+            with quiet_java():
+                spark, is_ours = session(_LOCAL, **_SETTINGS), True
         master = str(spark.sparkContext.master)
+    try:
         if place.is_local and not master.startswith("local"):
             raise StateError(
                 f"{place.uri} is a folder, which the executors of {master} do not share: name an object store",
@@ -47,7 +52,8 @@ def spark_tasks(place: Place) -> Iterator[Tasks]:
         yield SparkTasks(spark)
     finally:
         if is_ours:
-            spark.stop()
+            with suppress(OSError, Py4JError):  # Java may have ended, which the tasks have told.
+                spark.stop()
 
 
 __all__ = ["spark_tasks"]
