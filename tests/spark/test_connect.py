@@ -43,16 +43,16 @@ def apply(batch, number):
     merged(table, rows, keys=["id"]).select("id", "a").write.mode("overwrite").parquet(f"{folder}/{number}")
 
 
-def written(mode, *statements):
+def changes(mode, *statements):
     with psycopg.connect(dsn) as connection:
         for statement in statements:
             connection.execute(statement)
-    changes = spark.readStream.format("logicalrep").options(**options, mode=mode).load()
-    return changes.writeStream.foreachBatch(apply).option("checkpointLocation", f"{folder}/checkpoint")
+    read = spark.readStream.format("logicalrep").options(**options, mode=mode).load()
+    return read.writeStream.option("checkpointLocation", f"{folder}/checkpoint")
 
 
 def stream(mode, *statements):
-    query = written(mode, *statements).trigger(availableNow=True).start()
+    query = changes(mode, *statements).foreachBatch(apply).trigger(availableNow=True).start()
     query.awaitTermination()
     assert query.exception() is None
     assert acknowledge(query, **options)
@@ -66,14 +66,14 @@ heard = listener()
 spark.streams.addListener(heard)
 
 
-def wait_for(changes):
+def wait_for(expected):
     deadline = time.monotonic() + 60
-    while [figures.changes for figures in heard.figures() if figures.slot == "connect"] != changes:
+    while [figures.changes for figures in heard.figures() if figures.slot == "connect"] != expected:
         assert time.monotonic() < deadline, heard.figures()
         time.sleep(0.1)
 
 
-query = written("auto", "INSERT INTO public.t VALUES (4, 'four')").start()
+query = changes("auto", "INSERT INTO public.t VALUES (4, 'four')").format("noop").start()
 wait_for([1])
 assert heard.figures()[0].lag_bytes is not None
 query.stop()

@@ -84,8 +84,8 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
             there = DeltaTable("s3://lake/shop/public/users", storage_options=store.options).to_pyarrow_table()
             assert sorted(zip(*there.to_pydict().values(), strict=True)) == [(id, hashed(email)) for id, email in users]
             shop.execute("UPDATE customer SET city = 'Hof' WHERE id % 2 = 0", "DELETE FROM orders WHERE id % 3 = 0")
-            shop.execute("UPDATE orders SET id = -id WHERE id % 5 = 0", "INSERT INTO users VALUES (3, 'c@d')")
-            users.append((3, "c@d"))
+            users.append((len(users) + 1, "c@d"))
+            shop.execute("UPDATE orders SET id = -id WHERE id % 5 = 0", f"INSERT INTO users VALUES {users[-1]}")
         refused = replicate(str(tmp_path / "lake"))
     assert refused.returncode
     assert "PLACE_NOT_SHARED" in refused.stdout + refused.stderr
