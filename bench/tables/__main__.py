@@ -8,6 +8,7 @@ The parts, all of them by default:
   spread over a small and a large table.
 - batches: transactions of 1,000 to 1,000,000 updates of a large table.
 - tables: the same rows and changes in 1, 20 and 200 tables.
+- workers: a first load and updates by one worker of a cluster and by two, into an object store on loopback.
 
 The command runs as a process of its own, with a server on the same machine. Each figure has the processor seconds of
 the command's processes and of the server's beside it, and the most memory that the command's processes have at a
@@ -25,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.tables import backlog, growth, latency, load
+from bench.tables import backlog, growth, latency, load, workers
 from bench.tables.setting import Setting
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -37,6 +38,7 @@ _PARTS = {
     "latency": latency.measure,
     "batches": growth.of_batches,
     "tables": growth.of_tables,
+    "workers": workers.measure,
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import published_relation
@@ -427,3 +428,28 @@ def test_changes_during_a_load_are_there_once(
         caught_up()
     assert differences(db18.dsn, str(tmp_path), ["public.t", "public.whole"]) == {}
     assert delta_rows(f"{tmp_path}/public/whole").total() == 100 - 50 + 10
+
+
+def test_many_batches_that_came_during_a_load_take_few_commits(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each commit may rewrite all files of the table: one for each batch could take longer than the batches do."""
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v int)", "INSERT INTO t SELECT i, 0 FROM generate_series(1, 99) AS i"
+    )
+    kept = tmp_path / "_logicalrep/kept"
+
+    @contextmanager
+    def with_many_batches(*arguments: Any) -> Iterator[Snapshot]:
+        with temporary_snapshot(*arguments) as snapshot:
+            for number in range(1, 11):
+                db18.execute(f"UPDATE t SET v = {number} WHERE id = {number}")
+                eventually(lambda: len(list(kept.rglob("*.parquet"))) >= number)  # noqa: B023
+            yield snapshot
+
+    monkeypatch.setattr("logicalrep.tables.load.loading.temporary_snapshot", with_many_batches)
+    with following(db18, tmp_path) as caught_up:
+        eventually(lambda: len(list(kept.rglob("*.parquet"))) >= 10)
+        caught_up()
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    assert DeltaTable(f"{tmp_path}/public/t").version() <= 2

@@ -51,6 +51,14 @@ STATEMENTS = {
         "BEGIN; CREATE TABLE day4 (LIKE root INCLUDING ALL); INSERT INTO day4 VALUES (1, 4, 'x'); "
         "ALTER TABLE root ATTACH PARTITION day4 FOR VALUES FROM (4) TO (5); COMMIT"
     ),
+    "a new partition that is filled and truncated": (
+        "CREATE TABLE day4 PARTITION OF root FOR VALUES FROM (4) TO (5); INSERT INTO root VALUES (1, 4, 'x'); "
+        "TRUNCATE day4; INSERT INTO root VALUES (2, 4, 'y')"
+    ),
+    "a new partition, and a truncate of all": (
+        "CREATE TABLE day4 PARTITION OF root FOR VALUES FROM (4) TO (5); INSERT INTO root VALUES (1, 4, 'x'); "
+        "TRUNCATE root; INSERT INTO root VALUES (2, 4, 'y')"
+    ),
     "a row that moves between partitions": "UPDATE root SET day = 2 WHERE id = 2",
     "a renamed table": "ALTER TABLE plain RENAME TO later; ALTER TABLE later RENAME TO plain",
 }
@@ -65,6 +73,7 @@ OFTEN = {
     "a dropped partition",
     "an attached partition with rows",
     "a new partition",
+    "a new partition that is filled and truncated",
 }
 """Those that `make test` has; `make test-all` has all."""
 

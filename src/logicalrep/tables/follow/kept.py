@@ -21,6 +21,8 @@ from logicalrep_runtime.scalars import Lsn
 _MARKS = f"{FOLDER}/loads"
 _KEPT = f"{FOLDER}/kept"
 _MARK = "load.json"
+_AT_ONCE = 64 << 20
+"""About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
 ASKED_FOR = "asked for"
 """The reason of a load that somebody asked for."""
 
@@ -69,20 +71,27 @@ class Kept:
             self._place.write(self._path(folder, end), sink.getvalue().to_pybytes())
 
     def changes(self, folder: str) -> Iterator[tuple[Lsn, pa.Table]]:
-        """Yield a table's stored changes in their order, each part with its end."""
-        for end in self._ends(folder):
+        """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
+        held: list[pa.Table] = []
+        ends = self._ends(folder)
+        for number, end in enumerate(ends, 1):
             data = self._place.read(self._path(folder, end))
             assert data is not None
-            yield end, pq.read_table(pa.BufferReader(data))
+            held.append(pq.read_table(pa.BufferReader(data)))
+            if number == len(ends) or sum(part.nbytes for part in held) >= _AT_ONCE:
+                yield end, pa.concat_tables(held)
+                held.clear()
 
     def forget_all(self, folder: str) -> None:
         """Remove all of a table's changes: a load that is to begin has them."""
         for end in self._ends(folder):
-            self.forget(folder, end)
+            self._place.delete(self._path(folder, end))
 
-    def forget(self, folder: str, end: Lsn) -> None:
-        """Remove the part of a table's changes with this end: it is applied."""
-        self._place.delete(self._path(folder, end))
+    def forget(self, folder: str, upto: Lsn) -> None:
+        """Remove a table's changes up to an end: they are applied."""
+        for end in self._ends(folder):
+            if end <= upto:
+                self._place.delete(self._path(folder, end))
 
     def remove(self, folder: str) -> None:
         """Remove a table's changes and then its mark: all of them are applied."""

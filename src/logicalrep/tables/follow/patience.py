@@ -26,6 +26,11 @@ class Patience:
         self._stop = stop
         self._retained = retained
 
+    @property
+    def is_over(self) -> bool:
+        """Whether `stop` is set."""
+        return self._stop.is_set()
+
     def run(self, action: Callable[[], _Result]) -> _Result:
         """Return the action's result. Raises PlaceError if it cannot pass, or once `stop` is set."""
         pause, said = 0.5, -_SAY_AGAIN
@@ -33,7 +38,7 @@ class Patience:
             try:
                 return action()
             except PlaceError as error:
-                if self._stop.is_set() or not error.may_pass:
+                if self.is_over or not error.may_pass:
                     raise
                 if time.monotonic() - said > _SAY_AGAIN:
                     said = time.monotonic()

@@ -322,7 +322,9 @@ class ReplicatedTables:
         """Load a table, anew if it is there; until its rows are whole, readers have the old ones."""
         for item in [each for each in self._catching_up if each[0] is table]:
             # The mark has to name the copy that is being committed.
+            table.is_given_up = True
             item[1].exception()
+            table.is_given_up = False
             self._catching_up.remove(item)
         self._writer.mark(table, Mark(table.folder, table.load, reason))
         table.stopped = table.pending = None

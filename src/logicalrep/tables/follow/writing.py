@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +14,7 @@ import pyarrow.compute as pc
 
 from logicalrep.tables.apply.applying import NeedsResync, OtherShape, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, application_id
-from logicalrep.tables.delta.maintenance import maintain
+from logicalrep.tables.delta.maintenance import is_due, maintain
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.followed import Followed
@@ -35,6 +37,9 @@ from logicalrep.tables.schema.reshaping import reshape
 from logicalrep.tables.schema.shapes import Shape, by_shape
 from logicalrep.tables.tasks import Tasks
 from logicalrep_runtime.scalars import Lsn
+
+_SOON = 2.0
+"""The seconds in which so little comes that batches may wait until it is applied."""
 
 
 class TableWriter:
@@ -159,10 +164,22 @@ class TableWriter:
         self._patience.run(lambda: self._kept.forget_all(table.folder))
 
     def apply_kept(self, table: Followed) -> None:
-        """Apply what is kept of a table whose copy is whole; more may come meanwhile."""
-        for end, rows in self._kept.changes(table.folder):
-            self.apply(table, rows, end)
-            self._kept.forget(table.folder, end)
+        """Apply what is kept of a table whose copy is whole, until little more comes meanwhile."""
+        took = math.inf
+        while True:
+            before, began = took, time.monotonic()
+            for end, rows in self._kept.changes(table.folder):
+                self.apply(table, rows, end)
+                self._kept.forget(table.folder, end)
+                if table.is_given_up or self._patience.is_over:
+                    return
+                for log in table.logs:
+                    if is_due(log, self._keep_hours):
+                        self.maintain(log)
+            took = time.monotonic() - began
+            # Where more and more comes, the rest is applied while the batches wait.
+            if took < _SOON or took >= before:
+                return
 
     def apply_kept_by_shape(self, table: Followed) -> None:
         """Apply the last of what is kept, as `apply_by_shape` does; the table follows then."""

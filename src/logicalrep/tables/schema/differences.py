@@ -44,11 +44,11 @@ def difference(connection: Connection, copied: Definition, now: Definition) -> D
     before_files, after_files = dict(copied.files), dict(now.files)
     if before_files.keys() - after_files.keys():
         return Difference("a partition was dropped or detached")
-    if any(after_files[oid] != file for oid, file in before_files.items()):
-        return Difference("the server rewrote it", is_rewritten=True)
     new = sorted(after_files.keys() - before_files.keys())
     if new and has_unsent_rows(connection, new):
         return Difference("a partition with rows was attached")
+    if _rewritten(copied, now):
+        return Difference("the server rewrote it", is_rewritten=True)
     for what, before, after in (
         ("columns", copied.columns, now.columns),
         ("replica identity", copied.replica_identity, now.replica_identity),
@@ -73,10 +73,15 @@ _WRITERS = "SELECT DISTINCT xmin::text::bigint FROM pg_class WHERE oid = ANY(%s)
 
 def explains(connection: Connection, copied: Definition, now: Definition, truncates: Collection[int]) -> bool:
     """Return whether truncates, by their transactions' ids, are why a table's files are not those of its copy."""
-    before = dict(copied.files)
-    others = [oid for oid, file in now.files if before.get(oid, file) != file]
-    writers = {writer for (writer,) in connection.execute(_WRITERS, (others,)).fetchall()}
+    writers = {writer for (writer,) in connection.execute(_WRITERS, (_rewritten(copied, now),)).fetchall()}
     return writers <= {xid % (1 << 32) for xid in truncates}
+
+
+def _rewritten(copied: Definition, now: Definition) -> list[int]:
+    """Return the OIDs of a table, or of its partitions, whose files are others than before."""
+    before = dict(copied.files)
+    # A new partition's first file has the number that is its OID: rows of another one may have been sent before.
+    return [oid for oid, file in now.files if before.get(oid, oid) != file]
 
 
 __all__ = ["Difference", "difference", "explains"]

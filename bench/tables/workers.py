@@ -1,0 +1,84 @@
+"""The gain of a second worker of a standalone cluster, into an object store on loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from bench.tables.setting import Setting
+from tests.spark.cluster import HOME, PATHS, cluster
+from tests.tables.stores import object_store
+
+_PROGRAM = """
+import json
+import sys
+
+import psycopg
+
+import logicalrep
+from logicalrep.tables.report import Report
+
+dsn, to = sys.argv[1:]
+
+
+class Timed(Report):
+    load = apply = 0.0
+
+    def loaded(self, table, rows, seconds):
+        self.load = seconds
+
+    def batch(self, changes, tables, seconds, lag, committed):
+        self.apply += seconds
+
+
+timed = Timed()
+logicalrep.replicate(dsn, to, once=True, report=timed)
+with psycopg.connect(dsn) as connection:
+    connection.execute("UPDATE public.accounts SET abalance = abalance + 1 WHERE aid % 3 = 0")
+logicalrep.replicate(dsn, to, once=True, report=timed)
+print(json.dumps([timed.load, timed.apply]))
+"""
+
+
+def measure(setting: Setting) -> Iterator[dict[str, Any]]:
+    """Measure a first load, and an update of a third of the rows, by one worker of one core and by two."""
+    rows = 3 * setting.scale
+    setting.make("accounts", rows)
+    setting.connection.execute("VACUUM ANALYZE accounts")
+    program = setting.folder / "program.py"
+    program.write_text(_PROGRAM)
+    found: dict[int, tuple[float, float]] = {}
+    for workers in (1, 2):
+        with object_store() as store, cluster(setting.folder, workers) as master:
+            environment = os.environ | {name.upper(): value for name, value in store.options.items()}
+            environment |= {"AWS_ENDPOINT_URL": store.url, "PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable}
+            environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
+            settings = {"spark.executorEnv.PYTHONPATH": PATHS, "spark.executor.cores": "1", "spark.ui.enabled": "false"}
+            submit = [str(HOME / "bin" / "spark-submit"), "--master", master]
+            submit += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+            command = [*submit, str(program), setting.server.dsn, f"s3://lake/shop{workers}"]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+            if done.returncode:
+                raise RuntimeError(done.stderr)
+            load, apply = json.loads(done.stdout.splitlines()[-1])
+            found[workers] = load, apply
+            yield {
+                "measured": f"{rows:,} rows by a cluster with workers of one core: {workers}",
+                "first load, rows a second": round(rows / load),
+                f"applying {rows // 3:,} updates in batches, changes a second": round(rows / 3 / apply),
+                **{
+                    name: round(found[1][number] / took, 2)
+                    for number, (name, took) in enumerate([("gain of the load", load), ("gain of applying", apply)])
+                    if workers > 1
+                },
+            }
+        setting.connection.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE active_pid IS NULL"
+        )
+
+
+__all__ = ["measure"]
