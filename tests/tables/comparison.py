@@ -106,7 +106,7 @@ def _hashable(value: Any) -> Any:
         return bytes(value)
     if type(value).__name__ == "Decimal":
         # An unconstrained numeric is text in the Delta table, with the server's digits.
-        return str(value)
+        return format(value, "f")
     if isinstance(value, float):
         return repr(value)
     return value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from logicalrep.postgres.slots import Connection, server_major
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import ReplicatedTable, WrittenColumn
 from logicalrep.tables.schema.shapes import Shape
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol.v1 import Column, Type
@@ -73,7 +73,7 @@ def evolution(
         source = copied.by_number.get((attnum, has_texts))
         if source is not None:
             sources[column.name] = source.name
-            is_same = column.type == source.type or _is_wider(source.type, column.type)
+            is_same = column.type == source.type or _is_wider(source, column.type)
             if not is_same or column.refuses > source.refuses:
                 # NULL stands for values that must not be NULL any more.
                 return None
@@ -134,10 +134,16 @@ def _between(copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None)
     return None
 
 
-def _is_wider(before: pa.DataType, after: pa.DataType) -> bool:
+def _is_wider(before: WrittenColumn, after: pa.DataType) -> bool:
     """Return whether values keep their text in another type."""
-    are_decimals = pa.types.is_decimal(before) and pa.types.is_decimal(after)
-    return bool(are_decimals and before.scale == after.scale and before.precision <= after.precision)
+    if not pa.types.is_decimal(before.type):
+        return False
+    if pa.types.is_string(after):
+        # In a column that does not refuse it, NULL may stand for NaN.
+        return before.refuses
+    return bool(
+        pa.types.is_decimal(after) and before.type.scale == after.scale and before.type.precision <= after.precision
+    )
 
 
 def _missing(connection: Connection, files: Sequence[int], column: str) -> list[str | None]:

@@ -111,7 +111,7 @@ def _reshaped(work: _Reshaping) -> list[DataFile]:
 
     def values(name: str, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
         if name in work.sources:
-            return rows.column(work.sources[name]).cast(type_)
+            return _cast(rows.column(work.sources[name]), type_)
         if name in work.defaults:
             missing = pa.repeat(work.defaults[name], rows.num_rows)
             return pc.if_else(is_there, missing, pa.scalar(None, type_))
@@ -120,6 +120,13 @@ def _reshaped(work: _Reshaping) -> list[DataFile]:
     columns = [values(field.name, field.type) for field in work.after.stored]
     reshaped = renamed_in_changes(pa.table(columns, schema=work.after.stored), work.before, work.after)
     return write_rows(work.place, work.folder, reshaped)
+
+
+def _cast(values: pa.ChunkedArray, type_: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    if pa.types.is_decimal(values.type) and pa.types.is_string(type_):
+        # Arrow writes 0.00000001 as 1E-8.
+        return pa.array([None if value is None else format(value, "f") for value in values.to_pylist()], type_)
+    return values.cast(type_)
 
 
 def renamed_in_changes(rows: pa.Table, before: ReplicatedTable, after: ReplicatedTable) -> pa.Table:
