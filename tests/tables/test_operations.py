@@ -10,7 +10,9 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 from logicalrep.cli.main import main
 from logicalrep.postgres.connection import ConnectionSettings
@@ -188,11 +190,17 @@ def test_status_and_drop_on_the_command_line(
     found = json.loads(capsys.readouterr().out)
     assert (found["is_running"], found["lost"]) == (False, None)
     assert found["tables"]["public.orders"]["state"] == "following"
+    shop.execute("ALTER TABLE customer RENAME TO client")
+    once(shop, lake)
+    write_deltalake(str(lake / "of_others"), pa.table({"a": [1]}))
     assert main(["drop", "--delete-tables", *where]) == 2
+    capsys.readouterr()
     assert main(["drop", "--delete-tables", "--yes", *where]) == 0
+    assert "deleted the folder public/customer, of an earlier table" in capsys.readouterr().out
     assert shop.value("SELECT count(*) FROM pg_publication") == 0
     assert shop.value(f"SELECT count(*) FROM pg_replication_slots WHERE slot_name = '{found['slot']}'") == 0
-    assert [path for path in lake.rglob("*") if path.is_file()] == []
+    assert [path.name for path in lake.iterdir()] == ["of_others"]
+    assert DeltaTable(str(lake / "of_others")).to_pyarrow_table().num_rows == 1
 
 
 def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

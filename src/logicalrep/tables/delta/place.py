@@ -160,6 +160,10 @@ class Place:
         """Remove a file if it exists."""
         self._run(path, lambda: self._files.delete(path))
 
+    def remove_empty_folders(self) -> None:
+        """Remove the folders beneath the place that have no files; object stores have none. Nobody may write then."""
+        self._run("", self._files.remove_empty_folders)
+
     def _run(self, path: str, action: Callable[[], _Result]) -> _Result:
         try:
             return action()
@@ -253,6 +257,12 @@ class _Folder:
         with suppress(FileNotFoundError):
             (self._folder / path).unlink()
 
+    def remove_empty_folders(self) -> None:
+        for folder, _, _ in os.walk(self._folder, topdown=False):
+            if Path(folder) != self._folder:
+                with suppress(OSError):
+                    Path(folder).rmdir()
+
     @staticmethod
     def _written(target: Path, data: bytes) -> Path:
         """Write a file beside the target, and return its path once it is on the disk."""
@@ -314,6 +324,9 @@ class _Store:
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):
             obstore.delete(self._store, path)
+
+    def remove_empty_folders(self) -> None:
+        pass
 
 
 class _Ranges(io.RawIOBase):

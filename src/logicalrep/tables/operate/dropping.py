@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import psycopg
 from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import check_free, drop_slot, find_slot
+from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.follow.state import FOLDER, State
+from logicalrep.tables.follow.state import FOLDER, State, TableState
 from logicalrep.tables.history.beside import BESIDES
 from logicalrep.tables.load.publishing import is_ours
 from logicalrep.tables.operate.status import known
@@ -30,7 +33,6 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
         SlotError: a process still replicates to it.
     """
     identity = known(place)
-    tables = State.read(place).tables
     done = []
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
@@ -47,15 +49,31 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
                 text = statement.as_string(connection)
                 done.append(f"the publication {identity.publication} stays: let its owner run {text}")
     if deletes_tables:
-        for name, table in tables.items():
-            for folder in (table.folder, *(folder_beside(table.folder, beside) for beside in BESIDES)):
-                for path in place.list(folder):
-                    place.delete(path)
-            done.append(f"deleted the table {name}")
+        done += _deleted(place, State.read(place).tables)
     # The identity goes last: until then the command can be run again.
     files = sorted(place.list(FOLDER), key=lambda path: path.endswith("/place.json"))
     for path in files:
         place.delete(path)
+    place.remove_empty_folders()
+    return done
+
+
+def _deleted(place: Place, tables: Mapping[str, TableState]) -> list[str]:
+    """Delete tables, and others that the place got before: of earlier names, or that are not replicated any more."""
+    names = {table.folder: f"the table {name}" for name, table in tables.items()}
+    folders = {path.partition("/_delta_log/")[0] for path in place.list("") if "/_delta_log/" in path}
+    beside = {folder_beside(folder, each) for folder in folders for each in BESIDES}
+    done = []
+    for folder in sorted(folders | names.keys(), key=lambda folder: (folder not in names, folder)):
+        try:
+            DeltaLog.open(place, folder)
+        except WriterError:
+            # Another program's.
+            continue
+        for path in place.list(folder):
+            place.delete(path)
+        if folder not in beside:
+            done.append(f"deleted {names.get(folder, f'the folder {folder}, of an earlier table')}")
     return done
 
 
