@@ -16,10 +16,15 @@ from logicalrep.tables.delta import maintenance
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import is_due, maintain, needs_checkpoint
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.replicate.changes import Receiver
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
 from tests.tables.histories import History
 from tests.tables.test_applying import APP, new_log, rows_at
+from tests.tables.test_replicate import following
+from tests.waiting import eventually
 
 
 def size_of(folder: Path) -> int:
@@ -48,6 +53,25 @@ def test_500_commits_of_random_updates_stay_small(tmp_path: Path, monkeypatch: p
     assert reopened is not None
     assert reopened.applied(APP) == log.applied(APP)
     assert (reopened.version, reopened.load, reopened.table) == (log.version, "x", log.table)
+
+
+def test_old_files_go_while_there_are_always_changes(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(maintenance, "_LEAST_RETAINED", 0)
+    monkeypatch.setattr(maintenance, "MOST_RETAINED", 3)
+    monkeypatch.setattr(Receiver, "has_changes", property(lambda receiver: True))
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
+    db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 20000) AS i")
+    with following(db18, tmp_path) as caught_up:
+        for number in range(20):
+            db18.execute(f"UPDATE t SET v = '{number}' WHERE id = {number}")
+            caught_up()
+        log = DeltaLog.open(Place(str(tmp_path)), "public/t")
+        assert log is not None
+        there = sum(file.size for file in log.files.values())
+        eventually(lambda: size_of(tmp_path) <= 5 * there)
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
 def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

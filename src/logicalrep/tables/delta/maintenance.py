@@ -19,6 +19,8 @@ from logicalrep.tables.tasks import Tasks
 
 CHECKPOINT_EVERY = 50
 """The number of commits after which the log gets a checkpoint."""
+_CANNOT_WAIT = 2
+"""The multiple of `CHECKPOINT_EVERY` commits after which a checkpoint comes before batches."""
 MOST_RETAINED = 20
 """Files that are in the last version no more take at most this multiple of those that are, and `_LEAST_RETAINED`."""
 _LEAST_RETAINED = 256 << 20
@@ -45,6 +47,15 @@ def is_due(log: DeltaLog, keep_hours: float) -> bool:
         or not log.removed.is_complete
         or _has_surplus(log, keep_hours)
         or len(_small(log)) >= _MERGED.start
+    )
+
+
+def cannot_wait(log: DeltaLog, keep_hours: float) -> bool:
+    """Return whether something is so much due that it comes before batches: old files, or a log without checkpoint."""
+    return (
+        log.version - log.checkpoint >= _CANNOT_WAIT * CHECKPOINT_EVERY
+        or not log.removed.is_complete
+        or _has_surplus(log, keep_hours)
     )
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from logicalrep.tables.apply.applying import NeedsResync, OtherShape
 from logicalrep.tables.delta.delta_log import DeltaLog
-from logicalrep.tables.delta.maintenance import CHECKPOINT_EVERY, is_due, needs_checkpoint
+from logicalrep.tables.delta.maintenance import cannot_wait, is_due, needs_checkpoint
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError
 from logicalrep.tables.errors import OF_ONE_TABLE
@@ -37,8 +37,6 @@ from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
 
-_CANNOT_WAIT = 2
-"""The multiple of `CHECKPOINT_EVERY` commits after which upkeep comes before batches."""
 _LOAD_AGAIN = 2.0
 """The seconds before a load is tried again."""
 
@@ -298,8 +296,7 @@ class ReplicatedTables:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
         for table in self._tables.values():
             for log in table.logs if table.mark is None else []:
-                waited = log.version - log.checkpoint
-                if is_due(log, self._settings.keep) and (not is_busy or waited >= _CANNOT_WAIT * CHECKPOINT_EVERY):
+                if (cannot_wait if is_busy else is_due)(log, self._settings.keep):
                     self._maintain(table, log)
                     return
 

@@ -28,7 +28,6 @@ def spark_tasks(place: Place) -> Iterator[Tasks]:
         StateError: the place is a local folder, and the executors elsewhere would write into folders of their own.
         TasksError: Spark does not start.
     """
-    from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     from logicalrep.spark.quiet import quiet_java
@@ -52,7 +51,7 @@ def spark_tasks(place: Place) -> Iterator[Tasks]:
         yield SparkTasks(spark)
     finally:
         if is_ours:
-            with suppress(OSError, Py4JError):  # Java may have ended, which the tasks have told.
+            with suppress(Exception):  # Java may have ended, which the tasks have told.
                 spark.stop()
 
 

@@ -167,11 +167,14 @@ class Comparison:
         before = self._server.look(hashes, keys)
         began = np.full(len(hashes), before.next)
         proven = rounds = 0
+        # Rows whose difference is about to be proven may take twice as long.
+        last = self._deadline + self._patience
         while len(hashes):
             seen = [before.found]
             is_watched = rounds > 0 and keys is not None and len(hashes) <= _FEW
             try:
-                self._wait(before.lsn, partial(self._watch, hashes, keys, seen) if is_watched else None)
+                watch = partial(self._watch, hashes, keys, seen) if is_watched else None
+                self._wait(before.lsn, last if looks.any() else self._deadline, watch)
             except UnsettledError:
                 if proven or rounds:
                     break
@@ -189,7 +192,7 @@ class Comparison:
             proven += _distance(after.found, there, is_proven, has_key=keys is not None)
             self._show(hashes, keys, after.found, there, is_proven)
             left = np.flatnonzero(~is_equal & ~is_proven)
-            if time.monotonic() >= self._deadline:
+            if time.monotonic() >= (last if looks[left].any() else self._deadline):
                 return proven, len(left)
             hashes, looks, began = hashes[left], looks[left], np.where(is_same, began, after.next)[left]
             keys = None if keys is None else keys.take(pa.array(left))
@@ -197,8 +200,8 @@ class Comparison:
             rounds += 1
         return proven, len(hashes)
 
-    def _wait(self, lsn: Lsn, meanwhile: Callable[[], None] | None) -> None:
-        self._passing.wait(self._name, self._table.relation.relation_id, lsn, self._deadline, meanwhile)
+    def _wait(self, lsn: Lsn, deadline: float, meanwhile: Callable[[], None] | None) -> None:
+        self._passing.wait(self._name, self._table.relation.relation_id, lsn, deadline, meanwhile)
 
     def _watch(self, hashes: Hashes, keys: pa.Table | None, seen: list[Fingerprints]) -> None:
         seen.append(self._server.look(hashes, keys).found)
