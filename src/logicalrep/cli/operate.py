@@ -80,8 +80,10 @@ def _status(options: argparse.Namespace) -> int:
         print(f"a load holds its snapshot since {found.load_snapshot}")
     width = max(map(len, found.tables), default=0)
     for name, table in found.tables.items():
-        rows = "" if table["version"] is None else f"version {table['version']}, {table['rows']} rows"
-        print(f"{name:<{width}}  {table['state']:<9}  {table['lsn']:>12}  {rows}")
+        line = f"{name:<{width}}  {table['state']:<9}"
+        if table["version"] is not None:
+            line += f"  {table['lsn']:>12}  version {table['version']}, {table['rows']} rows"
+        print(line)
         if table["progress"]:
             print(f"{'':<{width}}  {_copied(**table['progress'])}")
         if table["error"]:
@@ -130,7 +132,7 @@ def _resync(options: argparse.Namespace) -> int:
         raise ArgumentsError("--new-server loads all tables: add --all")
     names = table_names(options.table) if options.table else ()
     if resync(connection, place, names, new_server=options.new_server):
-        print("asked the running replicate to load it again", file=sys.stderr)
+        print(f"asked the running replicate to load {'it' if names else 'all tables'} again", file=sys.stderr)
         return 0
     # Another setting would load its table again.
     stored = known_settings(place)

@@ -14,6 +14,9 @@ from logicalrep.transactions.table_names import TableName
 class Report:
     """Takes what happens, in calls of several threads; what a subclass does not take is dropped."""
 
+    def load_needed(self, table: TableName, reason: str) -> None:
+        """Note that a table is to be loaded, and why in a few words, such as `new table`."""
+
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
 

@@ -323,6 +323,7 @@ class ReplicatedTables:
             item[1].exception()
             table.is_given_up = False
             self._catching_up.remove(item)
+        self._report.load_needed(table.name, reason)
         self._writer.mark(table, Mark(table.folder, table.load, reason))
         table.stopped = table.pending = None
         table.truncates.clear()

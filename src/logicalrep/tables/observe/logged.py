@@ -20,6 +20,10 @@ class Logged(Report):
     slot: str | None = None
     """The slot's name, once it is known."""
 
+    def load_needed(self, table: TableName, reason: str) -> None:
+        """Log that a table is to be loaded."""
+        log_figures(_log, "load needed", slot=self.slot, table=str(table), reason=reason)
+
     def loading(self, table: TableName, rows: int) -> None:
         """Log that a load has begun."""
         log_figures(_log, "loading", slot=self.slot, table=str(table), estimate=rows)

@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from logicalrep.observe.lag import lag_seconds
+from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
 
@@ -57,8 +58,16 @@ class Lines(Report):
         self._quiet = quiet
         self._lock = threading.Lock()
         self._loads: dict[TableName, tuple[int, int]] = {}
-        self._changes = 0
+        self._changes = self._loading = 0
         self._said_at = 0.0
+
+    def load_needed(self, table: TableName, reason: str) -> None:
+        """Note that a table is to be loaded."""
+        self._say(f"{table}: to be loaded: {reason}")
+
+    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
+        """Note how many tables load, also those whose changes meanwhile are being applied."""
+        self._loading = sum(table.state == "loading" for table in tables.values())
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
@@ -82,7 +91,9 @@ class Lines(Report):
         self._changes += changes
         now = time.monotonic()
         if now - self._said_at >= _LINE_AGAIN:
-            self._say(f"applied {self._changes:,} changes, the last of {_moment(committed)}; {_behind(lag, committed)}")
+            kept = f"; {self._loading} tables load, whose changes are kept meanwhile" if self._loading else ""
+            of_last = f"the last of {_moment(committed)}; {_behind(lag, committed)}"
+            self._say(f"applied {self._changes:,} changes, {of_last}{kept}")
             self._changes, self._said_at = 0, now
 
     def listening(self, address: str) -> None:
@@ -119,6 +130,10 @@ class Bars(Report):
         self._loads: dict[TableName, TaskID] = {}
         self._changes: TaskID | None = None
         self._total = 0
+
+    def load_needed(self, table: TableName, reason: str) -> None:
+        """Note that a table is to be loaded."""
+        self._progress.console.print(f"{table}: to be loaded: {reason}", markup=False, highlight=False)
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""

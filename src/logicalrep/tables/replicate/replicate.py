@@ -31,12 +31,13 @@ from logicalrep.tables.replicate.changes import Receiver
 from logicalrep.tables.replicate.loop import Loop
 from logicalrep.tables.replicate.requests import PausedError, refuse_paused
 from logicalrep.tables.replicate.sessions import spark_tasks
-from logicalrep.tables.replicate.setup import prepare
+from logicalrep.tables.replicate.setup import prepare, slot_lost
 from logicalrep.tables.report import Report, Several
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import Tasks, TimedTasks
 from logicalrep.transactions.table_names import table_names
+from logicalrep_runtime.errors import LogicalRepError
 
 _SIDE_BY_SIDE = 32
 """The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
@@ -188,7 +189,13 @@ def _replicate(
         patience = Patience(report, stop, watch.retained)
         writer = TableWriter(place, identity.system_identifier, settings.keep, tasks, watch, patience)
         tables = ReplicatedTables(State.read(place), settings, report, watch, loader, writer, guard, patience, pool)
-        Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
+        try:
+            Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
+        except LogicalRepError as error:
+            if "[SLOT_LOST]" not in str(error):
+                raise
+            # What a stream's reader has to do is not what helps here.
+            raise slot_lost(identity.slot, "lost", State.read(place).lsn) from error
 
 
 __all__ = ["replicate", "replicate_with"]

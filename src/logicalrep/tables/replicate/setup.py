@@ -33,6 +33,7 @@ from logicalrep.tables.load.loading import waiter
 from logicalrep.tables.load.publishing import PublicationNeededError, Published, ensure_publication
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
+from logicalrep_runtime.scalars import Lsn
 
 _PATIENCE = 20.0
 """The longest wait for a server that is starting, in seconds."""
@@ -83,12 +84,7 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
         )
         there = find_slot(connection, identity.slot)
         if (there is not None and there.lost is not None) or (there is None and state.lsn):
-            why = "gone" if there is None else f"lost ({there.lost})"
-            raise SlotError(
-                f"replication slot {identity.slot!r} is {why}, and with it the changes since {state.lsn}: run "
-                "logicalrep resync --all with the same --dsn and --to, which makes a new slot and loads all tables",
-                code="SLOT_LOST",
-            )
+            raise slot_lost(identity.slot, "gone" if there is None else f"lost ({there.lost})", state.lsn)
         if settings.failover and there is not None and not there.failover and server_major(connection) >= 17:
             keep_on_standbys(settings.connection, identity.slot)
         for warning in check(connection, needs):
@@ -108,6 +104,15 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
         if state.lsn:
             _check_position(settings, state, identity, slot)
         return Prepared(identity, published, newest_protocol(connection))
+
+
+def slot_lost(slot: str, why: str, lsn: Lsn) -> SlotError:
+    """Return the error of a place whose slot is lost or gone, and that has every commit before an LSN."""
+    return SlotError(
+        f"replication slot {slot!r} is {why}, and with it the changes since {lsn}: run logicalrep resync --all with "
+        "the same --dsn and --to, which makes a new slot and loads all tables",
+        code="SLOT_LOST",
+    )
 
 
 def _check_position(settings: ReplicateSettings, state: State, identity: Identity, slot: Slot) -> None:
