@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,12 +19,13 @@ from logicalrep.tables.follow.state import State, StateError
 from logicalrep.tables.load.publishing import PublicationNeededError
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.replicate.requests import pause, resume
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import LocalTasks
 from tests.postgres.servers import Database, back_up, installation, standby_of, take_over, writer
 from tests.tables.comparison import delta_rows, differences
-from tests.tables.test_replicate import SHOP, TABLES, following, once, shop
+from tests.tables.test_replicate import SHOP, TABLES, following, once, settings, shop
 from tests.waiting import eventually
 
 __all__ = ["shop"]
@@ -179,6 +182,36 @@ def test_a_server_that_lacks_commits_is_refused(tmp_path: Path) -> None:
 )
 def test_the_server_ends_a_slot(shop: Database, tmp_path: Path, setting: str, reason: str) -> None:
     once(shop, tmp_path)
+    lose_the_slot(shop, setting, reason)
+    with pytest.raises(SlotError, match=rf"\[SLOT_LOST\].*lost \({reason}\).*resync --all"):
+        once(shop, tmp_path)
+    assert not resync(shop.settings, Place(str(tmp_path)), [])
+    once(shop, tmp_path)
+    assert differences(shop.dsn, str(tmp_path), TABLES) == {}
+
+
+def test_the_server_ends_a_slot_that_is_read(shop: Database, tmp_path: Path) -> None:
+    once(shop, tmp_path)
+    place, errors = Place(str(tmp_path)), list[str]()
+    pause(place)
+
+    def run() -> None:
+        try:
+            replicate_with(settings(shop, tmp_path, every=0.0), Report(), tasks=LocalTasks())
+        except Exception as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    eventually(lambda: shop.value("SELECT active FROM pg_replication_slots"))
+    lose_the_slot(shop, "max_slot_wal_keep_size = '1MB'", "wal_removed")
+    resume(place)
+    thread.join(60)
+    assert len(errors) == 1
+    assert re.search(r"^\[SLOT_LOST\].*run logicalrep resync --all", errors[0])
+
+
+def lose_the_slot(shop: Database, setting: str, reason: str) -> None:
     shop.execute(f"ALTER SYSTEM SET {setting}", "SELECT pg_reload_conf()")
     try:
 
@@ -190,8 +223,3 @@ def test_the_server_ends_a_slot(shop: Database, tmp_path: Path, setting: str, re
     finally:
         shop.execute("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
     time.sleep(0.1)
-    with pytest.raises(SlotError, match=rf"\[SLOT_LOST\].*lost \({reason}\).*resync --all"):
-        once(shop, tmp_path)
-    assert not resync(shop.settings, Place(str(tmp_path)), [])
-    once(shop, tmp_path)
-    assert differences(shop.dsn, str(tmp_path), TABLES) == {}

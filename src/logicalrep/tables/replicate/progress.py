@@ -91,7 +91,7 @@ class Lines(Report):
         self._changes += changes
         now = time.monotonic()
         if now - self._said_at >= _LINE_AGAIN:
-            kept = f"; {self._loading} tables load, whose changes are kept meanwhile" if self._loading else ""
+            kept = f"; loading: {self._loading}, whose changes are kept meanwhile" if self._loading else ""
             of_last = f"the last of {_moment(committed)}; {_behind(lag, committed)}"
             self._say(f"applied {self._changes:,} changes, {of_last}{kept}")
             self._changes, self._said_at = 0, now
