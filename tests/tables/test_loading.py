@@ -21,6 +21,7 @@ from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
 from logicalrep.postgres.table_parts import part_queries
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
+from logicalrep.tables.load.copying import _at_rate
 from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded, Wanted
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
@@ -453,3 +454,18 @@ def test_many_batches_that_came_during_a_load_take_few_commits(
         caught_up()
     assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
     assert DeltaTable(f"{tmp_path}/public/t").version() <= 2
+
+
+def test_a_rate_is_kept_by_few_sleeps(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sleep for each row would take far longer than the rate says."""
+    sleeps: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        sleeps.append(seconds)
+        clock[0] += seconds
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    before = clock[0]
+    assert len(list(_at_rate((bytes(100) for _ in range(10_000)), 1e6))) == 10_000
+    assert clock[0] - before == pytest.approx(1, abs=0.02)
+    assert len(sleeps) <= 100

@@ -98,6 +98,9 @@ def typed(
             yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
+_SHORTEST_SLEEP = 0.01
+
+
 def _at_rate(
     copied: Generator[memoryview | bytes, None, None], rate: float | None
 ) -> Generator[memoryview | bytes, None, None]:
@@ -106,8 +109,10 @@ def _at_rate(
         for data in copied:
             yield data
             size += len(data)
-            if rate is not None:
-                time.sleep(max(began + size / rate - time.monotonic(), 0))
+            ahead = 0.0 if rate is None else began + size / rate - time.monotonic()
+            # A sleep takes a little longer than it should, which would add up if there was one for each row.
+            if ahead > _SHORTEST_SLEEP:
+                time.sleep(ahead)
 
 
 __all__ = ["Part", "copy", "typed"]
