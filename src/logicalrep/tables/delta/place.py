@@ -160,9 +160,9 @@ class Place:
         """Remove a file if it exists."""
         self._run(path, lambda: self._files.delete(path))
 
-    def remove_empty_folders(self) -> None:
-        """Remove the folders beneath the place that have no files; object stores have none. Nobody may write then."""
-        self._run("", self._files.remove_empty_folders)
+    def remove_empty_folders(self, folder: str) -> None:
+        """Remove a folder, and those beneath it, if they have no files; stores have none. Nobody may write then."""
+        self._run(folder, lambda: self._files.remove_empty_folders(folder))
 
     def _run(self, path: str, action: Callable[[], _Result]) -> _Result:
         try:
@@ -257,11 +257,10 @@ class _Folder:
         with suppress(FileNotFoundError):
             (self._folder / path).unlink()
 
-    def remove_empty_folders(self) -> None:
-        for folder, _, _ in os.walk(self._folder, topdown=False):
-            if Path(folder) != self._folder:
-                with suppress(OSError):
-                    Path(folder).rmdir()
+    def remove_empty_folders(self, folder: str) -> None:
+        for path, _, _ in os.walk(self._folder / folder, topdown=False):
+            with suppress(OSError):
+                Path(path).rmdir()
 
     @staticmethod
     def _written(target: Path, data: bytes) -> Path:
@@ -325,7 +324,7 @@ class _Store:
         with suppress(FileNotFoundError):
             obstore.delete(self._store, path)
 
-    def remove_empty_folders(self) -> None:
+    def remove_empty_folders(self, folder: str) -> None:
         pass
 
 

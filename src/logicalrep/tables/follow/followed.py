@@ -49,7 +49,6 @@ class Followed:
     """Whether the server sent whole old rows at the last look."""
     least: Lsn = field(default=_NONE)
     """The copy has to have every commit before it, as some of their changes were not kept."""
-
     is_given_up: bool = False
     """Whether the work on its kept changes is to end, as it is loaded again."""
 

@@ -99,6 +99,7 @@ def typed(
 
 
 _SHORTEST_SLEEP = 0.01
+"""The seconds from which on a session that is ahead of its rate sleeps."""
 
 
 def _at_rate(

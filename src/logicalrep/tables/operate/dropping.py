@@ -9,13 +9,14 @@ from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import check_free, drop_slot, find_slot
-from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
+from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import FOLDER, State, TableState
 from logicalrep.tables.history.beside import BESIDES
 from logicalrep.tables.load.publishing import is_ours
 from logicalrep.tables.operate.status import known
+from logicalrep_runtime.errors import LogicalRepError
 
 
 def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) -> list[str]:
@@ -48,33 +49,42 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
             except psycopg.errors.InsufficientPrivilege:
                 text = statement.as_string(connection)
                 done.append(f"the publication {identity.publication} stays: let its owner run {text}")
-    if deletes_tables:
-        done += _deleted(place, State.read(place).tables)
+    deleted = _tables(place, State.read(place).tables) if deletes_tables else {}
+    for folder, what in deleted.items():
+        for path in place.list(folder):
+            place.delete(path)
+        if what is not None:
+            done.append(f"deleted {what}")
     # The identity goes last: until then the command can be run again.
     files = sorted(place.list(FOLDER), key=lambda path: path.endswith("/place.json"))
     for path in files:
         place.delete(path)
-    place.remove_empty_folders()
+    for folder in {FOLDER, *(path.partition("/")[0] for path in deleted)}:
+        place.remove_empty_folders(folder)
     return done
 
 
-def _deleted(place: Place, tables: Mapping[str, TableState]) -> list[str]:
-    """Delete tables, and others that the place got before: of earlier names, or that are not replicated any more."""
-    names = {table.folder: f"the table {name}" for name, table in tables.items()}
-    folders = {path.partition("/_delta_log/")[0] for path in place.list("") if "/_delta_log/" in path}
-    beside = {folder_beside(folder, each) for folder in folders for each in BESIDES}
-    done = []
-    for folder in sorted(folders | names.keys(), key=lambda folder: (folder not in names, folder)):
-        try:
-            DeltaLog.open(place, folder)
-        except WriterError:
-            # Another program's.
-            continue
-        for path in place.list(folder):
-            place.delete(path)
-        if folder not in beside:
-            done.append(f"deleted {names.get(folder, f'the folder {folder}, of an earlier table')}")
-    return done
+def _tables(place: Place, tables: Mapping[str, TableState]) -> dict[str, str | None]:
+    """Return the folders of tables, and of others that the place got before, each with what it is to people.
+
+    The others are of earlier names, or are not replicated any more. Those beside another have no text.
+    """
+    found: dict[str, str | None] = {table.folder: f"the table {name}" for name, table in tables.items()}
+    there = {path.partition("/_delta_log/")[0] for path in place.list("") if "/_delta_log/" in path}
+    for folder in sorted(there - found.keys()):
+        if _is_ours(place, folder):
+            found[folder] = f"the folder {folder}, of an earlier table"
+    return found | {
+        beside: None for folder in found for each in BESIDES if (beside := folder_beside(folder, each)) in there
+    }
+
+
+def _is_ours(place: Place, folder: str) -> bool:
+    """Return whether a Delta table is one of this package, and not of another program."""
+    try:
+        return DeltaLog.open(place, folder) is not None
+    except LogicalRepError:
+        return False
 
 
 __all__ = ["drop"]
