@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -42,16 +43,23 @@ def main() -> int:
             connection.execute("ALTER TABLE pgbench_history REPLICA IDENTITY FULL")
             _say(f"pgbench changes them for {_SECONDS} seconds, up to 400 transactions a second; meanwhile")
             load = _pgbench(installation, server, f"--time={_SECONDS}", "--client=2", "--rate=400", "--no-vacuum")
-            replicate = _started("replicate", *server_and_place, "--every", "1", "--listen", "0")
+            listen = f"127.0.0.1:{_free_port()}"
+            replicate = _started("replicate", *server_and_place, "--every", "1", "--listen", listen)
             try:
                 lags = _lags(lake, connection, load, replicate)
             finally:
                 replicate.send_signal(signal.SIGTERM)
                 replicate.wait(60)
-        _say(f"The lag over time, at most {max(lags) / 1e6:.1f} MB: {_picture(lags)}")
         code = _started("verify", *server_and_place).wait()
         _say("The Delta tables equal the server's." if code == 0 else "DIFFERENT: see above.")
+        _say(f"While it ran, http://{listen}/ showed its tables and its lag, at most {max(lags) / 1e6:.1f} MB:")
+        _say(_picture(lags))
         return code
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as made:
+        return int(made.getsockname()[1])
 
 
 def _pgbench(installation: Installation, server: LocalServer, *arguments: str) -> subprocess.Popen[bytes]:
