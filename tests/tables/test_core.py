@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.status import status
 from logicalrep.tables.verify.verifying import verify
 from tests.postgres.servers import Database, installation
@@ -65,7 +66,7 @@ def test_many_tables_are_loaded_while_others_write_and_equal_then(
                     workload.run(writer, number, 5)
             known = {name if name != OF_WORKLOAD[-1] else 'public."Odd ""Näme"' for name in tables}
             # Those that got their identity after the start are published by a later look.
-            eventually(lambda: status(db.settings, place).tables.keys() == known)
+            eventually(lambda: State.read(place).tables.keys() == known)
             caught_up()
             versions = {name: table["version"] for name, table in status(db.settings, place).tables.items()}
             for number in range(5):
