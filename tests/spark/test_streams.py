@@ -415,6 +415,8 @@ def test_an_idle_query_does_next_to_nothing(spark: Any, db18: Database, tmp_path
         eventually(lambda: query.lastProgress is not None or query.status["message"].startswith("Waiting"), query)
         db18.execute("INSERT INTO plain VALUES (1)")
         eventually(lambda: stream.frame().count() == 1, query)
+        # Sessions tell what they did a second later.
+        time.sleep(2)
         before = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
         time.sleep(4)
         after = db18.value("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
