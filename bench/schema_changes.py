@@ -105,11 +105,11 @@ def main() -> None:
             thread = threading.Thread(target=replicate_with, args=(settings, report), kwargs={"stop": stop})
             thread.start()
             _caught_up(connection, folder)
-            for table, statement in _STATEMENTS:
+            for table, text in _STATEMENTS:
                 report.seconds.clear()
-                bounds = {"beyond": _bounds(4, options.scale), "third": _bounds(2, options.scale)}
+                statement = text.format(beyond=_bounds(4, options.scale), third=_bounds(2, options.scale))
                 for part in statement.split("; "):
-                    connection.execute(part.format(**bounds).encode())
+                    connection.execute(part.encode())
                 began = time.monotonic()
                 connection.execute(_CHANGE.format(table, table.split(".")[-1]).encode())
                 _caught_up(connection, folder)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from bench.tables.setting import Setting
-from tests.spark.cluster import HOME, PATHS, cluster
+from tests.spark.cluster import cluster, submitted
 from tests.tables.stores import object_store
 
 _PROGRAM = """
@@ -61,14 +58,8 @@ def measure(setting: Setting) -> Iterator[dict[str, Any]]:
         folder = setting.folder / f"cluster{workers}"
         folder.mkdir()
         with object_store() as store, cluster(folder, workers) as master:
-            environment = os.environ | {name.upper(): value for name, value in store.options.items()}
-            environment |= {"AWS_ENDPOINT_URL": store.url, "PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable}
-            environment |= {"SPARK_LOCAL_IP": "127.0.0.1"}
-            settings = {"spark.executorEnv.PYTHONPATH": PATHS, "spark.executor.cores": "1", "spark.ui.enabled": "false"}
-            submit = [str(HOME / "bin" / "spark-submit"), "--master", master]
-            submit += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-            command = [*submit, str(program), setting.server.dsn, f"s3://lake/shop{workers}"]
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+            place = f"s3://lake/shop{workers}"
+            done = submitted(master, program, setting.server.dsn, place, settings={}, environment=store.environment)
             if done.returncode:
                 raise RuntimeError(done.stderr)
             found[workers] = slow, load, apply = json.loads(done.stdout.splitlines()[-1])

@@ -22,6 +22,24 @@ PATHS = os.pathsep.join(str(ROOT / folder) for folder in ("src", "generated", ".
 """The PYTHONPATH that its executors need, as the workers' environment has nothing of ours."""
 
 
+def submitted(
+    master: str, program: Path, *arguments: str, settings: dict[str, str], environment: dict[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a program by `spark-submit` on executors of one core each; `environment` is added to the driver's alone."""
+    own = {"spark.executorEnv.PYTHONPATH": PATHS, "spark.executor.cores": "1", "spark.ui.enabled": "false"}
+    submit = [str(HOME / "bin" / "spark-submit"), "--master", master]
+    submit += [part for name, value in (own | settings).items() for part in ("--conf", f"{name}={value}")]
+    paths = {"PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return subprocess.run(
+        [*submit, str(program), *arguments],
+        env=os.environ | paths | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
 @contextmanager
 def cluster(folder: Path, workers: int = 2, python: str = sys.executable, **of_workers: Any) -> Iterator[str]:
     """Yield the URL of a master, whose log is in `folder`.

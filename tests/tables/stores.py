@@ -47,6 +47,11 @@ class Store:
             "aws_region": "us-east-1",
         }
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables to reach it."""
+        return {name.upper(): value for name, value in self.options.items()} | {"AWS_ENDPOINT_URL": self.url}
+
     def keys(self) -> list[str]:
         """Return the keys of all objects."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket="lake")

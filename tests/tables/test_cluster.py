@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from deltalake import DeltaTable
 pytest.importorskip("moto")
 
 from tests.postgres.servers import Database
-from tests.spark.cluster import HOME, PATHS, cluster
+from tests.spark.cluster import cluster, submitted
 from tests.tables.comparison import differences
 from tests.tables.stores import object_store
 from tests.tables.test_replicate import TABLES, shop
@@ -58,23 +56,14 @@ def test_two_workers_replicate_into_a_store(shop: Database, master: str, tmp_pat
         "spark.eventLog.dir": events.as_uri(),
         "spark.eventLog.compress": "false",
         "spark.eventLog.rolling.enabled": "false",
-        "spark.executorEnv.PYTHONPATH": PATHS,
-        "spark.executor.cores": "1",
         "spark.executor.memory": "512m",
-        "spark.ui.enabled": "false",
     }
-    submit = [HOME / "bin" / "spark-submit", "--master", master]
-    for name, value in settings.items():
-        submit += ["--conf", f"{name}={value}"]
     with object_store() as store:
         # The keys of the store and of the masks are in the driver's environment alone.
-        environment = os.environ | {name.upper(): value for name, value in store.options.items()}
-        environment |= {"AWS_ENDPOINT_URL": store.url, "PYTHONPATH": PATHS, "PYSPARK_PYTHON": sys.executable}
-        environment |= {"SPARK_LOCAL_IP": "127.0.0.1", "LOGICALREP_MASK_KEY": MASK_KEY}
+        environment = store.environment | {"LOGICALREP_MASK_KEY": MASK_KEY}
 
         def replicate(to: str) -> subprocess.CompletedProcess[str]:
-            command = [*submit, program, shop.dsn, to]
-            return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+            return submitted(master, program, shop.dsn, to, settings=settings, environment=environment)
 
         users = [(1, "a@b"), (2, None)]
         for _ in range(2):

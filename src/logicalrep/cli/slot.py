@@ -77,7 +77,7 @@ def _status(options: argparse.Namespace) -> int:
 
     with settings.connect() as connection:
         slot = _slot(connection, options.slot)
-        writer = oldest_writer(connection)
+        oldest, began = oldest_writer(connection) or (None, None)
     found: dict[str, Any] = {
         "slot": slot.name,
         "plugin": slot.plugin,
@@ -92,8 +92,8 @@ def _status(options: argparse.Namespace) -> int:
         "lost": slot.lost,
         "two_phase": slot.two_phase,
         "failover": slot.failover,
-        "oldest_transaction": writer and writer[0],
-        "oldest_transaction_since": writer and writer[1] and writer[1].isoformat(),
+        "oldest_transaction": oldest,
+        "oldest_transaction_since": began and began.isoformat(),
     }
     if options.json:
         print(json.dumps(found, ensure_ascii=False, indent=2))

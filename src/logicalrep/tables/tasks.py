@@ -257,7 +257,7 @@ def _result(outcome: _Outcome) -> Any:
 def _reason(error: Exception) -> str:
     """Return the last line of a task's own traceback, behind which Java's may follow, or else the first line."""
     # PySpark's connection to Java is that of py4j.
-    if isinstance(error, OSError) or type(error).__name__ == "Py4JNetworkError":
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
         return "its Java has ended"
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     own = list(takewhile(lambda line: not line.startswith("at org.apache.spark"), lines))

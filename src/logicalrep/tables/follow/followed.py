@@ -50,7 +50,7 @@ class Followed:
     least: Lsn = field(default=_NONE)
     """The copy has to have every commit before it, as some of their changes were not kept."""
     is_given_up: bool = False
-    """Whether the work on its kept changes is to end, as it is loaded again."""
+    """True while the work on its kept changes is to end, as it is loaded again."""
 
     @property
     def logs(self) -> list[DeltaLog]:

@@ -73,14 +73,15 @@ class Kept:
     def changes(self, folder: str) -> Iterator[tuple[Lsn, pa.Table]]:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
         held: list[pa.Table] = []
-        ends = self._ends(folder)
+        size, ends = 0, self._ends(folder)
         for number, end in enumerate(ends, 1):
             data = self._place.read(self._path(folder, end))
             assert data is not None
             held.append(pq.read_table(pa.BufferReader(data)))
-            if number == len(ends) or sum(part.nbytes for part in held) >= _AT_ONCE:
+            size += held[-1].nbytes
+            if number == len(ends) or size >= _AT_ONCE:
                 yield end, pa.concat_tables(held)
-                held.clear()
+                held, size = [], 0
 
     def forget_all(self, folder: str) -> None:
         """Remove all of a table's changes: a load that is to begin has them."""

@@ -177,7 +177,7 @@ class TableWriter:
                     if is_due(log, self._keep_hours):
                         self.maintain(log)
             took = time.monotonic() - began
-            # Where more and more comes, the rest is applied while the batches wait.
+            # The batches wait for the rest where more comes than is applied.
             if took < _SOON or took >= before:
                 return
 

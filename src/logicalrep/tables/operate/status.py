@@ -63,7 +63,7 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
     state = State.read(place)
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
-        oldest, load = oldest_writer(connection), oldest_load(connection)
+        (oldest, began), load = oldest_writer(connection) or (None, None), oldest_load(connection)
     lag = None if slot is None else max(slot.head - state.lsn, 0)
     times = [datetime.fromisoformat(text) for text in (state.commit_timestamp, state.caught_up) if text is not None]
     return Status(
@@ -77,8 +77,8 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
         safe_wal_size=None if slot is None else slot.safe_wal_size,
         paused_since=paused_since(place),
         lost="it does not exist" if slot is None else slot.lost,
-        oldest_transaction=None if oldest is None else oldest[0],
-        oldest_transaction_since=oldest[1].isoformat() if oldest is not None and oldest[1] is not None else None,
+        oldest_transaction=oldest,
+        oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),
         tables={name: asdict(table) | {"lsn": str(table.lsn)} for name, table in state.tables.items()},
     )

@@ -194,7 +194,7 @@ def _replicate(
         except LogicalRepError as error:
             if "[SLOT_LOST]" not in str(error):
                 raise
-            # What a stream's reader has to do is not what helps here.
+            # The error tells what helps a stream's reader.
             raise slot_lost(identity.slot, "lost", State.read(place).lsn) from error
 
 
