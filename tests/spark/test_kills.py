@@ -93,8 +93,9 @@ class Program:
             self.kill()
 
     def batches(self) -> int:
-        commits = self._folder / "checkpoint" / "commits"
-        return sum(path.name.isdigit() for path in commits.glob("*")) if commits.is_dir() else 0
+        """Return the number of committed batches: that of the last one, since Spark keeps the files of only 100."""
+        names = (path.name for path in (self._folder / "checkpoint" / "commits").glob("*"))
+        return max((int(name) for name in names if name.isdigit()), default=-1) + 1
 
     def kill(self) -> None:
         """Kill everything at once: the driver, the JVM, the Python workers."""
