@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from logicalrep.values.column import Column
 from logicalrep.values.column_type import ColumnType
 from logicalrep.values.errors import ColumnValueError
 from logicalrep.values.targets import Target, pyarrow
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 __all__ = ["arrow_array", "arrow_array_or_text", "arrow_value"]
 
 
-def arrow_value(column: Column | ColumnType, value: Any, *, for_spark: bool = False) -> Any:
+def arrow_value(column: Column | ColumnType, value: object, *, for_spark: bool = False) -> object:
     """Convert a loaded value (or None) to one that `pyarrow.array` takes for the column's Arrow type.
 
     Raises:
@@ -34,7 +37,9 @@ def arrow_value(column: Column | ColumnType, value: Any, *, for_spark: bool = Fa
         raise _refused(column, column_type, value, error, None) from None
 
 
-def arrow_array(column: Column | ColumnType, values: Sequence[Any], *, for_spark: bool = False) -> Any:
+def arrow_array(
+    column: Column | ColumnType, values: Sequence[object], *, for_spark: bool = False
+) -> pa.Array | pa.ChunkedArray:
     """Return a `pyarrow.Array` of the column's Arrow type from values loaded by the column's type, None for NULL.
 
     More than 2 GiB of text or bytes make a `pyarrow.ChunkedArray`.
@@ -53,7 +58,7 @@ def arrow_array(column: Column | ColumnType, values: Sequence[Any], *, for_spark
     target = _target(column_type, for_spark)
     convert = target.convert
     if convert is not None:
-        converted: list[Any] = []
+        converted: list[object] = []
         for value in values:
             try:
                 converted.append(None if value is None else convert(value))
@@ -64,8 +69,8 @@ def arrow_array(column: Column | ColumnType, values: Sequence[Any], *, for_spark
 
 
 def arrow_array_or_text(
-    column: Column | ColumnType, values: Sequence[Any], *, for_spark: bool = False
-) -> tuple[Any, dict[int, str]]:
+    column: Column | ColumnType, values: Sequence[object], *, for_spark: bool = False
+) -> tuple[pa.Array | pa.ChunkedArray, dict[int, str]]:
     """Make an array like `arrow_array`, but with NULL for a value that the Arrow type cannot hold.
 
     Returns:
@@ -82,7 +87,7 @@ def arrow_array_or_text(
     convert = target.convert
     kept: dict[int, str] = {}
     if convert is not None:
-        converted: list[Any] = []
+        converted: list[object] = []
         for value in values:
             try:
                 converted.append(None if value is None else convert(value))
@@ -98,7 +103,7 @@ def _target(column_type: ColumnType, for_spark: bool) -> Target:
 
 
 def _refused(
-    column: Column | ColumnType, column_type: ColumnType, value: Any, error: ValueError, row: int | None
+    column: Column | ColumnType, column_type: ColumnType, value: object, error: ValueError, row: int | None
 ) -> ColumnValueError:
     refused = ColumnValueError(str(error), type_name=column_type.name, text=column_type.to_text(value), row=row)
     return refused.at(column.table, column.name) if isinstance(column, Column) else refused

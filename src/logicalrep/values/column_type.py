@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from logicalrep.values import targets
 from logicalrep.values.errors import ColumnValueError
 from logicalrep.values.targets import Target
 from logicalrep.values.types import scalars
+from logicalrep.values.types.binary import FromBinary, FromText, ToText
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["ColumnType", "string_type"]
 
@@ -34,9 +38,9 @@ class ColumnType:
 
     name: str
     python: str
-    from_text: Callable[[str], Any] = field(repr=False)
-    from_binary: Callable[[bytes, str], Any] = field(repr=False)
-    to_text: Callable[[Any], str] = field(repr=False)
+    from_text: FromText = field(repr=False)
+    from_binary: FromBinary = field(repr=False)
+    to_text: ToText = field(repr=False)
     arrow: Target = field(repr=False)
     spark: Target = field(repr=False)
 
@@ -46,7 +50,7 @@ class ColumnType:
         assert self.spark.spark is not None
         return self.spark.spark
 
-    def arrow_type(self, *, for_spark: bool = False) -> Any:
+    def arrow_type(self, *, for_spark: bool = False) -> pa.DataType:
         """Return the `pyarrow.DataType`: the best of Arrow's, or with `for_spark` the Arrow form of `spark_type`.
 
         They differ where Spark has no such type: time, interval, and decimals of more than 38 digits.

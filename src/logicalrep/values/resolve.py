@@ -226,8 +226,8 @@ _LONGEST_LABEL = 63
 _NO_LABEL = re.compile("[\x00-\x1f\x7f\ufffd]")
 
 
-def _not_announced(oid: int) -> Callable[[bytes, str], Any]:
-    def refuse(value: bytes, encoding: str) -> Any:
+def _not_announced(oid: int) -> Callable[[bytes, str], str]:
+    def refuse(value: bytes, encoding: str) -> str:
         raise ValueError(f"no Type message announced the type with OID {oid}, so its binary format is not known")
 
     return refuse

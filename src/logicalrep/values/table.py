@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from logicalrep.values import targets
 from logicalrep.values.column_type import ColumnType
 from logicalrep.values.targets import Target
 from logicalrep.values.types import geometry, hstore, network, numeric, scalars, temporal, textsearch
 from logicalrep.values.types.arrays import ArrayText, array_binary
-from logicalrep.values.types.binary import fixed
+from logicalrep.values.types.binary import FromBinary, FromText, ToText, fixed
 from logicalrep.values.types.numeric import Precision
 from logicalrep.values.types.ranges import RangeText, multirange_binary, range_binary
 
-Text = Callable[[str], Any]
-Binary = Callable[[bytes, str], Any]
 Modify = Callable[[ColumnType, int], ColumnType]
 
 
@@ -53,7 +50,9 @@ class Row:
         return self.type if self.modify is None or modifier < self.least else self.modify(self.type, modifier)
 
 
-def array_of(element: ColumnType, loader: Callable[[int], Binary], delimiter: str = ",", name: str = "") -> ColumnType:
+def array_of(
+    element: ColumnType, loader: Callable[[int], FromBinary], delimiter: str = ",", name: str = ""
+) -> ColumnType:
     """Return the type of arrays; `loader` returns the binary loader for the OID of the elements' type."""
     text = ArrayText(element.from_text, element.to_text, delimiter)
     arrow = targets.array(element.arrow)
@@ -135,9 +134,9 @@ def _row(
     typname: str,
     name: str,
     python: str,
-    text: Text,
-    binary: Binary,
-    to_text: Callable[[Any], str],
+    text: FromText,
+    binary: FromBinary,
+    to_text: ToText,
     arrow: Target | None = None,
     *,
     modify: Modify | None = None,
@@ -158,8 +157,8 @@ def _string(
     array_oid: int,
     typname: str,
     name: str = "",
-    text: Text = scalars.text_text,
-    binary: Binary = scalars.text_binary,
+    text: FromText = scalars.text_text,
+    binary: FromBinary = scalars.text_binary,
     *,
     modify: Modify | None = None,
     least: int = 0,

@@ -6,15 +6,20 @@ import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from logicalrep.values.types import temporal
 from logicalrep.values.types.arrays import BoundedArray
+from logicalrep.values.types.binary import ToText
 from logicalrep.values.types.geometry import Box, Circle, Line, LineSegment, Path, Point, Polygon
 from logicalrep.values.types.numeric import Precision
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def pyarrow() -> Any:
+
+def pyarrow() -> ModuleType:
     """Import pyarrow, when first needed: only the functions about Arrow need it."""
     return importlib.import_module("pyarrow")
 
@@ -31,13 +36,13 @@ class Target:
         lacks_values: whether there are values of the PostgreSQL type that it cannot hold, such as infinity.
     """
 
-    arrow: Callable[[], Any]
+    arrow: Callable[[], pa.DataType]
     spark: str | None
-    convert: Callable[[Any], Any] | None = None
+    convert: Callable[[Any], object] | None = None
     lacks_values: bool = False
 
 
-def _named(name: str) -> Callable[[], Any]:
+def _named(name: str) -> Callable[[], pa.DataType]:
     return lambda: pyarrow().type_for_alias(name)
 
 
@@ -63,7 +68,7 @@ STRING_MAP = Target(
 )
 
 
-def text(format: Callable[[Any], str]) -> Target:
+def text(format: ToText) -> Target:
     """Return the target for PostgreSQL's text of the value, used where no type holds every value."""
     return Target(STRING.arrow, STRING.spark, format)
 
@@ -109,8 +114,8 @@ def _points(value: tuple[Point, ...]) -> list[dict[str, float]]:
     return [_point(point) for point in value]
 
 
-def _struct(**fields: Target) -> tuple[Callable[[], Any], str]:
-    def arrow() -> Any:
+def _struct(**fields: Target) -> tuple[Callable[[], pa.DataType], str]:
+    def arrow() -> pa.DataType:
         return pyarrow().struct([(name, field.arrow()) for name, field in fields.items()])
 
     return arrow, f"struct<{','.join(f'{name}:{field.spark}' for name, field in fields.items())}>"
@@ -120,15 +125,15 @@ def _line(value: Line) -> dict[str, float]:
     return value._asdict()
 
 
-def _segment(value: LineSegment) -> dict[str, Any]:
+def _segment(value: LineSegment) -> dict[str, dict[str, float]]:
     return {"first": _point(value.first), "second": _point(value.second)}
 
 
-def _box(value: Box) -> dict[str, Any]:
+def _box(value: Box) -> dict[str, dict[str, float]]:
     return {"high": _point(value.high), "low": _point(value.low)}
 
 
-def _path(value: Path) -> dict[str, Any]:
+def _path(value: Path) -> dict[str, object]:
     return {"closed": value.closed, "points": _points(value.points)}
 
 
@@ -136,7 +141,7 @@ def _polygon(value: Polygon) -> list[dict[str, float]]:
     return _points(value.points)
 
 
-def _circle(value: Circle) -> dict[str, Any]:
+def _circle(value: Circle) -> dict[str, object]:
     return {"center": _point(value.center), "radius": value.radius}
 
 
@@ -156,7 +161,7 @@ def array(element: Target) -> Target:
     """Return a list of one dimension that starts at 1: the column's type does not tell dimensions or lower bounds."""
     convert_element = element.convert
 
-    def convert(value: list[Any]) -> list[Any]:
+    def convert(value: list[object]) -> list[object]:
         if isinstance(value, BoundedArray):
             raise ValueError("the target type has no lower bounds")
         if value and isinstance(value[0], list):

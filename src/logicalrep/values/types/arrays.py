@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, SupportsIndex
 
-from logicalrep.values.types.binary import BinaryReader
+from logicalrep.values.types.binary import BinaryReader, FromBinary, FromText, ToText
 
 __all__ = ["BoundedArray"]
 
@@ -27,7 +27,7 @@ class BoundedArray(list[Any]):
     __slots__ = ("lower_bounds",)
     __hash__ = None
 
-    def __init__(self, elements: Iterable[Any], lower_bounds: tuple[int, ...]) -> None:
+    def __init__(self, elements: Iterable[object], lower_bounds: tuple[int, ...]) -> None:
         super().__init__(elements)
         self.lower_bounds = lower_bounds
 
@@ -40,11 +40,11 @@ class BoundedArray(list[Any]):
     def __repr__(self) -> str:
         return f"BoundedArray({list(self)!r}, lower_bounds={self.lower_bounds!r})"
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[BoundedArray], tuple[object, ...]]:
         return BoundedArray, (list(self), self.lower_bounds)
 
 
-def shaped(elements: list[Any], lengths: list[int], lower_bounds: list[int]) -> list[Any]:
+def shaped(elements: list[object], lengths: list[int], lower_bounds: list[int]) -> list[object]:
     """Nest elements in storage order; `lengths` and `lower_bounds` are from the outermost dimension on."""
     for length in reversed(lengths[1:]):
         elements = [elements[start : start + length] for start in range(0, len(elements), length)]
@@ -66,7 +66,7 @@ _SPECIAL = r'"\\{} \t\n\r\v\f'
 class ArrayText:
     """The text format of arrays: `{1,NULL,"a b"}`, `{{1,2},{3,4}}`, `[0:1]={1,2}`."""
 
-    def __init__(self, load: Callable[[str], Any], format: Callable[[Any], str], delimiter: str) -> None:
+    def __init__(self, load: FromText, format: ToText, delimiter: str) -> None:
         self._load = load
         self._format = format
         self._delimiter = delimiter
@@ -75,7 +75,7 @@ class ArrayText:
         self._plain = re.compile(rf"\{{[^{_SPECIAL}]+\}}").fullmatch
         self._to_quote = re.compile(rf"[{_SPECIAL}{delimiter}]").search
 
-    def load(self, text: str) -> list[Any]:
+    def load(self, text: str) -> list[object]:
         """Return the array as nested lists, NULL as None."""
         load = self._load
         if self._plain(text):  # one dimension, nothing quoted
@@ -95,12 +95,12 @@ class ArrayText:
             raise ValueError("the bounds of the array do not agree with its elements")
         return shaped(elements, lengths, [low for low, _ in declared])
 
-    def _scan(self, text: str, position: int) -> tuple[list[Any], list[int]]:
+    def _scan(self, text: str, position: int) -> tuple[list[object], list[int]]:
         """Return the elements from `position` on in order, and the length of each dimension."""
         if text[position:] == "{}":
             return [], []
         load, delimiter, token = self._load, self._delimiter, self._token
-        elements: list[Any] = []
+        elements: list[object] = []
         counts: list[int] = []  # how many members each open brace has so far
         lengths: list[int] = []  # of each dimension, once its first brace is closed; 0 before
         end = len(text)
@@ -143,16 +143,16 @@ class ArrayText:
                 raise ValueError(f"no delimiter at character {position}")
             position += 1
 
-    def format(self, value: list[Any]) -> str:
+    def format(self, value: list[object]) -> str:
         """Return PostgreSQL's text of a value that `load` returned."""
         lengths = []
-        level: Any = value
+        level: object = value
         while isinstance(level, list) and level:
             lengths.append(len(level))
             level = level[0]
         if not lengths:
             return "{}"
-        texts: Iterator[Any] | list[Any] = value
+        texts: list[Any] = value
         for _ in lengths[1:]:
             texts = [element for inner in texts for element in inner]
         members = [self._element(element) for element in texts]
@@ -166,7 +166,7 @@ class ArrayText:
         bounds = "".join(f"[{low}:{low + length - 1}]" for low, length in zip(value.lower_bounds, lengths, strict=True))
         return f"{bounds}={members[0]}"
 
-    def _element(self, value: Any) -> str:
+    def _element(self, value: object) -> str:
         if value is None:
             return "NULL"
         text = self._format(value)
@@ -186,11 +186,11 @@ def _not_empty(element: str) -> str:
 
 
 def array_binary(
-    loader: Callable[[int], Callable[[bytes, str], Any]],
-) -> Callable[[bytes, str], list[Any]]:
+    loader: Callable[[int], FromBinary],
+) -> Callable[[bytes, str], list[object]]:
     """Return a loader for binary arrays. `loader` returns the elements' loader for their type's OID, or refuses it."""
 
-    def load_array(value: bytes, encoding: str) -> list[Any]:
+    def load_array(value: bytes, encoding: str) -> list[object]:
         reader = BinaryReader(value)
         dimensions, has_null, element_oid = reader.int32(), reader.int32(), reader.uint32()
         if not 0 <= dimensions <= MOST_DIMENSIONS:
@@ -207,7 +207,7 @@ def array_binary(
         count = math.prod(lengths) if lengths else 0
         if 4 * count > reader.left:
             raise ValueError(f"{count} elements, where {reader.left} bytes are left")
-        elements: list[Any] = []
+        elements: list[object] = []
         for _ in range(count):
             field = reader.field()
             if field is None:
@@ -222,10 +222,10 @@ def array_binary(
     return load_array
 
 
-def only(oid: int, load: Callable[[bytes, str], Any]) -> Callable[[int], Callable[[bytes, str], Any]]:
+def only(oid: int, load: FromBinary) -> Callable[[int], FromBinary]:
     """Return a `loader` for `array_binary` that accepts elements of one type only, the one with this OID."""
 
-    def loader(element_oid: int) -> Callable[[bytes, str], Any]:
+    def loader(element_oid: int) -> FromBinary:
         if element_oid != oid:
             raise ValueError(f"elements of the type with OID {element_oid}, not {oid}")
         return load

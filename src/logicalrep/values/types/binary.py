@@ -6,7 +6,12 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BinaryReader", "fixed"]
+__all__ = ["BinaryReader", "FromBinary", "FromText", "ToText", "fixed"]
+
+# A type's loaders, from its text and from its bytes in the encoding of a session, and its text of a loaded value.
+FromText = Callable[[str], object]
+FromBinary = Callable[[bytes, str], object]
+ToText = Callable[[Any], str]
 
 
 class BinaryReader:
@@ -72,7 +77,7 @@ class BinaryReader:
             raise ValueError(f"{self.left} bytes too many")
 
 
-def fixed(layout: str, make: Callable[..., Any] | None = None) -> Callable[[bytes, str], Any]:
+def fixed(layout: str, make: Callable[..., object] | None = None) -> FromBinary:
     """Return a binary loader for values of fixed length: `layout` as in `struct`, big-endian.
 
     `make` takes the parts of the layout; without it the layout has one part, the value.
@@ -80,7 +85,7 @@ def fixed(layout: str, make: Callable[..., Any] | None = None) -> Callable[[byte
     structure = struct.Struct(f"!{layout}")
     size, unpack = structure.size, structure.unpack
 
-    def load(value: bytes, encoding: str) -> Any:
+    def load(value: bytes, encoding: str) -> object:
         if len(value) != size:
             raise ValueError(f"{len(value)} bytes where there should be {size}")
         parts = unpack(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from logicalrep.values.types.binary import BinaryReader
+from logicalrep.values.types.binary import BinaryReader, FromBinary, FromText, ToText
 
 __all__ = ["Range"]
 
@@ -43,7 +43,7 @@ _TO_QUOTE = re.compile(r'["\\()\[\],\s]', re.ASCII)
 class RangeText:
     """The text formats of ranges, `[1,10)`, and of multiranges, `{[1,3),[5,8)}`."""
 
-    def __init__(self, load: Callable[[str], Any], format: Callable[[Any], str]) -> None:
+    def __init__(self, load: FromText, format: ToText) -> None:
         self._load = load
         self._format = format
 
@@ -78,7 +78,7 @@ class RangeText:
             return EMPTY
         return _checked(self._bound(quoted_lower, lower), self._bound(quoted_upper, upper), f"{opening}{closing}")
 
-    def _bound(self, quoted: str | None, unquoted: str | None) -> Any:
+    def _bound(self, quoted: str | None, unquoted: str | None) -> object:
         if quoted is not None:
             return self._load(_DOUBLED.sub(lambda found: found[1] or found[2], quoted))
         return None if unquoted is None else self._load(unquoted)
@@ -92,7 +92,7 @@ class RangeText:
     def format_multirange(self, value: tuple[Range, ...]) -> str:
         return f"{{{','.join(map(self.format, value))}}}"
 
-    def _format_bound(self, value: Any) -> str:
+    def _format_bound(self, value: object) -> str:
         if value is None:
             return ""
         text = self._format(value)
@@ -102,7 +102,7 @@ class RangeText:
         return f'"{escaped}"'
 
 
-def _checked(lower: Any, upper: Any, bounds: str) -> Range:
+def _checked(lower: object, upper: object, bounds: str) -> Range:
     if (lower is None and bounds[0] == "[") or (upper is None and bounds[1] == "]"):
         raise ValueError("a bound that is missing belongs to the range")
     return Range(lower, upper, bounds)
@@ -117,7 +117,7 @@ def _member(value: Range) -> Range:
 _EMPTY, _LOWER_INCLUSIVE, _UPPER_INCLUSIVE, _NO_LOWER, _NO_UPPER = 1, 2, 4, 8, 16
 
 
-def range_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], Range]:
+def range_binary(load: FromBinary) -> Callable[[bytes, str], Range]:
     """Return a loader for the binary format of ranges: a byte of flags, then each existing bound with its length."""
 
     def load_range(value: bytes, encoding: str) -> Range:
@@ -129,7 +129,7 @@ def range_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], Ra
         if flags & ~(_LOWER_INCLUSIVE | _UPPER_INCLUSIVE | _NO_LOWER | _NO_UPPER):
             raise ValueError(f"the flags of a range are {flags:#04x}")
 
-        def bound() -> Any:
+        def bound() -> object:
             field = reader.field()
             if field is None:
                 raise ValueError("a bound is NULL")
@@ -144,7 +144,7 @@ def range_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], Ra
     return load_range
 
 
-def multirange_binary(load: Callable[[bytes, str], Any]) -> Callable[[bytes, str], tuple[Range, ...]]:
+def multirange_binary(load: FromBinary) -> Callable[[bytes, str], tuple[Range, ...]]:
     """Return a loader for the binary format of multiranges: a count, then each range with its length."""
     load_range = range_binary(load)
 
