@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -67,10 +66,10 @@ class PackedRows:
             yield self[start:stop]
             start = stop
 
-    def dump(self) -> Any:
+    def dump(self) -> memoryview:
         """Return everything but the table descriptions, as a buffer."""
         arrays = [pa.array(self.batch.lsns), pa.array(self.relation_ids), self.batch.array]
-        return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA).serialize()
+        return memoryview(pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA).serialize())
 
     @classmethod
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> PackedRows:

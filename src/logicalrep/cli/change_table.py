@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from logicalrep.cli.terminal import Style
+from logicalrep.transactions.change_feed import ChangeRow
+from logicalrep.values.json_values import JsonValue
 
 _VALUE_WIDTH = 40
 
 
-def table_lines(rows: Iterable[dict[str, Any]], style: Style) -> Iterator[str]:
+def table_lines(rows: Iterable[ChangeRow], style: Style) -> Iterator[str]:
     """Yield the lines for rows of the change feed, in their order."""
     last: tuple[object, object] | None = None
     for row in rows:
@@ -24,7 +25,7 @@ def table_lines(rows: Iterable[dict[str, Any]], style: Style) -> Iterator[str]:
         yield f"{ordinal:>6}  {row['op']:<8}  {name}{'  ' if name else ''}{_sides(row)}".rstrip()
 
 
-def _heading(row: dict[str, Any]) -> str:
+def _heading(row: ChangeRow) -> str:
     if row["xid"] is None:
         return f"outside of transactions, at {row['lsn']}"
     parts = [f"transaction {row['xid']}"]
@@ -37,7 +38,7 @@ def _heading(row: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _sides(row: dict[str, Any]) -> str:
+def _sides(row: ChangeRow) -> str:
     before, after = row["before"], row["after"]
     unchanged = [f"{name} unchanged" for name in row["unchanged"]]
     new = "" if after is None else ", ".join([*_values(after), *unchanged])
@@ -47,10 +48,10 @@ def _sides(row: dict[str, Any]) -> str:
     return old if after is None else f"{old} -> {new}"
 
 
-def _values(side: dict[str, Any]) -> list[str]:
+def _values(side: dict[str, JsonValue]) -> list[str]:
     return [f"{name}={_short(value)}" for name, value in side.items()]
 
 
-def _short(value: Any) -> str:
+def _short(value: JsonValue) -> str:
     text = "NULL" if value is None else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 3]}..."

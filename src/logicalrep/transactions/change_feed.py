@@ -23,10 +23,10 @@ NULL, and `{"base64": ...}` if it was sent in binary format or is not valid in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TypedDict
 
 from logicalrep.transactions.assembler import Assembler
-from logicalrep.transactions.changes import Change, old_columns, resolved
+from logicalrep.transactions.changes import Change, Op, old_columns, resolved
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import name_parts
 from logicalrep.transactions.tags import BINARY, UNCHANGED
@@ -37,11 +37,31 @@ from logicalrep.transactions.transaction import (
     PreparedTransaction,
     Transaction,
 )
-from logicalrep.values.json_values import json_value
+from logicalrep.values.json_values import JsonValue, json_value
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import Delete, Insert, Message, Update
 from logicalrep_runtime.scalars import Lsn
+
+
+class ChangeRow(TypedDict):
+    """A row of the feed."""
+
+    op: Op
+    schema: str | None
+    table: str | None
+    relation_id: int | None
+    before: dict[str, JsonValue] | None
+    after: dict[str, JsonValue] | None
+    key: list[str]
+    unchanged: list[str]
+    lsn: str
+    commit_lsn: str | None
+    commit_timestamp: str | None
+    xid: int | None
+    ordinal: int | None
+    origin: str | None
+    gid: str | None
 
 
 def events(
@@ -67,7 +87,7 @@ def change_rows(
     table: str | None = None,
     assembler: Assembler | None = None,
     on_decision: Callable[[Decision], None] | None = None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[ChangeRow]:
     """Yield the committed changes of a session's messages as rows of the change feed, ready for json.dumps.
 
     Args:
@@ -107,7 +127,7 @@ def is_named(relation: TableDescription, parts: tuple[str, ...]) -> bool:
     return parts == relation.table[-len(parts) :]
 
 
-def change_row(change: Change, transaction: Transaction | PreparedTransaction, *, encoding: str) -> dict[str, Any]:
+def change_row(change: Change, transaction: Transaction | PreparedTransaction, *, encoding: str) -> ChangeRow:
     """Return a change as a row of the feed; `encoding` is the session's client_encoding as a Python codec."""
     relation = change.relation
     before, after, unchanged = _rows(change, relation, encoding)
@@ -131,27 +151,33 @@ def change_row(change: Change, transaction: Transaction | PreparedTransaction, *
     }
 
 
-def message_row(event: NonTransactionalMessage, *, encoding: str) -> dict[str, Any]:
+def message_row(event: NonTransactionalMessage, *, encoding: str) -> ChangeRow:
     """Return a message that belongs to no transaction as a row of the feed."""
-    nothing = ("schema", "table", "relation_id", "before")
-    of_no_transaction = ("commit_lsn", "commit_timestamp", "xid", "ordinal", "origin", "gid")
     return {
         "op": "message",
-        **dict.fromkeys(nothing),
+        "schema": None,
+        "table": None,
+        "relation_id": None,
+        "before": None,
         "after": _message(event.message, encoding),
         "key": [],
         "unchanged": [],
         "lsn": str(event.lsn),
-        **dict.fromkeys(of_no_transaction),
+        "commit_lsn": None,
+        "commit_timestamp": None,
+        "xid": None,
+        "ordinal": None,
+        "origin": None,
+        "gid": None,
     }
 
 
 def _rows(
     change: Change, relation: TableDescription | None, encoding: str
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None, list[str]]:
+) -> tuple[dict[str, JsonValue] | None, dict[str, JsonValue] | None, list[str]]:
     message = change.message
-    before: dict[str, Any] | None = None
-    after: dict[str, Any] | None = None
+    before: dict[str, JsonValue] | None = None
+    after: dict[str, JsonValue] | None = None
     unchanged: list[str] = []
     if isinstance(message, Message):
         return None, _message(message, encoding), unchanged
@@ -174,5 +200,5 @@ def _rows(
     return before, after, unchanged
 
 
-def _message(message: Message, encoding: str) -> dict[str, Any]:
+def _message(message: Message, encoding: str) -> dict[str, JsonValue]:
     return {"prefix": message.prefix, "content": json_value(message.content, encoding)}

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from io import FileIO
 from struct import Struct
-from typing import Any, Protocol, Self, cast
+from typing import Protocol, Self, cast
 
 from logicalrep.transactions.changes import Change, ChangeMessage
 from logicalrep.transactions.relations import TableDescription
@@ -71,7 +71,7 @@ class PackedRows(Protocol):
     def pieces(self, size: int) -> Iterator[Self]:
         """Yield the rows in parts of about `size` bytes."""
 
-    def dump(self) -> Any:
+    def dump(self) -> memoryview:
         """Return the rows without the Relations, as a buffer."""
 
     @classmethod
@@ -222,7 +222,7 @@ class ChangeLog:
             else:
                 yield part
 
-    def _next_block(self) -> tuple[Any, Mapping[Oid, TableDescription] | None, int]:
+    def _next_block(self) -> tuple[bytearray | memoryview, Mapping[Oid, TableDescription] | None, int]:
         """Return the next block to write: its bytes, the Relations of packed rows, and its number of parts."""
         first = self._tail[0]
         if not isinstance(first, Change):
@@ -359,7 +359,7 @@ def _in_version_1(form: int, data: bytes) -> bytes:
     return data[: XID.start] + data[XID.stop :] if form == _STREAMED else data
 
 
-def _write(file: FileIO, offset: int, data: Any) -> None:
+def _write(file: FileIO, offset: int, data: bytearray | memoryview) -> None:
     file.seek(offset)
     rest = memoryview(data)
     while rest:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 
+JsonValue = str | dict[str, str] | None
+"""A column value in JSON."""
 
-def json_value(value: bytes | None, encoding: str, *, binary: bool = False) -> str | dict[str, str] | None:
+
+def json_value(value: bytes | None, encoding: str, *, binary: bool = False) -> JsonValue:
     """Return a value as text; null for NULL; `{"base64": ...}` if it is binary or not text in the encoding."""
     if value is None:
         return None

@@ -111,7 +111,7 @@ class Passing:
             counted = (message for message, _ in zip(messages, numbers, strict=False))
             rows = change_rows(counted, options.decoder())
             # All are read, so that the session is free again.
-            oids = {row["relation_id"] for row in rows if Lsn(row["commit_lsn"]) > state.lsn}
+            oids = {row["relation_id"] for row in rows if row["commit_lsn"] and Lsn(row["commit_lsn"]) > state.lsn}
             return oid in oids or next(numbers) > most
 
 
