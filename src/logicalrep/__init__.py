@@ -8,7 +8,7 @@ which needs `logicalrep[replicate]`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from logicalrep_protocol import Decoder, v1, v2, v3, v4, walsender
 from logicalrep_runtime.errors import DecodeError, EncodeError, LogicalRepError
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name == "stream":
         # Only stream needs psycopg.
         from logicalrep.postgres import stream

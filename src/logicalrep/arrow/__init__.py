@@ -7,7 +7,7 @@ install 'logicalrep[arrow]'`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from logicalrep.arrow.reading import committed_batches
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["RowForm", "committed_batches", "feed_form", "table_form"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # Compiled loops take a moment to load, which is spared to importers of a single module.
     if name in __all__:
         from logicalrep.arrow import reading, row_form

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logicalrep.arrow.message_batch import MessageBatch, joined
 from logicalrep.transactions.frames import LARGE_BATCH
@@ -83,7 +83,7 @@ class Batching:
             return int(commits[0]) + 1
         return 0
 
-    def _ends(self) -> Any:
+    def _ends(self) -> NDArray[np.int64]:
         """Return the total bytes up to each message's end."""
         return np.cumsum(np.concatenate([np.diff(batch.ends, prepend=0) for batch in self._waiting]))
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -127,31 +125,26 @@ def message_batch_of(messages: Sequence[tuple[int, bytes]]) -> MessageBatch:
 
 def split(data: bytes | bytearray | memoryview, header: int) -> tuple[int, MessageBatch]:
     """Split frames like `frames.split_frames`, into a message batch."""
+    from logicalrep.arrow.kernels.frames import split_compiled
+
     source = np.frombuffer(data, np.uint8)
     if len(source) >= 1 << 31:
         raise TooLargeError("a message of 2 GiB and more cannot be read in columns")
-    kernel = _kernel("split_compiled")
     most = len(source) // header
     lsns, offsets, tags = np.empty(most, np.int64), np.empty(most + 1, np.int32), np.empty(most, np.uint8)
     target = pa.allocate_buffer(len(source))
-    count, size = kernel(source, header, LONGEST_MESSAGE, lsns, offsets, tags, np.frombuffer(target, np.uint8))
+    count, size = split_compiled(source, header, LONGEST_MESSAGE, lsns, offsets, tags, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(offsets), target], null_count=0)
     return size, MessageBatch(lsns[:count], array, tags[:count])
 
 
 def copied(batch: MessageBatch, *, without: slice = slice(0, 0)) -> MessageBatch:
     """Return the messages in memory of their own, each without the bytes at a place common to all."""
+    from logicalrep.arrow.kernels.frames import cut_out
+
     start, length = without.start, without.stop - without.start
-    kernel = _kernel("cut_out")
     source = np.frombuffer(batch.array.buffers()[2], np.uint8)
     target, offsets = pa.allocate_buffer(batch.size - length * len(batch)), np.empty(len(batch) + 1, np.int32)
-    kernel(source, _places(batch.array).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
+    cut_out(source, _places(batch.array).astype(np.int64), start, length, offsets, np.frombuffer(target, np.uint8))
     array = pa.Array.from_buffers(pa.binary(), len(batch), [None, pa.py_buffer(offsets), target], null_count=0)
     return MessageBatch(batch.lsns.copy(), array, batch.tags.copy())
-
-
-@cache
-def _kernel(name: str) -> Any:
-    from logicalrep.arrow.kernels import frames as kernel_module
-
-    return getattr(kernel_module, name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -17,8 +18,8 @@ class PlacedRows(NamedTuple):
 
     batch: pa.RecordBatch
     """The rows."""
-    positions: NDArray[Any]
-    """int64: each row's position, its transaction's commit LSN with the same 64 bits.
+    positions: NDArray[np.int64]
+    """Each row's position, its transaction's commit LSN with the same 64 bits.
 
     A non-transactional message's is the last byte of its record: another commit record may begin where that ends.
     """

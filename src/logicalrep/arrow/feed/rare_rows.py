@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 import pyarrow as pa
 
@@ -12,13 +11,13 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol import v1
 
 
-def feed_row(schema: pa.Schema, op: str, lsn: int | None, /, **values: Any) -> pa.RecordBatch:
+def feed_row(schema: pa.Schema, op: str, lsn: int | None, /, **values: object) -> pa.RecordBatch:
     """Return a record batch of one row; columns that are not given are empty or null. `lsn` is unsigned."""
     signed = lsn if lsn is None or lsn < 1 << 63 else lsn - (1 << 64)
     return pa.RecordBatch.from_pylist([{"op": op, "lsn": signed, "key": [], "unchanged": [], **values}], schema)
 
 
-def of_table(relation: TableDescription) -> dict[str, Any]:
+def of_table(relation: TableDescription) -> dict[str, object]:
     """Return the columns that name a table and its key."""
     return {
         "schema": relation.schema,
@@ -28,7 +27,7 @@ def of_table(relation: TableDescription) -> dict[str, Any]:
     }
 
 
-def of_message(message: v1.Message) -> dict[str, Any]:
+def of_message(message: v1.Message) -> dict[str, object]:
     """Return a logical message's column `after`: its prefix, and its content as text, or base64 if it is not text."""
     try:
         content = ("content", message.content.decode())
@@ -37,7 +36,7 @@ def of_message(message: v1.Message) -> dict[str, Any]:
     return {"after": [("prefix", message.prefix), content]}
 
 
-def of_description(old: TableDescription | None, new: TableDescription, texts: Texts) -> dict[str, Any]:
+def of_description(old: TableDescription | None, new: TableDescription, texts: Texts) -> dict[str, object]:
     """Return the columns on a changed description: the table, and the types' names before and after."""
     return {"before": old and _types(old, texts), "after": _types(new, texts), **of_table(new)}
 

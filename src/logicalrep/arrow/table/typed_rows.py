@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from logicalrep.arrow.table.rows import CHANGE_COLUMNS, with_way_out
 from logicalrep.arrow.table.table_decoder import Rows
@@ -16,14 +15,14 @@ INSERT, PREIMAGE, POSTIMAGE, DELETE, TRUNCATE = range(5)
 
 
 def typed_batch(
-    schema: Any,
-    columns: list[Any],
-    change_type: Any,
-    commit_version: Any,
-    commit_timestamp: Any,
-    ordinal: Any,
-    unchanged: list[tuple[str, Any]],
-) -> Any:
+    schema: pa.Schema,
+    columns: list[pa.Array],
+    change_type: NDArray[np.integer],
+    commit_version: NDArray[np.int64],
+    commit_timestamp: NDArray[np.int64],
+    ordinal: NDArray[np.int64],
+    unchanged: list[tuple[str, NDArray[np.bool_]]],
+) -> pa.RecordBatch:
     """Return a record batch of the table's own columns, in the schema's order, and the columns of the change.
 
     `unchanged` has column names, each with the rows whose value was not sent.
@@ -32,7 +31,7 @@ def typed_batch(
     count = len(change_type)
     type_ = field("_unchanged").type
     if unchanged:
-        names: Any = pa.array([[name for name, left in unchanged if left[row]] for row in range(count)], type_)
+        names = pa.array([[name for name, left in unchanged if left[row]] for row in range(count)], type_)
     else:
         ends = pa.py_buffer(np.zeros(count + 1, dtype=np.int32))
         names = pa.Array.from_buffers(type_, count, [None, ends], children=[pa.array([], type_.value_type)])
@@ -50,7 +49,7 @@ def typed_batch(
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def refuse_kept(rows: Rows, column: Column, place: int, chosen: Any, way_out: str | None = None) -> None:
+def refuse_kept(rows: Rows, column: Column, place: int, chosen: NDArray[np.int64], way_out: str | None = None) -> None:
     """Raise an error for a chosen value that was not read, or that Spark's type cannot hold; with the remedy."""
     kept = rows.kept.get(column.name)
     if kept:
