@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from logicalrep.tables.follow.state import TableState
 from logicalrep.transactions.table_names import TableName
@@ -63,7 +62,7 @@ class Several(Report):
                 setattr(self, name, partial(_pass_on, [getattr(report, name) for report in reports]))
 
 
-def _pass_on(methods: Sequence[Callable[..., None]], *what: Any) -> None:
+def _pass_on(methods: Sequence[Callable[..., None]], *what: object) -> None:
     for method in methods:
         method(*what)
 

@@ -79,7 +79,7 @@ class TableSettings:
         """The columns that are masked or left out."""
         return frozenset((*self.masked, *self.left_out))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the settings as plain values."""
         return asdict(self)
 

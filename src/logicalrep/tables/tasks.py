@@ -9,11 +9,14 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import psycopg
 
 from logicalrep_runtime.errors import LogicalRepError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -90,7 +93,7 @@ class SparkTasks:
         [1, 2]
     """
 
-    def __init__(self, spark: Any) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         """Take a classic session; Spark Connect has no such tasks."""
         self._context = spark.sparkContext
         self._waiting: list[_Waiting] = []
@@ -150,7 +153,7 @@ class SparkTasks:
         self._changed.notify_all()
         return group
 
-    def _job(self, function: Callable[[Any], Any], items: Sequence[Any], parts: int) -> list[_Outcome]:
+    def _job(self, function: Callable[[_Item], object], items: Sequence[_Item], parts: int) -> list[_Outcome]:
         with spark_errors(_NO_TASK):
             # With the fair scheduler, a load's tasks and those of a batch take turns: each kind of work has its pool.
             self._context.setLocalProperty("spark.scheduler.pool", function.__module__)
@@ -211,7 +214,7 @@ _Outcome = tuple[Exception | None, Any]
 class _Waiting:
     """An item that waits for a job."""
 
-    function: Callable[[Any], Any]
+    function: Callable[[Any], object]
     item: Any
     nbytes: int
     outcome: Future[_Outcome] = field(default_factory=Future)
@@ -237,10 +240,10 @@ def spark_errors(what: str) -> Iterator[None]:
 class _Caught:
     """A function that returns errors: of a raised one only the text would reach the driver, after some more tries."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Callable[[Any], object]) -> None:
         self._function = function
 
-    def __call__(self, item: Any) -> _Outcome:
+    def __call__(self, item: object) -> _Outcome:
         try:
             return None, self._function(item)
         except (LogicalRepError, psycopg.Error) as error:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from logicalrep.arrow.table.columns import Rows
 from logicalrep.arrow.table.typed_rows import refuse_kept
@@ -15,7 +14,7 @@ _WAY_OUT = "--unrepresentable null or text takes such values"
 _WAY_OUT_OF_KEY = "the column is of the key, which has to have a value: change it in the database"
 
 
-def written_values(table: ReplicatedTable, column: WrittenColumn, rows: Rows, chosen: Any) -> pa.Array:
+def written_values(table: ReplicatedTable, column: WrittenColumn, rows: Rows, chosen: NDArray[np.int64]) -> pa.Array:
     """Return the values of one of the Delta table's columns, one for each row.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from logicalrep.tables.delta.replicated_table import ReplicatedTable
 _Ints = NDArray[np.int64]
 _Bools = NDArray[np.bool_]
 _NOWHERE = -1
+_Values = dict[str, pa.Array | pa.Scalar]
 
 
 @dataclass(frozen=True)
@@ -147,13 +147,13 @@ def _began_before(form: Form, piece: _Piece) -> dict[str, _Bools]:
 def _more(form: Form, piece: _Piece) -> list[pa.Array]:
     """Return the columns behind those of the server's table."""
     count = piece.rows.num_rows
-    given: dict[str, Any] = {}
+    given: _Values = {}
     if piece.began is not None:
         given |= _beginnings(piece.began)
     given |= _endings(form, piece.ended)
     return [
         pa.nulls(count, field.type)
-        if given.get(field.name) is None
+        if field.name not in given
         else pa.repeat(given[field.name], count)
         if isinstance(given[field.name], pa.Scalar)
         else given[field.name].cast(field.type)
@@ -161,7 +161,7 @@ def _more(form: Form, piece: _Piece) -> list[pa.Array]:
     ]
 
 
-def _beginnings(began: Positions) -> dict[str, Any]:
+def _beginnings(began: Positions) -> _Values:
     return {
         "_valid_from": pa.array(began.moments),
         "_valid_from_lsn": pa.array(began.lsns),
@@ -169,18 +169,14 @@ def _beginnings(began: Positions) -> dict[str, Any]:
     }
 
 
-def _endings(form: Form, ended: Positions | None) -> dict[str, Any]:
+def _endings(form: Form, ended: Positions | None) -> _Values:
     """Return the values of rows that ended at some positions; or of rows that are there now."""
-    is_there = pa.scalar(ended is None)
-    if form == "marked":
-        return {
-            "_deleted": pa.scalar(ended is not None),
-            "_deleted_at": None if ended is None else pa.array(ended.moments),
-        }
     if ended is None:
-        return {"_is_current": is_there}
+        return {"_deleted": pa.scalar(False)} if form == "marked" else {"_is_current": pa.scalar(True)}
+    if form == "marked":
+        return {"_deleted": pa.scalar(True), "_deleted_at": pa.array(ended.moments)}
     return {
-        "_is_current": is_there,
+        "_is_current": pa.scalar(False),
         "_valid_to": pa.array(ended.moments),
         "_valid_to_lsn": pa.array(ended.lsns),
         "_valid_to_ordinal": pa.array(ended.ordinals),

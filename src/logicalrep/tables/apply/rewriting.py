@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -133,7 +132,7 @@ def hits_of(of_gone: _Ints, ends: _Ints, left: _Ints) -> tuple[_Ints, _Ints]:
 def _replacements(reduced: Reduced, base: pa.Table, bases: _Ints, replacing: _Ints) -> pa.Table:
     """Return the rows that replace rows of a file, with the values that these keep."""
     rows = reduced.rows.take(pa.array(replacing))
-    columns: dict[str, Any] = {}
+    columns: dict[str, pa.ChunkedArray] = {}
     for name in rows.column_names:
         column = rows.column(name)
         holes = reduced.holes.get(name)

@@ -90,7 +90,7 @@ class Config:
         refuse(mistakes)
 
 
-def read_config(source: str | Path | Mapping[str, Any], defaults: TableSettings) -> Config:
+def read_config(source: str | Path | Mapping[str, object], defaults: TableSettings) -> Config:
     """Return the settings by table of a YAML file, or of a mapping like it.
 
     Args:

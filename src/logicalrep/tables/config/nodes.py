@@ -6,7 +6,6 @@ import difflib
 import io
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -25,7 +24,7 @@ class ConfigError(LogicalRepError, ValueError):
 class Document:
     """A file of settings, or a mapping in its place, and the mistakes that are found in it."""
 
-    def __init__(self, source: str | Path | Mapping[str, Any]) -> None:
+    def __init__(self, source: str | Path | Mapping[str, object]) -> None:
         """Read it. What cannot be read is a mistake.
 
         Args:
@@ -45,7 +44,7 @@ class Document:
             self._note(0, f"cannot be read: {getattr(error, 'strerror', None) or error}")
         return None
 
-    def _mapping(self, source: Mapping[str, Any]) -> yaml.Node | None:
+    def _mapping(self, source: Mapping[str, object]) -> yaml.Node | None:
         try:
             return yaml.SafeDumper(io.StringIO()).represent_data(_plain(source))
         except yaml.YAMLError as error:
@@ -146,7 +145,7 @@ def nearest(text: str, names: Collection[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _plain(source: Any) -> Any:
+def _plain(source: object) -> object:
     """Return the same with plain dicts and lists, which alone can be written as YAML."""
     if isinstance(source, Mapping):
         return {key: _plain(value) for key, value in source.items()}

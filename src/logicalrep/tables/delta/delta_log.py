@@ -12,8 +12,8 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, date, datetime
-from typing import Any, Self
+from datetime import UTC, datetime
+from typing import Self
 
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
@@ -173,7 +173,7 @@ class DeltaLog:
         if self.table == table:
             return  # A try that seemed to fail was successful.
         before = self._fresh().metadata()
-        first: list[Mapping[str, Any]] = [{"metaData": self._metadata(table, str(before.id), before.configuration)}]
+        first: list[Mapping[str, object]] = [{"metaData": self._metadata(table, str(before.id), before.configuration)}]
         if _has_ntz_columns(table) and not _has_ntz_columns(self.table):
             first.insert(0, _protocol(table))
         self._write(added, removed, None, None, first, changes_data=bool(removed))
@@ -205,14 +205,14 @@ class DeltaLog:
         removed: Sequence[DataFile],
         application: str | None,
         lsn: Lsn | None,
-        first: Sequence[Mapping[str, Any]],
+        first: Sequence[Mapping[str, object]],
         *,
         changes_data: bool = True,
     ) -> None:
         now = _now()
         info = {"timestamp": now, "operation": "REPLICATE" if changes_data else "OPTIMIZE", "engineInfo": "logicalrep"}
         info["writer"] = self._writer
-        actions: list[Mapping[str, Any]] = [{"commitInfo": info}, *first]
+        actions: list[Mapping[str, object]] = [{"commitInfo": info}, *first]
         if application is not None and lsn is not None:
             info["lsn"] = str(lsn)
             actions.append({"txn": {"appId": application, "version": int(lsn), "lastUpdated": now}})
@@ -279,7 +279,7 @@ class DeltaLog:
             raise PlaceError(f"{self.place.uri_of(self.folder)}: {first_line(error)}") from None
 
     @staticmethod
-    def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, Any]:
+    def _metadata(table: ReplicatedTable, id_: str, properties: Mapping[str, str]) -> Mapping[str, object]:
         kept = {name: value for name, value in properties.items() if not name.startswith("delta.dataSkipping")}
         return {
             "id": id_,
@@ -306,8 +306,8 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _protocol(table: ReplicatedTable) -> Mapping[str, Any]:
-    protocol: dict[str, Any] = {"minReaderVersion": 1, "minWriterVersion": 2}
+def _protocol(table: ReplicatedTable) -> Mapping[str, object]:
+    protocol: dict[str, object] = {"minReaderVersion": 1, "minWriterVersion": 2}
     if _has_ntz_columns(table):
         features = ["timestampNtz"]
         protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
@@ -344,7 +344,7 @@ def _files(reader: DeltaTable) -> Iterable[DataFile]:
         )
 
 
-def _kept(value: date | datetime | Any) -> Any:
+def _kept(value: object) -> object:
     # Times without a zone are UTC to some readers of the statistics.
     return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 import obstore
@@ -21,9 +21,12 @@ from obstore.store import ObjectStore, from_url
 
 from logicalrep_runtime.errors import LogicalRepError
 
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
+
 _Result = TypeVar("_Result")
 
-_RETRIES: Any = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
+_RETRIES: RetryConfig = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 """The tries of a request that an object store refuses; a place that is away for longer is the caller's to wait for."""
 _STORE = re.compile(r"(s3|s3a|gs|abfs|abfss)://[^/?#]+(/[^?#]*)?")
 _CODE = re.compile("%[0-9A-Fa-f]{2}")
@@ -104,7 +107,7 @@ class Place:
         object.__setattr__(self, "uri", self.uri.rstrip("/"))
         object.__setattr__(self, "storage_options", options)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[Place], tuple[object, ...]]:
         return type(self), (self.uri, self.storage_options)
 
     @property
@@ -180,7 +183,7 @@ class Place:
         if self.is_local:
             return _Folder(Path(self.uri))
         config: dict[str, str] = {}
-        client: Any = {}
+        client: dict[str, str] = {}
         for name, value in self.storage_options.items():
             of_client = _OF_CLIENT.fullmatch(name)
             if of_client is None:

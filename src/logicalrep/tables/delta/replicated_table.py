@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -72,7 +72,7 @@ class ReplicatedTable:
     protected: tuple[tuple[int, str], ...] = ()
     """The numbers and the names of the server's columns that the settings mask or leave out, as far as it has them."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[ReplicatedTable], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled, and all are soon made again.
         return type(self), tuple(getattr(self, each.name) for each in fields(self))
 

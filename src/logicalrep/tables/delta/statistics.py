@@ -32,7 +32,7 @@ class Statistics:
     nulls: dict[str, int] = field(default_factory=dict)
     """The number of nulls."""
 
-    def logged(self) -> dict[str, Any]:
+    def logged(self) -> dict[str, object]:
         """Return them as Delta's log has them."""
         if not self.nulls:
             return {}
@@ -86,7 +86,7 @@ def _has_bounds(type_: pa.DataType) -> bool:
     return bool(is_number or pa.types.is_string(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_))
 
 
-def _logged(value: Any) -> Any:
+def _logged(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return value.isoformat() if isinstance(value, date) else value

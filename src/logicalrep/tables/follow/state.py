@@ -176,11 +176,11 @@ class State:
         place.write(f"{FOLDER}/state.json", to_json(_content(self) | {"tables": tables}))
 
 
-def _content(state: State | TableState) -> dict[str, Any]:
+def _content(state: State | TableState) -> dict[str, object]:
     return {each.name: getattr(state, each.name) for each in fields(state)} | {"lsn": str(state.lsn)}
 
 
-def to_json(content: Mapping[str, Any]) -> bytes:
+def to_json(content: Mapping[str, object]) -> bytes:
     """Return the bytes of a place's file."""
     return json.dumps(content, indent=2, ensure_ascii=False).encode()
 

@@ -47,7 +47,7 @@ class Status:
     tables: dict[str, dict[str, Any]]
     """The tables by their names: `state`, `lsn`, `version` and so on, as in `_logicalrep/state.json`."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return everything as plain values."""
         return asdict(self)
 

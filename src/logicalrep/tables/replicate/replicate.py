@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from logicalrep.observe.serving import serving
 from logicalrep.postgres.connection import ConnectionSettings
@@ -58,7 +58,7 @@ def replicate(
     deletes: Literal["hard", "soft"] = "hard",
     history: bool = False,
     append: bool = False,
-    config: str | Path | Mapping[str, Any] | None = None,
+    config: str | Path | Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
     load_sessions: int = 4,
     load_rate: float | None = None,

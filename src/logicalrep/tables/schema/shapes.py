@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +58,7 @@ def by_shape(rows: pa.Table) -> Iterator[tuple[Shape, pa.Table]]:
         yield Shape(names if names is None or key_names <= names else None, key_names), rows.slice(start, end - start)
 
 
-def _fingerprints(lists: Any, items: Any) -> _Fingerprints:
+def _fingerprints(lists: pa.ListArray, items: pa.StringArray) -> _Fingerprints:
     """Return for each list of names a number that another set of names has not."""
     ends = lists.offsets.to_numpy()
     encoded = items[int(ends[0]) : int(ends[-1])].dictionary_encode()

@@ -18,12 +18,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.verify.digests import (
     BUCKETS,
     Digests,
@@ -220,7 +220,7 @@ class Comparison:
             return
         of_key = keys if keys is None else keys.take(pa.array(chosen))
         texts = {} if of_key is None else key_texts(self._table, of_key)
-        values: list[dict[int, dict[str, Any]]] = [{}, {}]
+        values: list[dict[int, dict[str, str | None]]] = [{}, {}]
         if self._with_values:
             wanted = hashes[chosen]
             rows = self._server.look(wanted, of_key, with_rows=True).rows
@@ -238,7 +238,7 @@ class Comparison:
                 )
             )
 
-    def _by_hash(self, rows: pa.Table | None) -> dict[int, dict[str, Any]]:
+    def _by_hash(self, rows: pa.Table | None) -> dict[int, dict[str, str | None]]:
         if rows is None:
             return {}
         keys = digests_of(self._table, rows).keys.tolist()
@@ -252,7 +252,7 @@ class Comparison:
 class _Held:
     """The rows of one side in some buckets: their hashes and keys."""
 
-    def __init__(self, table: Any, is_wanted: NDArray[np.bool_]) -> None:
+    def __init__(self, table: ReplicatedTable, is_wanted: NDArray[np.bool_]) -> None:
         self._table = table
         self._is_wanted = is_wanted
         self._digests: list[Digests] = []

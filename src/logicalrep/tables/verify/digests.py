@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -101,7 +100,7 @@ class Fingerprints:
             np.zeros(count, np.uint64), np.zeros(count, np.int64), np.zeros(count, np.uint64), np.zeros(count, np.int64)
         )
 
-    def add(self, keys: Hashes, digests: Digests, versions: Sequence[Any] | None = None) -> NDArray[np.bool_]:
+    def add(self, keys: Hashes, digests: Digests, versions: Sequence[str] | None = None) -> NDArray[np.bool_]:
         """Add those of the rows that have one of the keys, which are sorted; return which rows these are.
 
         A version is a text that ends with the transaction that has changed or locked the row, and with 0 for none.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from logicalrep.transactions.table_names import TableName
 
@@ -19,9 +19,9 @@ class Difference:
     """Whether the place has no such row, has one that the server does not have, or has other values in it."""
     key: Mapping[str, str | None]
     """The values of the key's columns as PostgreSQL's text; empty for a table without a key."""
-    server: Mapping[str, Any] | None = None
+    server: Mapping[str, str | None] | None = None
     """The server's row, if values were wanted."""
-    place: Mapping[str, Any] | None = None
+    place: Mapping[str, str | None] | None = None
     """The place's row, likewise."""
 
 
