@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from construct import (
     AdaptationError,
@@ -48,11 +48,11 @@ class _TypedEntries(Generic[_Value]):
 
     if TYPE_CHECKING:
 
-        def parse(self, data: Buffer, **facts: Any) -> _Value:
+        def parse(self, data: Buffer, **facts: object) -> _Value:
             """Parse a value; bytes after it are left."""
             raise NotImplementedError
 
-        def build(self, obj: _Value, **facts: Any) -> bytes:
+        def build(self, obj: _Value, **facts: object) -> bytes:
             """Return a value's bytes."""
             raise NotImplementedError
 
@@ -81,7 +81,7 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
         """The attributes that are rows."""
         return [field.name for field in dataclasses.fields(self._class) if field.name in self._subcons]
 
-    def _parse(self, stream: Any, context: Container, path: str) -> Any:
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         values = super()._parse(stream, context, path)
         given = {name: values[name] for name in self._attributes}
         for name in self._lists:
@@ -90,7 +90,7 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
             return self._class.of(*values[self._cells], **given)
         return self._class(**given)
 
-    def _build(self, obj: _Value, stream: Any, context: Container, path: str) -> _Value:
+    def _build(self, obj: _Value, stream: BinaryIO, context: Container, path: str) -> _Value:
         if type(obj) is not self._class:
             raise ValidationError(f"expected {self._class.__name__}, found {type(obj).__name__}", path=path)
         try:
@@ -116,7 +116,7 @@ class Tagged(_TypedEntries[_Value], Construct):  # type: ignore[misc]
         self.structs = structs
         self._by_class = {struct._class: struct for struct in structs.values()}
 
-    def _parse(self, stream: Any, context: Container, path: str) -> Any:
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         offset = stream_tell(stream, path)
         tag = stream_read(stream, 1, path)
         if tag not in self.structs:
@@ -124,7 +124,7 @@ class Tagged(_TypedEntries[_Value], Construct):  # type: ignore[misc]
         stream_seek(stream, offset, 0, path)
         return self.structs[tag]._parsereport(stream, context, path)
 
-    def _build(self, obj: _Value, stream: Any, context: Container, path: str) -> Any:
+    def _build(self, obj: _Value, stream: BinaryIO, context: Container, path: str) -> object:
         if type(obj) not in self._by_class:
             names = ", ".join(known.__name__ for known in self._by_class)
             raise SwitchError(f"{type(obj).__name__} is none of {names}", path=path)
@@ -137,7 +137,7 @@ class Whole(_TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
     def __init__(self, subcon: _TypedEntries[_Value]) -> None:
         super().__init__(subcon)
 
-    def _parse(self, stream: Any, context: Container, path: str) -> _Value:
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> _Value:
         value: _Value = super()._parse(stream, context, path)
         Terminated._parse(stream, context, path)
         return value
@@ -146,21 +146,21 @@ class Whole(_TypedEntries[_Value], Subconstruct):  # type: ignore[misc]
 class IfPresent(Subconstruct):  # type: ignore[misc]
     """construct's If, which would leave out a value without a place: what is not None must have one, None must not."""
 
-    def __init__(self, condition: Callable[[Container], Any], subcon: Construct, name: str = "") -> None:
+    def __init__(self, condition: Callable[[Container], object], subcon: Construct, name: str = "") -> None:
         super().__init__(subcon)
         self.condition = condition
         self._shown = name or repr(condition)
 
-    def _parse(self, stream: Any, context: Container, path: str) -> Any:
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> object:
         return super()._parse(stream, context, path) if self.condition(context) else None
 
-    def _build(self, obj: Any, stream: Any, context: Container, path: str) -> Any:
+    def _build(self, obj: object, stream: BinaryIO, context: Container, path: str) -> object:
         is_due = self._is_due(obj, context)
         if is_due is not (obj is not None) and not isinstance(self.subcon, Const):
             raise CheckError(f"expected a value if and only if {self._shown} holds, found {shown(obj)}", path=path)
         return super()._build(obj, stream, context, path) if is_due else None
 
-    def _is_due(self, obj: Any, context: Container) -> bool:
+    def _is_due(self, obj: object, context: Container) -> bool:
         return bool(self.condition(context))
 
     def _sizeof(self, context: Container, path: str) -> int:
@@ -174,12 +174,12 @@ class IfSession(IfPresent):
     must not say otherwise then.
     """
 
-    def __init__(self, fact: str, subcon: Construct, other: Callable[[Container], Any] | None = None) -> None:
+    def __init__(self, fact: str, subcon: Construct, other: Callable[[Container], object] | None = None) -> None:
         super().__init__(lambda context: context._params.get(fact, False), subcon, fact)
         self.fact = fact
         self.other = other
 
-    def _is_due(self, obj: Any, context: Container) -> bool:
+    def _is_due(self, obj: object, context: Container) -> bool:
         # The fields of a fact are there together: the first one tells for all.
         told = obj if self.other is None else self.other(context)
         return bool(context.setdefault(f"_if_{self.fact}", context._params.get(self.fact, told is not None)))
@@ -188,14 +188,14 @@ class IfSession(IfPresent):
 class Typed(Adapter):  # type: ignore[misc]
     """A value as an instance of a class, a subclass of what it is without."""
 
-    def __init__(self, subcon: Construct, class_: Callable[[Any], Any]) -> None:
+    def __init__(self, subcon: Construct, class_: Callable[[Any], object]) -> None:
         super().__init__(subcon)
         self.type = class_
 
-    def _decode(self, obj: Any, context: Container, path: str) -> Any:
+    def _decode(self, obj: object, context: Container, path: str) -> object:
         return self.type(obj)
 
-    def _encode(self, obj: Any, context: Container, path: str) -> Any:
+    def _encode(self, obj: object, context: Container, path: str) -> object:
         return obj
 
 
@@ -227,13 +227,13 @@ class Char(Construct):  # type: ignore[misc]
         self.characters = "".join(characters)
         self.type = str if isinstance(characters, str) else characters
 
-    def _parse(self, stream: Any, context: Container, path: str) -> str | None:
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> str | None:
         character = chr(stream_read(stream, 1, path)[0])
         if character not in self.characters:
             raise ValidationError(f"{character!r} is none of {self.characters!r}", path=path)
         return self.type(character)
 
-    def _build(self, obj: str | None, stream: Any, context: Container, path: str) -> str | None:
+    def _build(self, obj: str | None, stream: BinaryIO, context: Container, path: str) -> str | None:
         if not isinstance(obj, str) or len(obj) != 1 or obj not in self.characters:
             raise ValidationError(f"{shown(obj)} is none of {self.characters!r}", path=path)
         stream_write(stream, obj.encode("ascii"), 1, path)
@@ -246,14 +246,14 @@ class Char(Construct):  # type: ignore[misc]
 class OptionalChar(Char):
     """A character that may be absent, and is None then, where another byte follows."""
 
-    def _parse(self, stream: Any, context: Container, path: str) -> str | None:
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> str | None:
         offset = stream_tell(stream, path)
         following = stream.read(1)
         stream_seek(stream, offset, 0, path)
         there = following and chr(following[0]) in self.characters
         return super()._parse(stream, context, path) if there else None
 
-    def _build(self, obj: str | None, stream: Any, context: Container, path: str) -> str | None:
+    def _build(self, obj: str | None, stream: BinaryIO, context: Container, path: str) -> str | None:
         return None if obj is None else super()._build(obj, stream, context, path)
 
     _sizeof = Construct._sizeof

@@ -6,7 +6,7 @@ only keeps the state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
@@ -19,7 +19,7 @@ _AnyMessage = TypeVar("_AnyMessage")
 OUTSIDE = "outside"
 """The place of messages that stand between transactions and stream segments."""
 
-_Known = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Mapping[int, Any]], ...], bool]
+_Known = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Collection[int]], ...], bool]
 """An entry for a tag in a session: its `parse`, its layout, and the layout's places; the fields that it looks up,
 each with what has been described; whether it changes the session's state."""
 
@@ -70,7 +70,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         if type(data) is not bytes:
             data = bytes(memoryview(data))
         parse, layout, places, looks_up, is_followed = self._known.get(data[0] if data else 0, self._unknown)
-        message: Any = self._read(parse, data)
+        message = self._read(parse, data)
         if self.block not in places:
             raise self._out_of_place(layout)
         for name, described in looks_up:
@@ -80,7 +80,7 @@ class SessionDecoder(Generic[_AnyMessage]):
                 raise self._not_described(data, layout, name, number, described)
         if is_followed:
             self._follow(layout, message)
-        return message  # type: ignore[no-any-return]
+        return message
 
     def _read(self, parse: Callable[..., _AnyMessage], data: bytes) -> _AnyMessage:
         """Call `parse` with the session facts that it is told; the generated class names them, which is faster."""
@@ -91,7 +91,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         """All session facts by name: whether each holds for the message that comes next."""
         return {fact: getattr(self, fact) for fact in self.layouts.session}
 
-    def _follow(self, layout: MessageLayout, message: Any) -> None:
+    def _follow(self, layout: MessageLayout, message: _AnyMessage) -> None:
         """Change the state as the message does."""
         if layout.describes:
             self.described[layout.name][getattr(message, layout.describes)] = message
@@ -112,7 +112,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         return DecodeError(layout.name, "tag", 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
 
     def _not_described(
-        self, data: bytes, layout: MessageLayout, name: str, number: int | tuple[int, ...], described: Mapping[int, Any]
+        self, data: bytes, layout: MessageLayout, name: str, number: int | tuple[int, ...], described: Collection[int]
     ) -> DecodeError:
         """The error for a number, or the first of several, that nothing has described: no row of it can be read."""
         field = next(field for field in layout.fields if field.name == name)

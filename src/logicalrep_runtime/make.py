@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
 
 
-def setters(cls: type) -> tuple[Callable[[object, Any], None], ...]:
+def setters(cls: type) -> tuple[Callable[[object, object], None], ...]:
     """Return the setters of the attributes of a slots dataclass, in their order."""
     return tuple(getattr(cls, field.name).__set__ for field in fields(cls))
 
