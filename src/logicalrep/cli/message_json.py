@@ -17,14 +17,14 @@ from logicalrep_runtime.scalars import Lsn, TimestampTz
 _NAMES = {layout.tag: layout.name for layout in LOGICALREP.messages}
 
 
-def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, Any]:
+def message_json(lsn: Lsn, message: AnyMessage, decoder: Decoder) -> dict[str, object]:
     """Return a message just decoded by `decoder` as an object for json.dumps.
 
     An LSN is text as `16/B374D848`, a time ISO 8601 in UTC. A column value is text if it is text in the session's
     encoding, else `{"base64": ...}`; null is NULL, and `{"unchanged": true}` a TOASTed value that was not sent. Rows
     are objects by column name, or lists if the row has another number of values than the Relation has columns.
     """
-    result: dict[str, Any] = {"lsn": str(lsn), "message": _NAMES[message.tag]}
+    result: dict[str, object] = {"lsn": str(lsn), "message": _NAMES[message.tag]}
     relation_id = getattr(message, "relation_id", None)
     relation = decoder.relations.get(relation_id) if relation_id is not None else None
     for field in fields(message):
@@ -47,8 +47,8 @@ def relation_name(relation: Relation) -> str:
     return str(TableName(relation.namespace or "pg_catalog", relation.name))
 
 
-def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, Any] | list[Any]:
-    values = [
+def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, object] | list[object]:
+    values: list[object] = [
         {"unchanged": True} if kind == UNCHANGED else json_value(value, encoding, binary=kind == BINARY)
         for kind, value in zip(row.kinds, row.values, strict=True)
     ]
@@ -57,7 +57,7 @@ def _row(row: TupleData, relation: Relation | None, encoding: str) -> dict[str, 
     return {column.name: value for column, value in zip(relation.columns, values, strict=True)}
 
 
-def _plain(value: Any, encoding: str) -> Any:
+def _plain(value: Any, encoding: str) -> object:
     """Return an attribute that is not a row: a number, text, bytes, or a tuple of these or of parts."""
     if isinstance(value, Lsn | TimestampTz):
         return str(value)

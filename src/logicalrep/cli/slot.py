@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from logicalrep.cli.server_options import add_server, server_of
 from logicalrep_runtime.scalars import Lsn
@@ -78,7 +78,7 @@ def _status(options: argparse.Namespace) -> int:
     with settings.connect() as connection:
         slot = _slot(connection, options.slot)
         oldest, began = oldest_writer(connection) or (None, None)
-    found: dict[str, Any] = {
+    found: dict[str, object] = {
         "slot": slot.name,
         "plugin": slot.plugin,
         "database": slot.database,

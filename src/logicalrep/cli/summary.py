@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from logicalrep.captures.capture import CaptureSession
 from logicalrep.cli.message_json import message_json, relation_name
@@ -30,7 +29,7 @@ class Summary:
         self._operations: Counter[tuple[str, str]] = Counter()
         self._first_time: TimestampTz | None = None
         self._last_time: TimestampTz | None = None
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[dict[str, object]] = []
         self._kinds_shown: Counter[str] = Counter()
 
     def add(self, lsn: Lsn, data: bytes, message: AnyMessage, decoder: Decoder) -> None:
@@ -102,7 +101,7 @@ class Summary:
             yield f"  from {self._first_time} to {self._last_time}"
 
 
-def _row_line(row: dict[str, Any]) -> str:
+def _row_line(row: dict[str, object]) -> str:
     sides = [f"{side} {json.dumps(row[side], ensure_ascii=False)}" for side in ("old", "new") if side in row]
-    line = f"{row['message'].lower()} {row.get('relation', row['relation_id'])}: {', '.join(sides)}"
+    line = f"{str(row['message']).lower()} {row.get('relation', row['relation_id'])}: {', '.join(sides)}"
     return line if len(line) <= _ROW_WIDTH else f"{line[: _ROW_WIDTH - 3]}..."

@@ -6,12 +6,13 @@ import ipaddress
 import math
 import os
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
+from psycopg.rows import TupleRow
 
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -95,11 +96,11 @@ class ConnectionSettings:
             if parameters:
                 reason += f"; or one of these is not a parameter of libpq: {', '.join(sorted(parameters))}"
             raise ConnectionSettingsError(reason) from None
-        self._parameters: dict[str, Any] = {"fallback_application_name": "logicalrep"}
+        self._parameters: dict[str, str] = {"fallback_application_name": "logicalrep"}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             self._parameters["connect_timeout"] = "10"
         self._parameters |= {name: value for name, value in _TCP.items() if name in _LIBPQ}
-        self._parameters |= {name: value for name, value in merged.items() if value is not None}
+        self._parameters |= {name: str(value) for name, value in merged.items() if value is not None}
 
     @property
     def database(self) -> str | None:
@@ -115,7 +116,7 @@ class ConnectionSettings:
         shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
         return f"ConnectionSettings({make_conninfo('', **shown)!r})"
 
-    def connect(self, *, replication: bool = False) -> psycopg.Connection[tuple[Any, ...]]:
+    def connect(self, *, replication: bool = False) -> psycopg.Connection[TupleRow]:
         """Open a connection in autocommit mode; with `replication` it also accepts the commands of a walsender.
 
         Raises:
@@ -184,7 +185,7 @@ def _answers(conninfo: str) -> bool:
     return PGconn.ping(make_conninfo(conninfo, connect_timeout=2).encode()) == Ping.OK
 
 
-def without_tls(connection: psycopg.Connection[Any]) -> str | None:
+def without_tls(connection: psycopg.Connection[TupleRow]) -> str | None:
     """Return a warning about a connection to another machine that is not encrypted; None if there is nothing to say."""
     info = connection.info
     # A Unix socket's host is its folder.
@@ -209,7 +210,7 @@ def settings_from(options: Mapping[str, str]) -> ConnectionSettings:
     return ConnectionSettings(options.get("dsn", ""), **parameters)
 
 
-def settings_of(connection: psycopg.Connection[Any]) -> ConnectionSettings:
+def settings_of(connection: psycopg.Connection[TupleRow]) -> ConnectionSettings:
     """Return settings that reach the same server as a connection, even if its settings list several hosts."""
     info = connection.info
     parameters = info.get_parameters() | {"host": info.host, "port": str(info.port), "password": info.password}

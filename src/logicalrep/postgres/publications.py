@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import psycopg
 from psycopg.errors import Diagnostic
+from psycopg.rows import TupleRow
 
 from logicalrep.postgres.slots import Connection, SlotError, server_major
 from logicalrep.transactions.relations import TableDescription
@@ -172,7 +173,7 @@ def row_filter(connection: Connection, table: TableName, publications: tuple[str
 
 def _entries(
     connection: Connection, column: LiteralString, table: TableName, publications: tuple[str, ...]
-) -> list[tuple[Any, ...]]:
+) -> list[TupleRow]:
     """Return a row for each publication of a table; none before PostgreSQL 15, which publishes whole tables."""
     if server_major(connection) < 15:
         return []

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psycopg
 from psycopg import pq, sql
-from psycopg.rows import dict_row
+from psycopg.rows import TupleRow, dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings, error_of
 from logicalrep.postgres.retries import Retries
@@ -18,7 +18,7 @@ from logicalrep_protocol import versions
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+Connection = psycopg.Connection[TupleRow]
 
 _Result = TypeVar("_Result")
 
@@ -371,7 +371,7 @@ def when_free(action: Callable[[], _Result], connection: Connection, name: str, 
             raise
 
 
-def in_use(name: str, process: tuple[Any, ...] | None) -> str:
+def in_use(name: str, process: TupleRow | None) -> str:
     """Say that a slot is in use by a process of the server, given by its id and its client's name, address and port."""
     reader = "another process"
     if process is not None and process[0] is not None:
@@ -382,7 +382,7 @@ def in_use(name: str, process: tuple[Any, ...] | None) -> str:
     return f"replication slot {name!r} is in use by {reader}: stop that reader, or give this one a slot of its own"
 
 
-def _reader(connection: Connection, name: str) -> tuple[Any, ...] | None:
+def _reader(connection: Connection, name: str) -> TupleRow | None:
     return connection.execute(
         "SELECT slot.active_pid, activity.application_name, activity.client_addr, activity.client_port "
         "FROM pg_replication_slots AS slot LEFT JOIN pg_stat_activity AS activity ON activity.pid = slot.active_pid "

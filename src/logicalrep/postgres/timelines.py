@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 import psycopg
 from psycopg import pq
+from psycopg.rows import TupleRow
 
 from logicalrep.postgres.connection import ConnectionSettings, error_of, settings_of
 from logicalrep_runtime.scalars import Lsn
@@ -82,7 +82,7 @@ def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, L
         return _history(connection, timeline_id)
 
 
-def with_beginning(connection: psycopg.Connection[Any], timeline: Timeline) -> Timeline:
+def with_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline) -> Timeline:
     """Return the timeline of a connection's server with its start.
 
     The server is asked once after each of its starts. The query takes a walsender: the start stays unknown while none
@@ -114,7 +114,7 @@ _BEGINNINGS: dict[tuple[Timeline, str], Lsn | None] = {}
 """The start of each timeline by the server's start time: another server may have a timeline of the same number."""
 
 
-def _history(connection: psycopg.Connection[Any], timeline_id: int) -> dict[int, Lsn]:
+def _history(connection: psycopg.Connection[TupleRow], timeline_id: int) -> dict[int, Lsn]:
     result = connection.pgconn.exec_(f"TIMELINE_HISTORY {timeline_id}".encode())
     if result.status != pq.ExecStatus.TUPLES_OK:
         raise error_of(result)

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -70,7 +70,7 @@ class BatchReader(PromptReader, DataSourceReader):
         """The options for a slot: only peek reads it without moving it."""
         return replace(self._options, mode="peek", streaming=None)
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a capture, of a segment or of the slot."""
         if isinstance(partition, SlotRange):
             return collected_once(read_slot(self._look, self._schema, None, partition.end))
@@ -80,7 +80,7 @@ class BatchReader(PromptReader, DataSourceReader):
         assert isinstance(partition, CaptureFile)
         return collected_once(self._read_capture(Path(partition.path)))
 
-    def _read_capture(self, path: Path) -> Iterator[Any]:
+    def _read_capture(self, path: Path) -> Iterator[pa.RecordBatch]:
         with Capture.open(path) as capture:
             session = capture.session
             if not session.header:

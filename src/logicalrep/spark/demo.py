@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -71,7 +72,7 @@ def main() -> int:
             spark.stop()
 
 
-def _stream(spark: Any, dsn: str, connection: Connection, folder: Path) -> Any:
+def _stream(spark: SparkSession, dsn: str, connection: Connection, folder: Path) -> DataFrame:
     """Return the changes that a query streams into Parquet files while the shop does its business."""
     changes = spark.readStream.format("logicalrep").options(dsn=dsn, slot="demo", publication="shop").load()
     files = changes.writeStream.format("parquet").option("path", str(folder / "changes"))
@@ -83,7 +84,7 @@ def _stream(spark: Any, dsn: str, connection: Connection, folder: Path) -> Any:
     return spark.read.parquet(str(folder / "changes"))
 
 
-def _show(feed: Any) -> None:
+def _show(feed: DataFrame) -> None:
     _say(f"\n{feed.count():,} changes; by table and operation:")
     feed.groupBy("table", "op").count().orderBy("table", "op").show()
     _say("Those of the customers; rolled-back changes are not among them:")
@@ -91,7 +92,7 @@ def _show(feed: Any) -> None:
     customers.select("op", "before", "after", "commit_timestamp", "xid", "ordinal").show(truncate=60)
 
 
-def _check(feed: Any, connection: Connection) -> int:
+def _check(feed: DataFrame, connection: Connection) -> int:
     """Replay the changes into dictionaries and compare them with the tables; return 0 if they are equal."""
     streamed: dict[str, _Rows] = {"customer": {}, "orders": {}}
     for row in feed.orderBy("commit_lsn", "ordinal").collect():

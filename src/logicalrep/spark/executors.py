@@ -6,7 +6,6 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -91,10 +90,10 @@ def _are_of_this_python(spark: SparkSession) -> bool:
     return is_local and context.pythonExec == sys.executable
 
 
-def _look(names: tuple[str, ...]) -> Callable[[Any], str]:
+def _look(names: tuple[str, ...]) -> Callable[[object], str]:
     """Return the function that lists a worker's missing modules; it is local, so that it is pickled by value."""
 
-    def look(_: Any) -> str:
+    def look(_: object) -> str:
         import importlib.util
         import socket
         import sys

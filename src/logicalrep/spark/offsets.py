@@ -53,7 +53,7 @@ def position_of(offset: Mapping[str, Any]) -> WalPosition:
     return WalPosition(Lsn(lsn), Timeline(int(system), int(timeline), None if began is None else Lsn(began)))
 
 
-def offset_in_progress(text: str | None) -> Any:
+def offset_in_progress(text: str | None) -> object:
     """Return an offset from Spark's progress report, which may be of another source; None without one."""
     if text is None:
         return None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -56,7 +56,7 @@ def feed_schema() -> StructType:
     )
 
 
-def arrow_schema(schema: StructType) -> Any:
+def arrow_schema(schema: StructType) -> pa.Schema:
     """Return the pyarrow.Schema of record batches for Spark, which from 4.2 on accepts no other."""
     parameters = inspect.signature(to_arrow_schema).parameters
     return to_arrow_schema(schema, timezone="UTC") if "timezone" in parameters else to_arrow_schema(schema)

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -84,7 +83,7 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_java_installed():
         os.environ["JAVA_HOME"] = str(packaged_java_home())
-    builder: Any = SparkSession.builder
+    builder = SparkSession.builder
     defaults = {
         "spark.master": master,
         "spark.app.name": "logicalrep",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 import psycopg
+import pyarrow as pa
 from psycopg import sql
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -84,11 +84,11 @@ class SnapshotReader(PromptReader, DataSourceReader):
         first = self._snapshot.lsn - len(queries)
         return [TablePart(relation, query, Lsn(first + number)) for number, query in enumerate(queries)]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a part; without parts, Spark reads an empty partition of its own."""
         return collected_once(self._read(partition)) if isinstance(partition, TablePart) else iter(())
 
-    def _read(self, part: TablePart) -> Iterator[Any]:
+    def _read(self, part: TablePart) -> Iterator[pa.RecordBatch]:
         with self._options.connection.connect() as connection:
             self._hold(connection)
             options = with_catalog(connection, self._options)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TypeVar
 
 from pyspark import cloudpickle
 
 from logicalrep_runtime.errors import LogicalRepError
+
+_Batch = TypeVar("_Batch")
 
 _LONGEST_SEGMENT = 1 << 16
 _modules = 0
@@ -18,14 +20,14 @@ _modules = 0
 class Shipped:
     """A base class of objects that Spark pickles for its workers: a missing package is reported in one sentence."""
 
-    def __reduce__(self) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+    def __reduce__(self) -> tuple[Callable[[bytes], object], tuple[bytes]]:
         return _loading(), (cloudpickle.dumps((type(self), self.__dict__)),)  # type: ignore[no-untyped-call]
 
 
-def _loading() -> Callable[[bytes], Any]:
+def _loading() -> Callable[[bytes], object]:
     """Return the function that unpickles an object; it is local, so that it is pickled by value."""
 
-    def load(data: bytes) -> Any:
+    def load(data: bytes) -> object:
         import pickle
         import socket
         import sys
@@ -57,7 +59,7 @@ class PromptReader(Shipped):
         self._filling = bytes(_LONGEST_SEGMENT)
 
 
-def collected_once(batches: Iterator[Any]) -> Iterator[Any]:
+def collected_once(batches: Iterator[_Batch]) -> Iterator[_Batch]:
     """Yield the same batches; after the last, exempt all loaded objects from further garbage collection.
 
     Spark's worker collects garbage after each task, and the next task waits for it. With the many objects of numba and

@@ -543,6 +543,7 @@ class Assembler:
             raise refused(message, lsn, self._block.xid, "comes before the end of the transaction or stream segment")
 
 
+# Each takes the messages of its tag.
 _HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
     "B": Assembler._begin,
     "C": Assembler._commit,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+
+from psycopg.rows import TupleRow
 
 from logicalrep.postgres.preflight.findings import Findings, Needs
 from logicalrep.postgres.publications import PublishedTable, listed_tables
@@ -137,9 +138,7 @@ def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTab
         )
 
 
-def _of_files(
-    connection: Connection, tables: list[PublishedTable], query: str, *parameters: object
-) -> list[tuple[Any, ...]]:
+def _of_files(connection: Connection, tables: list[PublishedTable], query: str, *parameters: object) -> list[TupleRow]:
     """Return the rows of a query over the tables' files and identities."""
     # Before PostgreSQL 13 a partitioned table is published as its partitions.
     tree = "LEFT JOIN LATERAL pg_partition_tree(root.oid) AS part ON part.isleaf"
@@ -154,7 +153,7 @@ def _has(table: PublishedTable, column: str) -> bool:
 
 
 def _columns(
-    tables: list[PublishedTable], rows: Iterable[tuple[Any, ...]], is_meant: Callable[[PublishedTable, str], bool]
+    tables: list[PublishedTable], rows: Iterable[TupleRow], is_meant: Callable[[PublishedTable, str], bool]
 ) -> list[str]:
     """Return the qualified names of the columns that `is_meant` accepts; a row has the table's OID and the column."""
     of_oid = {table.oid: table for table in tables}

@@ -83,7 +83,7 @@ class MetricsListener(StreamingQueryListener):
                 self._queries.pop(str(event.id), None)
 
 
-def _of_server(latest: Any) -> dict[str, Any]:
+def _of_server(latest: object) -> dict[str, Any]:
     """Return the figures in the source's `latestOffset`, which there is from Spark 4.2 on."""
     if not isinstance(latest, dict) or "behind_bytes" not in latest:
         return {}

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -54,7 +53,7 @@ class Statistics:
             began = time.monotonic()
         self.receiving += time.monotonic() - began
 
-    def see(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def see(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the same record batches, and count their rows and the time in which they are made."""
         made = iter(batches)
         while True:
@@ -98,7 +97,7 @@ def commit_time(microseconds: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
-def commit_times(batch: Any) -> NDArray[np.int64]:
+def commit_times(batch: pa.RecordBatch) -> NDArray[np.int64]:
     """Return each row's commit time in microseconds since 1970; 0 outside of transactions."""
     names = batch.schema.names
     times = batch.column(names.index("_commit_timestamp" if "_commit_timestamp" in names else "commit_timestamp"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +26,7 @@ class Given:
         """The commit LSN of the last row's transaction, or the end LSN of its message; None before the first row."""
         return None if self._last is None else lsn_of(self._last[0])
 
-    def rest(self, batch: Any) -> Any:
+    def rest(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the new rows of a record batch, and note them as yielded."""
         lsns, ordinals = _positions(batch)
         if self._last is not None:
@@ -47,7 +45,7 @@ class Given:
         return batch
 
 
-def _positions(batch: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _positions(batch: pa.RecordBatch) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the LSN and the ordinal of each row; -1 for a message outside of transactions, which ends before."""
     if _is_typed(batch):
         lsns, ordinals = batch["_commit_version"], batch["_ordinal"]
@@ -56,12 +54,12 @@ def _positions(batch: Any) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     return lsns.to_numpy().view(np.uint64), ordinals.to_numpy()
 
 
-def _rows(batch: Any, places: NDArray[np.int64]) -> list[tuple[object, ...]]:
+def _rows(batch: pa.RecordBatch, places: NDArray[np.int64]) -> list[tuple[object, ...]]:
     """Return the values that tell apart the rows of one position."""
     names = ["_change_type"] if _is_typed(batch) else ["op", "relation_id"]
     return list(zip(*(batch[name].take(places).to_pylist() for name in names), strict=True))
 
 
-def _is_typed(batch: Any) -> bool:
+def _is_typed(batch: pa.RecordBatch) -> bool:
     # A typed table may have columns with the feed's names, but none with these.
     return "_commit_version" in batch.schema.names

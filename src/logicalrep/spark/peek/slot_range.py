@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
@@ -60,7 +60,7 @@ def read_slot(
     start: WalPosition | None,
     end: WalPosition,
     teller: Teller | None = None,
-) -> Iterator[Any]:
+) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of all that committed at or after `start` (None: the slot's position) and before `end`.
 
     After a broken connection the slot is read again, and the rows that were yielded before are left out.
@@ -106,7 +106,7 @@ def _decoded(
     start: Lsn | None,
     end: Lsn,
     statistics: Statistics,
-) -> Iterator[Any]:
+) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of a range, part after part, each decoded by its own session of the server."""
     plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
     first = slot.confirmed.lsn if start is None else start

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.arrow.table.columns import Found, RowReader, Rows, ValuePlaces
@@ -47,14 +47,14 @@ COLUMNS = (
 class Images:
     """The old and new rows of a record batch of the feed; arrays have an item for each of its rows."""
 
-    ops: Any
+    ops: NDArray[np.int8]
     """INSERT, POSTIMAGE, DELETE or TRUNCATE."""
-    has_old: Any
-    has_new: Any
+    has_old: NDArray[np.bool_]
+    has_new: NDArray[np.bool_]
     old: Rows
     """The old rows; those of a key have its columns only."""
     new: Rows
-    unsent: Any
+    unsent: NDArray[np.bool_]
     """Whether the new row's value was not sent, for each row and column."""
 
 
@@ -71,7 +71,7 @@ class FeedTable(Shipped):
     seen_at: Lsn | None = None
     """The end of the WAL when the table was read from the server; None to compare only names, as for captures."""
 
-    def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+    def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a record batch of the typed table for each record batch of the feed.
 
         Raises SchemaMismatchError for a row with other columns, and ColumnValueError for a value that does not have
@@ -84,7 +84,7 @@ class FeedTable(Shipped):
             self._refuse_other(batch)
             yield self._typed(batch, reader, schema)
 
-    def _refuse_other(self, batch: Any) -> None:
+    def _refuse_other(self, batch: pa.RecordBatch) -> None:
         """Raise TableChangedError for rows of another table of that name, or of the table under a later name."""
         if self.seen_at is None:
             return
@@ -97,7 +97,7 @@ class FeedTable(Shipped):
         for row in np.flatnonzero(pc.and_not(is_later, is_named).to_numpy(zero_copy_only=False))[:1].tolist():
             raise renamed(table, TableName(batch["schema"][row].as_py(), batch["table"][row].as_py()))
 
-    def images(self, batch: Any, reader: RowReader) -> Images:
+    def images(self, batch: pa.RecordBatch, reader: RowReader) -> Images:
         """Return the old and new rows of a feed's record batch, typed, but with values that may have been refused."""
         has_new = batch["after"].is_valid().to_numpy(zero_copy_only=False)
         old, _ = self._rows(batch, "before", reader)
@@ -114,7 +114,7 @@ class FeedTable(Shipped):
         has_old = batch["before"].is_valid().to_numpy(zero_copy_only=False)
         return Images(ops, has_old, has_new, old, new, unsent)
 
-    def _typed(self, batch: Any, reader: RowReader, schema: Any) -> Any:
+    def _typed(self, batch: pa.RecordBatch, reader: RowReader, schema: pa.Schema) -> pa.RecordBatch:
         count = batch.num_rows
         images = self.images(batch, reader)
         ops, old_rows, new_rows, unsent = images.ops, images.old, images.new, images.unsent
@@ -138,7 +138,7 @@ class FeedTable(Shipped):
         )
         return typed_batch(schema, arrays, change_types, version, moment, ordinal, unchanged)
 
-    def _rows(self, batch: Any, name: str, reader: RowReader) -> tuple[Rows, Any]:
+    def _rows(self, batch: pa.RecordBatch, name: str, reader: RowReader) -> tuple[Rows, NDArray[np.bool_]]:
         """Return a column of maps as the table's columns, and for each row which of them it has."""
         maps, width = batch[name], len(reader.columns)
         ends = maps.offsets.to_numpy()
@@ -162,7 +162,7 @@ class FeedTable(Shipped):
         )
         return load(source, [(reader, found)])[0], is_given.reshape(len(maps), width)
 
-    def _unsent(self, batch: Any) -> Any:
+    def _unsent(self, batch: pa.RecordBatch) -> NDArray[np.bool_]:
         """Return for each row which of the table's columns have a value that was not sent."""
         lists, width = batch["unchanged"], len(self.relation.names)
         ends = lists.offsets.to_numpy()
@@ -171,7 +171,7 @@ class FeedTable(Shipped):
         unsent[of_rows, self._places(lists.values[int(ends[0]) : int(ends[-1])], batch, of_rows)] = True
         return unsent
 
-    def _places(self, names: Any, batch: Any, of_rows: Any) -> Any:
+    def _places(self, names: pa.Array, batch: pa.RecordBatch, of_rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the numbers of the columns with these names; `of_rows` has the row of each."""
         places = pc.index_in(names, value_set=pa.array(self.relation.names, names.type))
         if places.null_count:
@@ -181,13 +181,15 @@ class FeedTable(Shipped):
                 "stream's schema does not have: restart the query with new_columns = null to read it, NULL in older "
                 f"rows ({OLDER_ROWS}); if it has been dropped since, read the row in the change feed"
             )
-        return places.to_numpy()
+        found: NDArray[np.int32] = places.to_numpy()
+        return found
 
 
-def _numbers(column: Any) -> Any:
+def _numbers(column: pa.Array) -> NDArray[np.int64]:
     """Return a 64-bit column without nulls as integers."""
-    return column.cast(pa.int64()).to_numpy()
+    numbers: NDArray[np.int64] = column.cast(pa.int64()).to_numpy()
+    return numbers
 
 
-def _at(batch: Any, row: int) -> Lsn:
+def _at(batch: pa.RecordBatch, row: int) -> Lsn:
     return Lsn(int(_numbers(batch["commit_lsn"])[row]) % (1 << 64))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class Receiver:
         self._rows: StoredRows = RowsInMemory()
         # The bytes of rows, and of an unfinished transaction, at which the receiver stops.
         self._room, self._most_unfinished = MOST_IN_MEMORY, MOST_IN_MEMORY
-        folder: Any = None
+        folder: Path | None = None
         if options.uses_spool:
             self._rows = spool = Spool(
                 options.spool or default_folder(), options.the_slot, form.schema, options.segment_bytes, options.table

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +62,7 @@ class SegmentRange(InputPartition):
     start: Lsn
     end: Lsn
 
-    def read(self) -> Iterator[Any]:
+    def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the record batches."""
         return read_segment(Path(self.path), self.start, self.end)
 
@@ -71,7 +71,7 @@ class Spool:
     """A writer of segments in its own folder, which also removes them."""
 
     def __init__(
-        self, folder: Path, slot: str, schema: Any, segment_bytes: int, table: TableName | None = None
+        self, folder: Path, slot: str, schema: pa.Schema, segment_bytes: int, table: TableName | None = None
     ) -> None:
         """Create a spool within `folder`, which may have others too, for rows of the change feed or of one table."""
         self._schema = _schema_of_segments(schema, table)
@@ -84,7 +84,7 @@ class Spool:
             raise
         self.folder = folder / name
         self._number = 0
-        self._writer: Any = None
+        self._writer: pa.RecordBatchStreamWriter | None = None
         self._file: IO[bytes] | None = None
         self._name = ""
         self._first = self._last = 0
@@ -97,7 +97,7 @@ class Spool:
         """The bytes of all finished segments."""
         return sum(segment.size for segment in self.segments)
 
-    def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
+    def write(self, batch: pa.RecordBatch, positions: NDArray[np.int64]) -> None:
         """Write rows with their positions, which do not decrease within a record batch."""
         if self._writer is None:
             self._number += 1
@@ -147,7 +147,7 @@ class Spool:
 
     def _end(self) -> bool:
         """Write the end of the segment being written; return False if there is none."""
-        if self._file is None:
+        if self._file is None or self._writer is None:
             return False
         self._writer.close()
         self._file.close()
@@ -155,7 +155,7 @@ class Spool:
         return True
 
 
-def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[Any]:
+def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[pa.RecordBatch]:
     """Yield a running stream's record batches from a segment, with the rows at or after `start` and before `end`.
 
     Raises SpoolError if this machine does not see the spool, or other users can write into it.
@@ -198,7 +198,7 @@ def _opened(name: str, mode: str, folder: int) -> IO[bytes]:
     )
 
 
-def read_whole_segment(path: Path, schema: Any, table: TableName | None) -> Iterator[Any]:
+def read_whole_segment(path: Path, schema: pa.Schema, table: TableName | None) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of a segment of any origin; raise SegmentError if it is damaged or has other rows."""
     expected = _schema_of_segments(schema, table)
     try:
@@ -218,16 +218,16 @@ def read_whole_segment(path: Path, schema: Any, table: TableName | None) -> Iter
         raise SegmentError(f"{path}: is no segment, or a damaged one: {error}") from None
 
 
-def _schema_of_segments(schema: Any, table: TableName | None) -> Any:
+def _schema_of_segments(schema: pa.Schema, table: TableName | None) -> pa.Schema:
     fields = [pa.field(POSITION, pa.int64()), *schema]
     return pa.schema(fields, metadata=None if table is None else {_TABLE: str(table).encode()})
 
 
-def _without_positions(batch: Any) -> Any:
+def _without_positions(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns[1:], schema=pa.schema(list(batch.schema)[1:]))
 
 
-def _difference(found: Any, expected: Any) -> str | None:
+def _difference(found: pa.Schema, expected: pa.Schema) -> str | None:
     """Return the reason why a file's schema is not the expected one; None if it is."""
     if found.names[:1] != [POSITION]:
         return "is no segment"
@@ -241,6 +241,6 @@ def _difference(found: Any, expected: Any) -> str | None:
     return None
 
 
-def _rows_of(schema: Any) -> str:
+def _rows_of(schema: pa.Schema) -> str:
     table = (schema.metadata or {}).get(_TABLE)
     return "the change feed" if table is None else f"the table {table.decode(errors='replace')}"
