@@ -21,7 +21,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from logicalrep_runtime.errors import LogicalRepError
@@ -132,9 +131,7 @@ class LocalServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
 

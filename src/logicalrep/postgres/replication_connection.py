@@ -10,7 +10,6 @@ import math
 import time
 from dataclasses import dataclass, field
 from struct import Struct
-from types import TracebackType
 from typing import NoReturn, Self
 
 import psycopg
@@ -164,9 +163,7 @@ class Walsender:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def close(self) -> None:

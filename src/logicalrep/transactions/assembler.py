@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from logicalrep.transactions.changes import Change, ChangeMessage
@@ -212,9 +211,7 @@ class Assembler:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     # Transactions that are sent whole

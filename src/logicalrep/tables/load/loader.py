@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Self
 
 from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded, Wanted
@@ -38,9 +37,7 @@ class Loader:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._stop.set()
         with self._changed:
             self._changed.notify_all()
