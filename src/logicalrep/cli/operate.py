@@ -169,6 +169,3 @@ def _drop(options: argparse.Namespace) -> int:
     for sentence in drop(connection, place, deletes_tables=options.delete_tables):
         print(sentence)
     return 0
-
-
-__all__ = ["add_operations"]

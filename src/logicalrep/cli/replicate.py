@@ -156,6 +156,3 @@ def _positive(text: str) -> int:
     if number < 1:
         raise ValueError
     return number
-
-
-__all__ = ["add_replicate"]

@@ -138,6 +138,3 @@ def _hide_secrets(options: argparse.Namespace) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [sys.executable, "-m", "logicalrep.cli.main", *arguments], environment)
-
-
-__all__ = ["ArgumentsError", "add_server", "add_server_and_place", "not_negative", "server_and_place", "server_of"]

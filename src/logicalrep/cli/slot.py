@@ -155,6 +155,3 @@ def _slot(connection: Connection, name: str) -> Slot:
     if slot.plugin is None:
         raise SlotError(f"replication slot {name!r} is a physical one, which a standby reads", code="SLOT_UNUSABLE")
     return slot
-
-
-__all__ = ["add_slot"]

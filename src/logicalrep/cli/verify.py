@@ -102,6 +102,3 @@ def _example(example: Difference) -> list[str]:
         if row is not None:
             lines.append(f"  {side}: {json.dumps(row, ensure_ascii=False)}")
     return lines
-
-
-__all__ = ["add_verify"]

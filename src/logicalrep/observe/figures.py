@@ -51,6 +51,3 @@ class Figures:
     """The time since when the oldest snapshot of a load is held."""
     tables: Mapping[str, TableFigures] = field(default_factory=dict)
     """The tables by their names, as in SQL."""
-
-
-__all__ = ["Figures", "TableFigures"]

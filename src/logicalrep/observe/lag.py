@@ -64,6 +64,3 @@ class Looks:
         while self._ahead and self._ahead[0][1] <= position:
             self._caught_up = self._ahead.popleft()[0]
         return self._caught_up
-
-
-__all__ = ["Looks", "lag_seconds"]

@@ -41,6 +41,3 @@ def _text(value: Value) -> str:
     text = value.isoformat() if isinstance(value, datetime) else str(value)
     is_plain = text and not any(character in text for character in ' "=\n')
     return text if is_plain else json.dumps(text, ensure_ascii=False)
-
-
-__all__ = ["log_figures", "log_to_standard_error"]

@@ -270,6 +270,3 @@ def page() -> str:
         for each in METRICS
     )
     return _PAGE.format("".join(lines)).replace("|  |", "| |").replace("|  |", "| |")
-
-
-__all__ = ["METRICS", "Giver", "Metric", "collected", "page", "registry"]

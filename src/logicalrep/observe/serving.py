@@ -148,6 +148,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: requests come every few seconds."""
-
-
-__all__ = ["ListenError", "parsed", "serving"]

@@ -203,6 +203,3 @@ class Replication:
             else:
                 self.traffic.restarts += 1
         return self._session
-
-
-__all__ = ["Replication", "Traffic"]

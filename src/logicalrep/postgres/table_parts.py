@@ -105,6 +105,3 @@ def _looked_up(pages: int, count: int) -> list[list[str]]:
         return [[]]
     firsts = [pages * number // count for number in range(count + 1)]
     return [[_LOOKED_UP.format(first=first, last=stop - 1)] for first, stop in pairwise(firsts)]
-
-
-__all__ = ["columns_read", "part_queries"]

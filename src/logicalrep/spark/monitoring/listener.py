@@ -93,6 +93,3 @@ def _of_server(latest: object) -> dict[str, Any]:
         "retained_limit": latest.get("retained_limit_bytes"),
         "mode": latest.get("mode"),
     }
-
-
-__all__ = ["MetricsListener"]

@@ -248,6 +248,3 @@ class Monitor:
                 return
             self._ahead = slot.time - datetime.now(UTC)
             self._looks.seen(slot.time, slot.sent_up_to)
-
-
-__all__ = ["Counts", "Monitor", "Teller"]

@@ -113,6 +113,3 @@ def progress(slot: Slot, position: Lsn, mode: str) -> dict[str, str | int]:
         "mode": mode,
     }
     return found if slot.retained_limit is None else found | {"retained_limit_bytes": slot.retained_limit}
-
-
-__all__ = ["Statistics", "commit_time", "commit_times", "progress"]
