@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from psycopg import sql
+
 from logicalrep_protocol.decoder import Decoder
 
 Streaming = Literal["off", "on", "parallel"]
@@ -41,24 +43,15 @@ class PluginOptions:
         """Return the options by name, without those that have the server's default."""
         options = {
             "proto_version": str(self.proto_version),
-            "publication_names": ",".join(_identifier(name) for name in self.publication_names),
+            "publication_names": ",".join(sql.Identifier(name).as_string() for name in self.publication_names),
+            "binary": "true" if self.binary else None,
+            "messages": "true" if self.messages else None,
+            "origin": self.origin,
+            "streaming": None if self.streaming == "off" else self.streaming,
+            "two_phase": "true" if self.two_phase else None,
         }
-        if self.binary:
-            options["binary"] = "true"
-        if self.messages:
-            options["messages"] = "true"
-        if self.origin is not None:
-            options["origin"] = self.origin
-        if self.streaming != "off":
-            options["streaming"] = self.streaming
-        if self.two_phase:
-            options["two_phase"] = "true"
-        return options
+        return {name: value for name, value in options.items() if value is not None}
 
     def decoder(self, *, slot_two_phase: bool = False) -> Decoder:
         """Return a decoder for a new session with these options; `slot_two_phase`: the slot has two_phase."""
         return Decoder(self.proto_version, parallel=self.streaming == "parallel", two_phase=slot_two_phase)
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

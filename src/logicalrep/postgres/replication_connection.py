@@ -19,7 +19,7 @@ from logicalrep.postgres.connection import ConnectionSettings, error_of
 from logicalrep.postgres.copy_stream import wait_readable
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
-from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, the_slot, when_free
+from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, scalar, the_slot, when_free
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.transactions.frames import LARGE_BATCH
 from logicalrep_protocol import walsender
@@ -224,10 +224,8 @@ class Walsender:
 
 def _patience_of_server(connection: Connection) -> float:
     """Return the server's wal_sender_timeout in seconds."""
-    query = "SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'"
-    row = connection.execute(query).fetchone()
-    assert row is not None
-    return row[0] / 1000 or math.inf
+    milliseconds: int = scalar(connection, "SELECT setting::int FROM pg_settings WHERE name = 'wal_sender_timeout'")
+    return milliseconds / 1000 or math.inf
 
 
 def _start_replication(slot: str, position: Lsn, options: PluginOptions) -> sql.Composed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import pq, sql
@@ -133,6 +133,12 @@ class Slot:
 def server_major(connection: Connection) -> int:
     """Return the server's major version."""
     return connection.info.server_version // 10000
+
+
+def scalar(connection: Connection, query: str, *parameters: object) -> Any:
+    """Return the first value of a query's row; None without a row."""
+    row = connection.execute(query, parameters or None).fetchone()
+    return None if row is None else row[0]
 
 
 def server_identity(connection: Connection) -> tuple[int, str]:
@@ -315,36 +321,30 @@ def oldest_writer(connection: Connection) -> tuple[str, datetime | None] | None:
 
 def next_xid(connection: Connection) -> int:
     """Return the 64-bit transaction id that the server assigns next."""
-    query = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
-    row = connection.execute(query).fetchone()
-    assert row is not None
-    return int(row[0])
+    return int(scalar(connection, "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"))
 
 
 def wal_head(connection: Connection) -> Lsn:
     """Return the end of the WAL that the server has written."""
-    row = connection.execute(f"SELECT {_HEAD}").fetchone()
-    assert row is not None
-    return Lsn(row[0])
+    return Lsn(scalar(connection, f"SELECT {_HEAD}"))
 
 
 def server_time(connection: Connection) -> datetime:
     """Return the server's time, in UTC."""
-    row = connection.execute("SELECT now()").fetchone()
-    assert row is not None
-    time: datetime = row[0]
+    time: datetime = scalar(connection, "SELECT now()")
     return time
 
 
 def oldest_load(connection: Connection) -> datetime | None:
     """Return the time since when the oldest snapshot of a load of tables of this database is held; None without one."""
     # A walsender has no xact_start: its state is that of a transaction from the snapshot on.
-    row = connection.execute(
+    since: datetime | None = scalar(
+        connection,
         "SELECT min(activity.state_change) FROM pg_replication_slots AS slot JOIN pg_stat_activity AS activity "
         "ON activity.pid = slot.active_pid WHERE activity.state = 'idle in transaction' AND slot.temporary "
-        "AND slot.slot_name ~ '^logicalrep_load_' AND slot.database = current_database()"
-    ).fetchone()
-    return None if row is None else row[0]
+        "AND slot.slot_name ~ '^logicalrep_load_' AND slot.database = current_database()",
+    )
+    return since
 
 
 def sent_up_to(connection: Connection, name: str) -> Lsn:

@@ -17,7 +17,7 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import Connection, SlotError, drop_slot, find_slot, oldest_writer
+from logicalrep.postgres.slots import Connection, SlotError, drop_slot, find_slot, oldest_writer, server_time
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
@@ -85,7 +85,7 @@ def slot_with_snapshot(
                 f"SELECT pg_drop_replication_slot({sql.Literal(slot).as_string()})",
                 code="SLOT_EXISTS",
             )
-        taken = _now(holder)
+        taken = TimestampTz.from_datetime(server_time(holder))
         name, lsn = _make_slot(maker, slot, two_phase=two_phase, failover=failover)
         try:
             snapshot = Snapshot(name, slot, lsn, taken)
@@ -116,7 +116,7 @@ def temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], No
     """
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
     with settings.connect() as now, settings.connect(replication=True) as maker:
-        taken = _now(now)
+        taken = TimestampTz.from_datetime(server_time(now))
 
         def make() -> tuple[str, Lsn]:
             return _make_slot(maker, slot, two_phase=False, failover=False, temporary=True)
@@ -172,12 +172,6 @@ def hold(connection: Connection, snapshot: Snapshot) -> None:
             f"the server has no snapshot {snapshot.name} any more: it lasts as long as the connections that hold it; "
             "read it while they are open"
         ) from error
-
-
-def _now(connection: Connection) -> TimestampTz:
-    row = connection.execute("SELECT now()").fetchone()
-    assert row is not None
-    return TimestampTz.from_datetime(row[0])
 
 
 def _make_slot(

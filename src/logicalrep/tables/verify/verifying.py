@@ -10,7 +10,7 @@ import psycopg
 
 from logicalrep.postgres.connection import ConnectionSettings, without_tls
 from logicalrep.postgres.retries import TRANSIENT
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.slots import Connection, server_identity
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.follow.state import Identity, State
@@ -73,9 +73,8 @@ def verify(
     with closing(settings.connect()) as connection:
         if warning := without_tls(connection):
             warn(warning)
-        row = connection.execute("SELECT system_identifier, current_database() FROM pg_control_system()").fetchone()
-        assert row is not None
-        identity.check(system_identifier=row[0], database=row[1])
+        system_identifier, database = server_identity(connection)
+        identity.check(system_identifier=system_identifier, database=database)
         passing = Passing(settings, connection, place, identity)
         for name in sorted(tables or there):
             try:
