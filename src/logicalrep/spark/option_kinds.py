@@ -31,16 +31,18 @@ class OptionError(LogicalRepError, ValueError):
 class Option:
     """An option, and its line in the documentation."""
 
-    name: str
     read: Reader
+    doc: str
     default: str
     """The default as text for the documentation."""
-    doc: str
+    name: str | None
+    """Its name; None for that of the field that holds its value."""
 
 
-def option(name: str, read: Reader, doc: str, *, default: str = "") -> Any:
-    """Return the field of a dataclass that holds an option's value."""
-    return field(metadata={"option": Option(name, read, default, doc)})
+def option(read: Reader, doc: str, *, default: str = "", name: str | None = None) -> Any:
+    """Return the field of a dataclass that holds an option's value; the default of a flag is `false`."""
+    default = "`false`" if read is flag else default
+    return field(metadata={"option": Option(read, doc, default, name)})
 
 
 def text(given: Given, name: str) -> str | None:

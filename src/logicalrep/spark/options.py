@@ -43,44 +43,31 @@ class SourceOptions:
 
     connection: ConnectionSettings
     """The settings from `dsn` and libpq's parameters."""
-    slot: str | None = option(
-        "slot",
-        kinds.text,
-        "The replication slot. Each query needs a slot of its own.",
-    )
+    slot: str | None = option(kinds.text, "The replication slot. Each query needs a slot of its own.")
     publications: tuple[str, ...] = option(
-        "publication",
-        kinds.names,
-        "The publication, or several, separated by commas.",
+        kinds.names, "The publication, or several, separated by commas.", name="publication"
     )
     create_slot: bool = option(
-        "create_slot",
         kinds.flag,
         "Create the slot at the first start of a query. If the slot disappears later, that is still an error. "
         "From PostgreSQL 19 on, creating a server's first slot waits for a checkpoint.",
-        default="`false`",
     )
     failover: bool = option(
-        "failover",
         kinds.flag,
         "Create the slot so that standbys keep it too (PostgreSQL 17), see [spark.md](spark.md).",
-        default="`false`",
     )
     mode: Literal["auto", "peek", "walsender"] = option(
-        "mode",
         kinds.choice("auto", "peek", "walsender"),
         "`auto`, `peek` or `walsender`, see [spark.md](spark.md).",
         default="`auto`",
     )
     decoding_sessions: int = option(
-        "decoding_sessions",
         kinds.count(2, 1, 16),
         "By peek: the number of server sessions that decode a long batch in parallel, 1 to 16. With "
         "`relations` it is always one.",
         default="`2`",
     )
     table: TableName | None = option(
-        "table",
         kinds.one_table,
         "Read one table, as `schema.table`, in its own columns and types. Here and in `tables`, names are written "
         'as in SQL: quote names that are not in lower case, as in `"Shop"."order lines"`; the default schema is '
@@ -88,110 +75,88 @@ class SourceOptions:
         "`publish_via_partition_root`.",
     )
     tables: tuple[TableName, ...] = option(
-        "tables",
         kinds.tables,
         "The tables in the feed, separated by commas; for partitions see `table`. Logical messages belong to "
         "no table and are not filtered.",
         default="all",
     )
     messages: bool = option(
-        "messages",
         kinds.flag,
         "Also read logical messages (PostgreSQL 14). A capture contains them if its session did.",
-        default="`false`",
     )
-    relations: bool = option(
-        "relations",
-        kinds.flag,
-        "Add a row for each description of a table that differs from the one before.",
-        default="`false`",
-    )
+    relations: bool = option(kinds.flag, "Add a row for each description of a table that differs from the one before.")
     origin: Literal["any", "none"] | None = option(
-        "origin",
         kinds.choice(None, "any", "none"),
         "`none` leaves out changes that were replayed from another server (PostgreSQL 16).",
         default="`any`",
     )
     new_columns: Literal["error", "null"] = option(
-        "new_columns",
         kinds.choice("error", "null"),
         "With `null`, a typed table's new column is NULL in rows that were written without it.",
         default="`error`",
     )
     text_columns: tuple[str, ...] = option(
-        "text_columns",
         kinds.names,
         "Columns of a typed table, separated by commas, to read as the strings that the server sends.",
         default="none",
     )
     protocol_version: int | None = option(
-        "protocol_version",
         kinds.count(None, 1, _NEWEST),
         "The version of the protocol, 1 to 4.",
         default="the newest that the server has too",
     )
     binary: bool = option(
-        "binary",
         kinds.flag,
         "Request values in binary format (PostgreSQL 14). The results are the same, except that `regclass` and "
         "similar types become OIDs. It does not support money, aclitem, ranges from CREATE TYPE, and those extension "
         "types that [types.md](types.md) does not list.",
-        default="`false`",
     )
     streaming: Streaming | None = option(
-        "streaming",
         kinds.choice(None, "off", "on", "parallel"),
         "`mode = walsender` only: `off`, `on`, `parallel`; the last two need a folder, see `spool`.",
         default="with `spool` and without `messages` the protocol version's best, else `off`",
     )
     two_phase: bool = option(
-        "two_phase",
         kinds.flag,
         "Not with `mode = peek` (PostgreSQL 15): create the slot with two_phase, see [spark.md](spark.md). An existing "
         "slot without it gets it permanently.",
-        default="`false`",
     )
     max_changes: int | None = option(
-        "max_changes_per_batch",
         kinds.count(None, 1),
         "The largest number of changes in a batch, which ends after a transaction or a message outside of "
         "transactions. A larger transaction becomes a batch of its own. peek counts the changes of all published "
         "tables, walsender counts the rows that are read.",
         default="none",
+        name="max_changes_per_batch",
     )
     max_bytes: int | None = option(
-        "max_bytes_per_batch",
         kinds.count(None, 1),
         "The same limit in bytes of messages, or of rows where a walsender's rows are made one by one.",
         default="none",
+        name="max_bytes_per_batch",
     )
     max_wal: int | None = option(
-        "max_wal_per_batch",
         kinds.count(None, _WAL_PAGE),
         "The same limit in bytes of the server's WAL, whatever is written to it: see [spark.md](spark.md).",
         default="`256m`; with Spark 4.0 and 4.1 none",
+        name="max_wal_per_batch",
     )
     target_seconds: float = option(
-        "target_seconds_per_batch",
         kinds.seconds(30),
         "The seconds that a batch may take. After a batch that took longer the next ones are smaller, in WAL, as long "
         "as smaller ones do take less time; they grow again once they take less than half as long.",
         default="`30`",
+        name="target_seconds_per_batch",
     )
     poll_interval: float = option(
-        "poll_interval",
-        kinds.seconds(0.1),
-        "The shortest time between two queries for changes, in seconds.",
-        default="`0.1`",
+        kinds.seconds(0.1), "The shortest time between two queries for changes, in seconds.", default="`0.1`"
     )
     idle_advance_bytes: int = option(
-        "idle_advance_bytes",
         kinds.count(16 << 20, 1),
         "The bytes of WAL without changes for this query after which an empty batch lets the server remove it.",
         default="`16m`",
     )
     retry_timeout: float = option(
-        "retry_timeout",
         kinds.seconds(60),
         "The longest time for retries while the server is away, in seconds since the first failure after the last "
         "success. If a process has never connected with these settings, it retries for ten seconds when the server "
@@ -199,14 +164,12 @@ class SourceOptions:
         default="`60`",
     )
     rows_per_record_batch: int = option(
-        "rows_per_record_batch",
         _rows,
         "The number of rows, or of messages of all tables, in an Arrow record batch. It is lower if they exceed "
         "4 MiB, or 16 MiB where rows are made one by one.",
         default="`10000`; with `table` `30000`",
     )
     spool: Path | None = option(
-        "spool",
         kinds.folder,
         "A folder for the rows that a walsender receives, which driver and executors share: then they travel in files, "
         "segments, not in the executors' tasks. It is created if absent. It must belong to the user, must not be "
@@ -217,25 +180,19 @@ class SourceOptions:
         "the user's number in the system's temporary folder",
     )
     segment_bytes: int = option(
-        "segment_bytes",
         kinds.count(32 << 20, 1),
         "With `spool`: the size of a segment in bytes. Each segment is a task.",
         default="`32m`",
     )
     spool_bytes: int = option(
-        "spool_bytes",
-        kinds.count(8 << 30, 1),
-        "The size of the spool in bytes at which the receiver waits for Spark.",
-        default="`8g`",
+        kinds.count(8 << 30, 1), "The size of the spool in bytes at which the receiver waits for Spark.", default="`8g`"
     )
     memory_limit: int = option(
-        "memory_limit",
         kinds.count(64 << 20, 0),
         "The memory for the changes of open transactions in bytes; the rest is kept in temporary files.",
         default="`64m`",
     )
     listen: str | None = option(
-        "listen",
         kinds.address,
         "Streams only: serve the query's [metrics](metrics.md) for Prometheus at `http://HOST:PORT/metrics`, from the "
         "driver. A port alone is one of 127.0.0.1, and 0 any free one, which the log names. See "
@@ -243,12 +200,10 @@ class SourceOptions:
         default="none",
     )
     snapshot: Snapshot | None = option(
-        "snapshot",
         kinds.snapshot,
         "`spark.read` with `table` only: read the table's rows at the start of the slot, see [spark.md](spark.md).",
     )
     path: str | None = option(
-        "path",
         kinds.text,
         "`spark.read` only: capture files and segments, a folder (with files `.jsonl` and `.bin`, perhaps with "
         "`.gz`, and `.arrow`), a pattern, or several, separated by commas. `protocol_version`, `streaming` and "
@@ -315,11 +270,13 @@ class SourceOptions:
         return not wanted or (schema, name) in wanted
 
 
-OPTIONS: tuple[tuple[str, Option], ...] = tuple(
-    (each.name, each.metadata["option"]) for each in fields(SourceOptions) if "option" in each.metadata
-)
-"""The options, each with its field's name in front."""
-_NAMES = ("dsn", *(known.name for _, known in OPTIONS), *PARAMETERS)
+_OPTIONS: dict[str, tuple[str, Option]] = {
+    each.name: (each.metadata["option"].name or each.name, each.metadata["option"])
+    for each in fields(SourceOptions)
+    if "option" in each.metadata
+}
+"""By its field's name, each option's name and the option."""
+_NAMES = ("dsn", *(name for name, _ in _OPTIONS.values()), *PARAMETERS)
 
 
 def read_options(given: Mapping[str, str]) -> SourceOptions:
@@ -332,7 +289,7 @@ def read_options(given: Mapping[str, str]) -> SourceOptions:
             raise OptionError(f"option {name!r} is unknown{hint}")
     _refuse_visible_password(options)
     _refuse_what_does_nothing(options)
-    values: dict[str, Any] = {held_by: known.read(options, known.name) for held_by, known in OPTIONS}
+    values: dict[str, Any] = {field: known.read(options, name) for field, (name, known) in _OPTIONS.items()}
     return SourceOptions(connection=settings_from(options), **values)
 
 
@@ -384,5 +341,5 @@ without `table`, or `streaming` or `two_phase` for a stream with `mode = peek`.
 
 def page() -> str:
     """Return the documentation's page of all options as Markdown."""
-    lines = [f"| `{known.name}` | {known.default} | {known.doc} |\n" for _, known in OPTIONS]
+    lines = [f"| `{name}` | {known.default} | {known.doc} |\n" for name, known in _OPTIONS.values()]
     return _PAGE.format(_OF_LIBPQ, "".join(lines)).replace("|  |", "| |")
