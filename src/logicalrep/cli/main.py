@@ -204,11 +204,7 @@ def _inspect(options: argparse.Namespace) -> int:
         WALSENDER if options.walsender else LOGICALREP,
         1 if options.walsender else options.protocol_version or _NEWEST,
         _bytes_of(text),
-        facts={
-            "streaming": options.streaming,
-            "parallel": options.parallel,
-            "two_phase": options.two_phase,
-        },
+        facts={"streaming": options.streaming, "parallel": options.parallel, "two_phase": options.two_phase},
         encoding=_codec(options.encoding or "UTF8"),
         sender=options.walsender or "server",
         style=style,

@@ -254,10 +254,7 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
             raise SlotError(f"{option} needs PostgreSQL {since} or later", code="SERVER_LACKS_OPTION")
         if server_major(connection) >= since:
             arguments.append(wanted)
-    connection.execute(
-        f"SELECT pg_create_logical_replication_slot({', '.join(['%s'] * len(arguments))})",
-        arguments,
-    )
+    connection.execute(f"SELECT pg_create_logical_replication_slot({', '.join(['%s'] * len(arguments))})", arguments)
     return the_slot(connection, name)
 
 

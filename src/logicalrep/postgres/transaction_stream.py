@@ -15,11 +15,7 @@ from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.publications import published_relation, type_catalog
 from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slots import (
-    Connection,
-    newest_protocol,
-    wal_head,
-)
+from logicalrep.postgres.slots import Connection, newest_protocol, wal_head
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.logs import warn

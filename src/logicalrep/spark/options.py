@@ -53,8 +53,7 @@ class SourceOptions:
         "From PostgreSQL 19 on, creating a server's first slot waits for a checkpoint.",
     )
     failover: bool = option(
-        kinds.flag,
-        "Create the slot so that standbys keep it too (PostgreSQL 17), see [spark.md](spark.md).",
+        kinds.flag, "Create the slot so that standbys keep it too (PostgreSQL 17), see [spark.md](spark.md)."
     )
     mode: Literal["auto", "peek", "walsender"] = option(
         kinds.choice("auto", "peek", "walsender"),
@@ -81,8 +80,7 @@ class SourceOptions:
         default="all",
     )
     messages: bool = option(
-        kinds.flag,
-        "Also read logical messages (PostgreSQL 14). A capture contains them if its session did.",
+        kinds.flag, "Also read logical messages (PostgreSQL 14). A capture contains them if its session did."
     )
     relations: bool = option(kinds.flag, "Add a row for each description of a table that differs from the one before.")
     origin: Literal["any", "none"] | None = option(

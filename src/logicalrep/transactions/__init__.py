@@ -10,12 +10,7 @@ from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.changes import Change
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.resume_token import ResumeToken
-from logicalrep.transactions.transaction import (
-    Decision,
-    NonTransactionalMessage,
-    PreparedTransaction,
-    Transaction,
-)
+from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
 
 __all__ = [
     "Assembler",

@@ -145,8 +145,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
             )
             return
         free = scalar(
-            connection,
-            "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots",
+            connection, "SELECT current_setting('max_replication_slots')::int - count(*)::int FROM pg_replication_slots"
         )
         if server_major(connection) >= 19:
             level = scalar(connection, "SELECT current_setting('effective_wal_level')")
