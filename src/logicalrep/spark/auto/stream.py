@@ -9,31 +9,27 @@ which the receiver leaves for that.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep.postgres.retries import TRANSIENT
-from logicalrep.postgres.slots import Connection, find_slot, server_major, the_slot
+from logicalrep.postgres.slots import find_slot, server_major
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.auto.choice import decoded_again, suits_peek
 from logicalrep.spark.offsets import Offset, position_of
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, read_limit
-from logicalrep.spark.peek.pace import Pace
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.slot_range import SlotRange
 from logicalrep.spark.peek.stream import PeekStreamReader
-from logicalrep.spark.server_connection import Driver, log, log_to_standard_error
-from logicalrep.spark.typed_tables.table_identity import TableIdentity
+from logicalrep.spark.server_connection import log
+from logicalrep.spark.stream_reader import SlotStreamReader
 from logicalrep.spark.walsender.spool_folders import default_folder
 from logicalrep.spark.walsender.stream import WalsenderStreamReader
-from logicalrep.spark.worker import PromptReader
 from logicalrep.transactions.logs import warn
-
-_Result = TypeVar("_Result")
 
 _LOOK = 1.0
 """The time between two looks at how far a receiving query is behind, in seconds."""
@@ -41,27 +37,20 @@ _WITHOUT_WALSENDER = 60.0
 """The time for which a query that gets no walsender stays with peek, in seconds."""
 
 
-class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
+class AutoStreamReader(SlotStreamReader):
     """A stream reader that reads each batch by peek or by the walsender.
 
     With `mode = walsender` it reads by peek only what is too large for the walsender.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        super().__init__()
-        self._options = options
-        self._schema = schema
-        self._table = TableIdentity(options)
-        self._driver = Driver(options, self._table.look, locks=True)
-        self._pace = Pace(options.target_seconds)
-        shared = self._table, self._driver, self._pace
-        self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, *shared)
+        super().__init__(options, schema)
+        self._peek = PeekStreamReader(replace(options, mode="peek", two_phase=False), schema, self)
         self._walsender = self._by_walsender(options)
         # The walsender reads if the first is true, else peek; the others say which of them can.
         self._receives = False
         self._can_peek = self._can_receive = True
         self._knows = False
-        self._position: WalPosition | None = None
         self._has_end = False
         self._next_look = 0.0
 
@@ -71,7 +60,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """Return the slot's position; create the slot if the options say so."""
         self._look({})
         offset = self._peek.initialOffset() if self._can_peek else self._walsender.initialOffset()
-        self._position = position_of(offset)
+        self.position = position_of(offset)
         return offset
 
     def latestOffset(  # noqa: N802
@@ -80,8 +69,8 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._look(start)
         if start is not None:
-            self._position = position_of(start)
-        position = self._position
+            self.position = position_of(start)
+        position = self.position
         self._choose(start, position)
         offset = self._latest(start, limit)
         # Spark 4.0 and 4.1 may ask once, for everything.
@@ -90,12 +79,8 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             # A transaction comes that is too large for tasks.
             self._leave("a transaction is too large to be sent to the executors within their tasks")
             offset = self._latest(start, limit)
-        self._position = position_of(offset)
+        self.position = position_of(offset)
         return offset
-
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """Return the limit of the options max_…_per_batch."""
-        return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
         """Return the server's position for Spark's progress report."""
@@ -111,8 +96,8 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         """Return partitions with the rows themselves, or one that an executor reads from the slot."""
         self._look(start)
         first, last = position_of(start), position_of(end)
-        if self._position is None or self._position.lsn < last.lsn:
-            self._position = last
+        if self.position is None or self.position.lsn < last.lsn:
+            self.position = last
         if not self._can_peek:
             return self._walsender.partitions(start, end)
         if self._receives and self._walsender.has_all_of(first.lsn, last.lsn):
@@ -131,24 +116,18 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def stop(self) -> None:
         """End the receiver and close the connections."""
+        # The connection is that of all three.
         self._walsender.stop()
-        self._peek.stop()
 
     @property
     def _reader(self) -> PeekStreamReader | WalsenderStreamReader:
         return self._walsender if self._receives else self._peek
 
-    def _run(self, action: Callable[[Connection], _Result]) -> _Result:
-        log_to_standard_error()
-        return self._driver.run(action)
-
     def _by_walsender(self, options: SourceOptions) -> WalsenderStreamReader:
-        return WalsenderStreamReader(
-            replace(options, mode="walsender"), self._schema, self._table, self._driver, self._pace
-        )
+        return WalsenderStreamReader(replace(options, mode="walsender"), self._schema, self)
 
     def _latest(self, start: Mapping[str, object] | None, limit: object | None) -> Offset:
-        self._reader.position = self._position
+        self._reader.position = self.position
         return self._reader.latestOffset(start, limit)
 
     def _look(self, offset: Mapping[str, object] | None) -> None:
@@ -156,7 +135,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._table.go_on_from(offset or {})
         if self._knows:
             return
-        slot = self._run(lambda connection: find_slot(connection, self._options.the_slot))
+        slot = self._run(lambda connection: find_slot(connection, self._slot))
         major = self._run(server_major)
         if self._options.two_phase or (slot is not None and slot.two_phase):
             self._stay_with_walsender("only a walsender sends prepared transactions when they are prepared")
@@ -172,7 +151,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _stay_with_walsender(self, reason: str) -> None:
         """Read by the walsender alone, through a spool that takes transactions of any size."""
         folder = self._options.spool or default_folder()
-        log.info("slot %s: read by walsender through the folder %s: %s", self._options.the_slot, folder, reason)
+        log.info("slot %s: read by walsender through the folder %s: %s", self._slot, folder, reason)
         self._walsender = self._by_walsender(replace(self._options, spool=folder))
         self._can_peek, self._receives = False, True
 
@@ -184,7 +163,7 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         prefers_walsender = self._options.mode == "walsender"
         if self._receives and (prefers_walsender or self._walsender.is_idle):
             return
-        slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
+        slot = self._look_at_slot()
         suits = suits_peek(slot, position.lsn, receives=self._receives, has_end=self._has_end)
         if self._receives:
             self._next_look = time.monotonic() + _LOOK
@@ -207,14 +186,14 @@ class AutoStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         except TRANSIENT as error:
             # A connection for queries was there a moment ago.
             reason = str(error).strip()
-            warn([f"Slot {self._options.the_slot} is read by peek alone, as the server gives no walsender: {reason}"])
+            warn([f"Slot {self._slot} is read by peek alone, as the server gives no walsender: {reason}"])
             self._next_look = time.monotonic() + _WITHOUT_WALSENDER
             return False
         return True
 
     def _leave(self, reason: str) -> None:
         """Let the receiver leave the slot, which is read by peek from now on."""
-        log.info("slot %s: read by peek, as %s", self._options.the_slot, reason)
+        log.info("slot %s: read by peek, as %s", self._slot, reason)
         self._walsender.leave()
         self._receives = False
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.pace import Pace
 
-if TYPE_CHECKING:
+try:
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
         ReadMaxBytes,
@@ -16,24 +16,16 @@ if TYPE_CHECKING:
         SupportsTriggerAvailableNow,
     )
 
-    AvailableNow = SupportsTriggerAvailableNow
     HAS_ADMISSION_CONTROL = True
-else:
-    try:
-        from pyspark.sql.streaming.datasource import (
-            ReadAllAvailable,
-            ReadMaxBytes,
-            ReadMaxRows,
-            SupportsTriggerAvailableNow,
-        )
+except ImportError:
+    HAS_ADMISSION_CONTROL = False
 
-        AvailableNow = SupportsTriggerAvailableNow
-        HAS_ADMISSION_CONTROL = True
-    except ImportError:
-        HAS_ADMISSION_CONTROL = False
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """A stand-in: Spark 4.0 and 4.1 run Trigger.AvailableNow as one batch."""
 
-        class AvailableNow:
-            """A stand-in: Spark 4.0 and 4.1 run Trigger.AvailableNow as one batch."""
+
+AvailableNow = SupportsTriggerAvailableNow
+"""The base class of readers for Trigger.AvailableNow."""
 
 
 _MAX_WAL = 256 << 20

@@ -13,30 +13,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep.postgres.preflight.checks import ensure_slot
-from logicalrep.postgres.slots import (
-    Connection,
-    Slot,
-    check_not_passed,
-    check_within_wal,
-    newest_protocol,
-    sent_up_to,
-    the_slot,
-)
+from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import Statistics, progress
-from logicalrep.spark.offsets import Offset, offset_of, position_of
+from logicalrep.spark.offsets import Offset, position_of
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.admission import AvailableNow, Limits, limits_of, read_limit
-from logicalrep.spark.peek.pace import Pace
+from logicalrep.spark.peek.admission import Limits, limits_of
 from logicalrep.spark.peek.planning import Planner
 from logicalrep.spark.peek.slot_range import SlotRange, check_readable, read_slot
-from logicalrep.spark.server_connection import Driver, acknowledge_position, log, log_to_standard_error
-from logicalrep.spark.typed_tables.table_identity import TableIdentity
-from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.spark.server_connection import acknowledge_position, log, log_to_standard_error
+from logicalrep.spark.stream_reader import SlotStreamReader
+from logicalrep.spark.worker import collected_once
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.scalars import Lsn
 
@@ -44,32 +35,15 @@ _MUCH_WAL = 64 << 20
 """The WAL in bytes that may be decoded again for each batch without a warning."""
 
 
-class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
+class PeekStreamReader(SlotStreamReader):
     """A stream reader that plans micro-batches in the driver and reads them in the executors."""
 
-    def __init__(
-        self,
-        options: SourceOptions,
-        schema: StructType,
-        table: TableIdentity | None = None,
-        driver: Driver | None = None,
-        pace: Pace | None = None,
-    ) -> None:
-        """Take the options and the schema; the others are shared with another reader of the slot, if there is one."""
-        super().__init__()
-        self._options = options
-        self._schema = schema
-        self._slot = options.the_slot
-        self._table = table or TableIdentity(options)
-        self._driver = driver or Driver(options, self._table.look, locks=True)
-        self._pace = pace or Pace(options.target_seconds)
+    def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
+        super().__init__(options, schema, shared)
         self._planner: Planner | None = None
-        # The newest offset known to be planned; None right after a start from a checkpoint.
-        self.position: WalPosition | None = None
         self._acknowledged = Lsn(0)
         # The WAL that is decoded again for each batch, when it was last warned of.
         self._warned_of = _MUCH_WAL
-        self._target: Lsn | None = None
         self._seen: Slot | None = None
         # The end of the WAL up to which nothing was found, and the time of the next look.
         self._nothing_up_to = Lsn(0)
@@ -79,7 +53,8 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the slot's position; create the slot if the options say so."""
-        return self._offset(self._run(self._initial))
+        self.position = self._run(self._initial)
+        return self._offset(self.position)
 
     def latestOffset(  # noqa: N802
         self, start: Mapping[str, object] | None = None, limit: object | None = None
@@ -117,17 +92,9 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self.position = end
         return self._offset(end)
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """Return the limit of the options max_…_per_batch."""
-        return read_limit(self._options)
-
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
         """Return the server's position for Spark's progress report."""
         return None if self._seen is None or self.position is None else progress(self._seen, self.position.lsn, "peek")
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note the end of the WAL, up to which the query reads."""
-        self._target = self._run(lambda connection: sent_up_to(connection, self._slot))
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return one partition, as a slot has one reader at a time."""
@@ -137,7 +104,7 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self.position = last
         if first.lsn == last.lsn:
             return []
-        slot: Slot = self._run(lambda connection: check_readable(connection, self._options, first, last))
+        slot = self._run(lambda connection: check_readable(connection, self._options, first, last))
         self._run(self._table.look)
         # The server then leaves out everything before, even messages that do not show their place.
         self._acknowledge(first)
@@ -154,22 +121,6 @@ class PeekStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def commit(self, end: Mapping[str, object]) -> None:
         """Advance the slot to `end`: Spark has committed everything before."""
         self._acknowledge(position_of(end))
-
-    def stop(self) -> None:
-        """Close the connection."""
-        self._driver.stop()
-
-    def _run(self, action: Any) -> Any:
-        log_to_standard_error()
-        return self._driver.run(action)
-
-    def _offset(self, position: WalPosition) -> Offset:
-        return offset_of(position, slot=self._slot, relation_id=self._table.relation_id)
-
-    def _initial(self, connection: Connection) -> WalPosition:
-        ensure_slot(connection, self._options.needs)
-        self.position = the_slot(connection, self._slot).confirmed
-        return self.position
 
     def _acknowledge(self, position: WalPosition) -> None:
         if position.lsn > self._acknowledged:

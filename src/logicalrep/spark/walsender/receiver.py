@@ -27,7 +27,7 @@ from logicalrep.spark.server_connection import log
 from logicalrep.spark.walsender.backlog import Backlog
 from logicalrep.spark.walsender.spool import Spool
 from logicalrep.spark.walsender.spool_folders import default_folder
-from logicalrep.spark.walsender.stored_rows import MOST_IN_MEMORY, RowsInMemory, StoredRows
+from logicalrep.spark.walsender.stored_rows import MOST_IN_MEMORY, RowsInMemory
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.transaction import Decision
@@ -70,7 +70,7 @@ class Receiver:
         self.start = start
         self._options = options
         form = row_form(options, schema)
-        self._rows: StoredRows = RowsInMemory()
+        self._rows: RowsInMemory | Spool = RowsInMemory()
         # The bytes of rows, and of an unfinished transaction, at which the receiver stops.
         self._room, self._most_unfinished = MOST_IN_MEMORY, MOST_IN_MEMORY
         folder: Path | None = None

@@ -183,8 +183,7 @@ def _segment(path: Path) -> Iterator[IO[bytes]]:
             yield file
     except FileNotFoundError:
         raise SegmentError(
-            f"{path} is gone, as its stream has ended: start the query again",
-            code="SEGMENT_GONE",
+            f"{path} is gone, as its stream has ended: start the query again", code="SEGMENT_GONE"
         ) from None
     finally:
         os.close(folder)

@@ -1,11 +1,11 @@
-"""The committed rows that a receiver keeps for Spark: in memory here, or in a spool's files."""
+"""The committed rows that a receiver keeps for Spark in memory; a Spool keeps them in files instead."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,26 +28,6 @@ _LARGEST_TASK = 4 << 20
 _ZSTD = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
-class StoredRows(Protocol):
-    """A place for committed rows until Spark has committed them."""
-
-    @property
-    def size(self) -> int:
-        """The bytes that the rows take."""
-
-    def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
-        """Add rows with the positions that decide their batch, which do not decrease within a record batch."""
-
-    def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition] | None:
-        """Return the partitions with the rows from `start` on and before `end`; None if tasks cannot carry them."""
-
-    def remove_before(self, lsn: Lsn) -> None:
-        """Remove rows that lie before a position."""
-
-    def close(self) -> None:
-        """Remove everything; further calls do nothing."""
-
-
 @dataclass
 class CarriedRows(InputPartition):
     """Rows that travel to the executor within their task."""
@@ -62,7 +42,7 @@ class CarriedRows(InputPartition):
 
 
 class RowsInMemory:
-    """Rows in the driver's memory, for which no folder is needed."""
+    """Rows in the driver's memory until Spark has committed them, for which no folder is needed."""
 
     def __init__(self) -> None:
         self._batches: deque[tuple[Any, NDArray[np.int64]]] = deque()
@@ -70,12 +50,12 @@ class RowsInMemory:
         """The bytes that the rows take."""
 
     def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
-        """Add rows with their positions."""
+        """Add rows with the positions that decide their batch, which do not decrease within a record batch."""
         self._batches.append((batch, positions))
         self.size += batch.nbytes
 
     def partitions(self, start: Lsn, end: Lsn) -> list[InputPartition] | None:
-        """Return the rows from `start` on and before `end`; None if they are too large for tasks."""
+        """Return the partitions with the rows from `start` on and before `end`; None if tasks cannot carry them."""
         found: list[InputPartition] = []
         size = 0
         for data in _tasks(self._between(start, end)):
@@ -91,7 +71,7 @@ class RowsInMemory:
             self.size -= self._batches.popleft()[0].nbytes
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove everything; further calls do nothing."""
         self._batches.clear()
         self.size = 0
 

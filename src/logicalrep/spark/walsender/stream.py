@@ -11,20 +11,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import (
     Connection,
-    Slot,
     SlotError,
     check_not_passed,
     check_within_wal,
     find_slot,
     newest_protocol,
     next_xid,
-    sent_up_to,
     server_major,
     the_slot,
 )
@@ -33,15 +31,14 @@ from logicalrep.spark.monitoring.monitor import Counts
 from logicalrep.spark.monitoring.statistics import Statistics, progress
 from logicalrep.spark.offsets import Offset, first_xid_of, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
-from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, AvailableNow, Limits, limits_of, read_limit
-from logicalrep.spark.peek.pace import Pace
-from logicalrep.spark.server_connection import Driver, log, log_to_standard_error
-from logicalrep.spark.typed_tables.table_identity import TableIdentity
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of
+from logicalrep.spark.server_connection import log
+from logicalrep.spark.stream_reader import SlotStreamReader
 from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep.spark.walsender.receiver import Receiver
 from logicalrep.spark.walsender.spool import SegmentRange
 from logicalrep.spark.walsender.stored_rows import CarriedRows
-from logicalrep.spark.worker import PromptReader, collected_once
+from logicalrep.spark.worker import collected_once
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
@@ -53,27 +50,12 @@ _GATHERING = 1.0
 """The longest wait for such a batch while the server has more than that to send, in seconds."""
 
 
-class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
+class WalsenderStreamReader(SlotStreamReader):
     """A stream reader with a receiver in the driver, which plans partitions of the rows that it keeps."""
 
-    def __init__(
-        self,
-        options: SourceOptions,
-        schema: StructType,
-        table: TableIdentity | None = None,
-        driver: Driver | None = None,
-        pace: Pace | None = None,
-    ) -> None:
-        """Take the options and the schema; the others are shared with another reader of the slot, if there is one."""
-        super().__init__()
-        self._options = options
-        self._schema = schema
-        self._table = table or TableIdentity(options)
-        self._driver = driver or Driver(options, self._table.look)
-        self._pace = pace or Pace(options.target_seconds)
+    def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
+        super().__init__(options, schema, shared, locks=False)
         self._receiver: Receiver | None = None
-        self.position: WalPosition | None = None
-        self._target: Lsn | None = None
         self._caught_up = False
         self._is_within_wal = False
         # Received, and without rows from the last position on.
@@ -88,7 +70,6 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def initialOffset(self) -> Offset:  # noqa: N802
         """Return the slot's position; create the slot if the options say so."""
         self.position = self._run(self._initial)
-        assert self.position is not None
         self._go_on_from({})
         return self._offset(self.position)
 
@@ -113,7 +94,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             receiver.commit(self.position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is called once, and Spark does not report the trigger.
-            reached = self._run(self._sent_up_to)
+            reached = self._sent_up_to()
             self._comes(receiver, reached, reached)
             self._caught_up = True
         if self.position is None:
@@ -127,21 +108,10 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self.position = WalPosition(end, receiver.timeline)
         return self._offset(self.position)
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802
-        """Return the limit of the options max_…_per_batch."""
-        return read_limit(self._options)
-
     def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
         """Return the server's position for Spark's progress report."""
         position = self.position
-        if position is None:
-            return None
-        slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
-        return progress(slot, position.lsn, "walsender")
-
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Note the end of the WAL, up to which the query reads."""
-        self._target = self._run(self._sent_up_to)
+        return None if position is None else progress(self._look_at_slot(), position.lsn, "walsender")
 
     def partitions(self, start: Mapping[str, object], end: Mapping[str, object]) -> list[InputPartition]:
         """Return the partitions with the rows of the batch."""
@@ -167,7 +137,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         statistics = Statistics("walsender", first, last)
         changes, size, committed = receiver.counts(first, last)
         statistics.changes, statistics.bytes, statistics.last_commit = changes, size, committed
-        slot = self._run(lambda connection: find_slot(connection, self._options.the_slot))
+        slot = self._run(lambda connection: find_slot(connection, self._slot))
         if slot is not None:
             statistics.report(slot, "batch")
         if self._driver.monitor is not None:
@@ -185,7 +155,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def stop(self) -> None:
         """End the receiver and close the connections."""
         self.leave()
-        self._driver.stop()
+        super().stop()
 
     def leave(self) -> None:
         """End the receiver, which leaves the slot to others; the next call of another method starts one again."""
@@ -208,10 +178,6 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         assert isinstance(partition, CarriedRows | SegmentRange)
         return collected_once(partition.read())
 
-    def _run(self, action: Any) -> Any:
-        log_to_standard_error()
-        return self._driver.run(action)
-
     def _started(self, start: Lsn | None) -> Receiver:
         """Return the receiver, which has everything from `start` on, or from the slot's position if that is None."""
         receiver = self._receiver
@@ -227,8 +193,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         return receiver
 
     def _offset(self, position: WalPosition) -> Offset:
-        known = {"first_xid": self._first_xid, "relation_id": self._table.relation_id}
-        return offset_of(position, slot=self._options.the_slot, **known)
+        return offset_of(position, slot=self._slot, first_xid=self._first_xid, relation_id=self._table.relation_id)
 
     def _go_on_from(self, offset: Mapping[str, object]) -> None:
         """Take the table and the first transaction from an offset; the default for the latter is the next one."""
@@ -241,7 +206,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         self._knows_first_xid = True
 
     def _next_xid(self, connection: Connection) -> int | None:
-        has_prepared = self._options.two_phase or the_slot(connection, self._options.the_slot).two_phase
+        has_prepared = self._options.two_phase or the_slot(connection, self._slot).two_phase
         return next_xid(connection) if has_prepared else None
 
     def _is_empty(self, decision: Decision) -> bool:
@@ -258,28 +223,21 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             log.warning(
                 "slot %s: the prepared transaction %r was committed up to %s, and its changes were not sent: it has "
                 "none, or another reader has acknowledged them",
-                self._options.the_slot, decision.gid, decision.end_lsn,
+                self._slot, decision.gid, decision.end_lsn,
             )  # fmt: skip
         return is_empty
-
-    def _sent_up_to(self, connection: Connection) -> Lsn:
-        return sent_up_to(connection, self._options.the_slot)
-
-    def _initial(self, connection: Connection) -> WalPosition:
-        ensure_slot(connection, self._options.needs)
-        return the_slot(connection, self._options.the_slot).confirmed
 
     def _check(self, receiver: Receiver, *positions: WalPosition) -> None:
         """Raise LostPositionError if the slot was past one of the checkpoint's positions, or the WAL lacks it."""
         if not self._is_within_wal:
             # Once, as the receiver checks each later connection; and before a position is acknowledged, which another
             # server would take for its own.
-            slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
+            slot = self._look_at_slot()
             for position in positions:
                 check_within_wal(self._options.connection, slot, position)
             self._is_within_wal = True
         first = min(position.lsn for position in positions)
-        check_not_passed(self._options.the_slot, receiver.started_at, first)
+        check_not_passed(self._slot, receiver.started_at, first)
 
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
@@ -288,7 +246,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
                 receiver.wait(start, self._options.poll_interval)
             else:
                 # The server may have changes that have not been received yet.
-                reached = self._run(self._sent_up_to)
+                reached = self._sent_up_to()
                 receiver.wait(start, _LONGEST_WAIT, reached)
                 if reached - receiver.position > _PLENTY and not receiver.has_let_go:
                     receiver.wait(start, _GATHERING, reached, _enough(limits))
@@ -320,7 +278,7 @@ class WalsenderStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             if receiver.received > seen or not deadline:
                 seen, deadline = receiver.received, time.monotonic() + self._options.retry_timeout
             if time.monotonic() > deadline:
-                slot: Slot = self._run(lambda connection: the_slot(connection, self._options.the_slot))
+                slot = self._look_at_slot()
                 if not slot.waits_for_standbys:
                     raise SlotError(f"the server has not sent its changes up to {until}", code="SERVER_SILENT")
                 log.warning(

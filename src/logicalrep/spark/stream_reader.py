@@ -1,0 +1,85 @@
+"""What the stream readers of a slot have in common: the driver's connection, the table, the sink's pace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from logicalrep.postgres.preflight.checks import ensure_slot
+from logicalrep.postgres.slots import Connection, Slot, sent_up_to, the_slot
+from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.offsets import Offset, offset_of
+from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.admission import AvailableNow, read_limit
+from logicalrep.spark.peek.pace import Pace
+from logicalrep.spark.server_connection import Driver, log_to_standard_error
+from logicalrep.spark.typed_tables.table_identity import TableIdentity
+from logicalrep.spark.worker import PromptReader
+from logicalrep_runtime.scalars import Lsn
+
+_Result = TypeVar("_Result")
+
+
+class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
+    """A stream reader of a slot; how batches are planned and read is its subclasses' matter."""
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        schema: StructType,
+        shared: SlotStreamReader | None = None,
+        *,
+        locks: bool = True,
+    ) -> None:
+        """Take the options and the schema.
+
+        The connection, the table and the pace are those of `shared`, if it is given. With `locks`, a connection of its
+        own locks the slot, which a reader by SQL does not hold between two queries.
+        """
+        super().__init__()
+        self._options = options
+        self._schema = schema
+        self._slot = options.the_slot
+        if shared is None:
+            self._table = TableIdentity(options)
+            self._driver = Driver(options, self._table.look, locks=locks)
+            self._pace = Pace(options.target_seconds)
+        else:
+            self._table, self._driver, self._pace = shared._table, shared._driver, shared._pace
+        self.position: WalPosition | None = None
+        """The newest offset known to be planned; None right after a start from a checkpoint."""
+        # The end of the WAL up to which Trigger.AvailableNow reads.
+        self._target: Lsn | None = None
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """Return the limit of the options max_…_per_batch."""
+        return read_limit(self._options)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Note the end of the WAL, up to which the query reads."""
+        self._target = self._sent_up_to()
+
+    def stop(self) -> None:
+        """Close the connection."""
+        self._driver.stop()
+
+    def _run(self, action: Callable[[Connection], _Result]) -> _Result:
+        log_to_standard_error()
+        return self._driver.run(action)
+
+    def _offset(self, position: WalPosition) -> Offset:
+        return offset_of(position, slot=self._slot, relation_id=self._table.relation_id)
+
+    def _initial(self, connection: Connection) -> WalPosition:
+        """Return the slot's position; create the slot if the options say so."""
+        ensure_slot(connection, self._options.needs)
+        return the_slot(connection, self._slot).confirmed
+
+    def _look_at_slot(self) -> Slot:
+        return self._run(lambda connection: the_slot(connection, self._slot))
+
+    def _sent_up_to(self) -> Lsn:
+        return self._run(lambda connection: sent_up_to(connection, self._slot))
