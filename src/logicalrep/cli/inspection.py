@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from logicalrep.cli.terminal import Style
 from logicalrep_runtime.errors import DecodeError
@@ -66,16 +67,7 @@ def _value(step: Step) -> str:
     if names:
         return f"{value} ({', '.join(names)})"
     if isinstance(value, bytes):
-        value = _text(value)
-    elif isinstance(value, str):
-        value = repr(value)
-    text = str(value)
+        with suppress(UnicodeDecodeError):
+            value = value.decode("utf-8")
+    text = repr(value) if isinstance(value, str | bytes) else str(value)
     return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 3]}..."
-
-
-def _text(value: bytes) -> str:
-    try:
-        text = value.decode("utf-8")
-    except UnicodeDecodeError:
-        return repr(value)
-    return repr(text)

@@ -17,7 +17,7 @@ from logicalrep.cli.inspection import inspect
 from logicalrep.cli.message_json import message_json
 from logicalrep.cli.operate import add_operations
 from logicalrep.cli.replicate import add_replicate
-from logicalrep.cli.server_options import ArgumentsError
+from logicalrep.cli.server_options import ArgumentsError, Commands
 from logicalrep.cli.slot import add_slot
 from logicalrep.cli.summary import Summary
 from logicalrep.cli.terminal import Progress, Style
@@ -116,7 +116,7 @@ def _add_session(parser: argparse.ArgumentParser, *, of_file: bool) -> None:
     )
 
 
-def _add_decode(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_decode(commands: Commands) -> None:
     parser = commands.add_parser(
         "decode",
         help="print each message of a capture file as a JSON object",
@@ -176,7 +176,7 @@ def _codec(name: str) -> str:
         raise UsageError(error.description, code=error.code) from None
 
 
-def _add_inspect(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_inspect(commands: Commands) -> None:
     parser = commands.add_parser(
         "inspect",
         help="print one message byte by byte",
@@ -214,7 +214,7 @@ def _inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-def _add_changes(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_changes(commands: Commands) -> None:
     parser = commands.add_parser(
         "changes",
         help="print the committed changes of a capture file",

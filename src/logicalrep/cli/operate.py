@@ -6,35 +6,31 @@ import argparse
 import json
 import sys
 
-from logicalrep.cli.server_options import ArgumentsError, add_server_and_place, server_and_place
+from logicalrep.cli.server_options import ArgumentsError, Commands, add_place_command, server_and_place
 
 
-def add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_operations(commands: Commands) -> None:
     """Add the commands."""
-    status = commands.add_parser(
-        "status", help="show how far replicated tables are", description="Show how far the tables of a place are."
+    status = add_place_command(
+        commands, "status", _status, "show how far replicated tables are", "Show how far the tables of a place are."
     )
-    add_server_and_place(status)
     status.add_argument("--json", action="store_true", help="print a JSON object")
-    status.set_defaults(run=_status)
-    pause = commands.add_parser(
+    add_place_command(
+        commands,
         "pause",
-        help="let tables stand still for a while",
-        description="Apply nothing until resume, also after a restart. The slot keeps its position meanwhile, and "
-        "retains WAL.",
+        _pause,
+        "let tables stand still for a while",
+        "Apply nothing until resume, also after a restart. The slot keeps its position meanwhile, and retains WAL.",
     )
-    add_server_and_place(pause)
-    pause.set_defaults(run=_pause)
-    resume = commands.add_parser("resume", help="end a pause", description="Let a paused place go on.")
-    add_server_and_place(resume)
-    resume.set_defaults(run=_resume)
-    resync = commands.add_parser(
+    add_place_command(commands, "resume", _resume, "end a pause", "Let a paused place go on.")
+    resync = add_place_command(
+        commands,
         "resync",
-        help="load replicated tables again",
-        description="Load tables again. Readers have the old rows until the new ones replace them in one commit. A "
-        "running replicate does it at once, otherwise this command does it.",
+        _resync,
+        "load replicated tables again",
+        "Load tables again. Readers have the old rows until the new ones replace them in one commit. A running "
+        "replicate does it at once, otherwise this command does it.",
     )
-    add_server_and_place(resync)
     resync.add_argument("table", metavar="TABLE", nargs="?", help="the table: schema.table, or table, as in SQL")
     resync.add_argument("--all", action="store_true", help="all tables, with a new slot where the slot is lost")
     resync.add_argument(
@@ -42,16 +38,15 @@ def add_operations(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         action="store_true",
         help="with --all: from a server that has taken the place of the one before, such as an upgraded one",
     )
-    resync.set_defaults(run=_resync)
-    drop = commands.add_parser(
+    drop = add_place_command(
+        commands,
         "drop",
-        help="end replicating to a place",
-        description="Drop the slot, and the publication that was made for the place. The tables stay.",
+        _drop,
+        "end replicating to a place",
+        "Drop the slot, and the publication that was made for the place. The tables stay.",
     )
-    add_server_and_place(drop)
     drop.add_argument("--delete-tables", action="store_true", help="delete the tables' files too")
     drop.add_argument("--yes", action="store_true", help="do not ask before tables are deleted")
-    drop.set_defaults(run=_drop)
 
 
 def _status(options: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import add_server_and_place, not_negative, server_and_place
+from logicalrep.cli.server_options import Commands, add_place_command, not_negative, server_and_place
 from logicalrep.observe.log import log_to_standard_error
 
 if TYPE_CHECKING:
@@ -27,18 +27,18 @@ _EXIT_CODES = """exit codes:
 """
 
 
-def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_replicate(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
+    parser = add_place_command(
+        commands,
         "replicate",
-        help="keep the tables of a database as Delta tables",
-        description="Keep the tables of a database as Delta tables: make the publication and the slot, load the rows "
+        _replicate,
+        "keep the tables of a database as Delta tables",
+        "Keep the tables of a database as Delta tables: make the publication and the slot, load the rows "
         "that are there, and apply what commits. The same line goes on where it ended, however it ended. The table "
         "schema.table is the Delta table PLACE/schema/table.",
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EXIT_CODES,
     )
-    add_server_and_place(parser)
     parser.add_argument("--publication", metavar="NAME", help="the publication (default: one made for the place)")
     parser.add_argument("--slot", metavar="NAME", help="the replication slot (default: one made for the place)")
     parser.add_argument(
@@ -91,7 +91,6 @@ def add_replicate(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "-v", "--verbose", action="store_true",
         help="write the log to standard error instead: a line of figures for each batch, with times and levels",
     )  # fmt: skip
-    parser.set_defaults(run=_replicate)
 
 
 def _replicate(options: argparse.Namespace) -> int:

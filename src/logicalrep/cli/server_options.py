@@ -7,9 +7,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -17,9 +17,11 @@ if TYPE_CHECKING:
     from logicalrep.postgres.connection import ConnectionSettings
     from logicalrep.tables.delta.place import Place
 
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""The commands of a parser, to which each module adds its own."""
+
 _DSN, _STORAGE = "LOGICALREP_DSN", "LOGICALREP_STORAGE_OPTIONS"
 """The environment variables in which secrets go on once they have been taken off the command line."""
-
 
 _PASSWORD = re.compile(r"password|://[^/@]*:", re.IGNORECASE)
 _READABLE = (
@@ -46,8 +48,23 @@ def add_server(parser: argparse.ArgumentParser) -> None:
     server.add_argument("--dsn-file", metavar="FILE", type=Path, help="the file that has the DSN, for a password in it")
 
 
-def add_server_and_place(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name a server and a place."""
+def add_place_command(
+    commands: Commands,
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    text: str,
+    description: str,
+    exit_codes: str | None = None,
+) -> argparse.ArgumentParser:
+    """Add a command with the arguments that name a server and a place; `text` is its line in the list of commands."""
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=description,
+        epilog=exit_codes,
+        formatter_class=argparse.RawDescriptionHelpFormatter if exit_codes else argparse.HelpFormatter,
+    )
+    parser.set_defaults(run=run)
     add_server(parser)
     parser.add_argument(
         "--to", metavar="PLACE", required=True, help="the place of the tables: a folder, or an object store's URI"
@@ -59,6 +76,7 @@ def add_server_and_place(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an option of the object store, which adds to its usual environment variables; may be repeated",
     )
+    return parser
 
 
 def server_of(options: argparse.Namespace) -> ConnectionSettings:

@@ -8,14 +8,14 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import add_server, server_of
+from logicalrep.cli.server_options import Commands, add_server, server_of
 from logicalrep_runtime.scalars import Lsn
 
 if TYPE_CHECKING:
     from logicalrep.postgres.slots import Connection, Slot
 
 
-def add_slot(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_slot(commands: Commands) -> None:
     """Add the commands."""
     slot = commands.add_parser(
         "slot",
@@ -40,12 +40,7 @@ def add_slot(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     _add(actions, "drop", _drop, "drop a slot that nobody reads")
 
 
-def _add(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser],
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    text: str,
-) -> argparse.ArgumentParser:
+def _add(actions: Commands, name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
     parser = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     add_server(parser)
     parser.add_argument("slot", metavar="SLOT", help="the slot's name")

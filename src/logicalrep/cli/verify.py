@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import add_server_and_place, not_negative, server_and_place
+from logicalrep.cli.server_options import Commands, add_place_command, not_negative, server_and_place
 from logicalrep.cli.terminal import Style
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ _EXIT_CODES = """exit codes:
 _CODES = {"equal": 0, "different": 4, "undecided": 5}
 
 
-def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_verify(commands: Commands) -> None:
     """Add the command."""
-    parser = commands.add_parser(
+    parser = add_place_command(
+        commands,
         "verify",
-        help="compare the tables of a place with the server's, row by row",
-        description="Compare every table of a place with the server's, row by row, as far as it is published. Both may "
+        _verify,
+        "compare the tables of a place with the server's, row by row",
+        "Compare every table of a place with the server's, row by row, as far as it is published. Both may "
         "go on changing: rows that differ are looked at again, until they are equal, or proven to differ.",
-        epilog=_EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        _EXIT_CODES,
     )
-    add_server_and_place(parser)
     parser.add_argument("--tables", metavar="A,B", help="only these tables: schema.table, or table, as in SQL")
     parser.add_argument(
         "--patience", metavar="SECONDS", type=not_negative, default=60.0,
@@ -46,7 +46,6 @@ def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="show all values of some rows that differ, not only their keys"
     )
-    parser.set_defaults(run=_verify)
 
 
 def _verify(options: argparse.Namespace) -> int:
