@@ -130,10 +130,6 @@ class Capture:
         except _DAMAGED as error:
             raise CaptureError(f"{self._path}: is damaged: {error}") from None
 
-    def _lines(self) -> Iterator[bytes]:
-        while line := self._line():
-            yield line
-
     def _line(self) -> bytes:
         try:
             return self._stream.readline()
@@ -174,7 +170,7 @@ class Capture:
         return value
 
     def _json_messages(self) -> Iterator[tuple[Lsn, bytes]]:
-        for number, line in enumerate(self._lines(), start=2):
+        for number, line in enumerate(iter(self._line, b""), start=2):
             if not line.strip():
                 continue
             row = self._json(line, number)

@@ -31,7 +31,6 @@ from logicalrep.transactions.transaction import (
     PreparedTransaction,
     Transaction,
 )
-from logicalrep_protocol.v1 import TupleData
 from logicalrep_protocol.versions import (
     AnyMessage,
     Begin,
@@ -54,7 +53,7 @@ from logicalrep_protocol.versions import (
     Update,
 )
 from logicalrep_protocol.versions import Relation as RelationMessage
-from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
+from logicalrep_runtime.scalars import Lsn, Oid, TransactionId
 
 
 class ArrivedRows(Protocol):
@@ -326,11 +325,10 @@ class Assembler:
                 self._area.discard(held.open.log)
                 return ()
             prepared = self._hand_on_prepared(held.open, held.prepare)
-            return prepared, self._decide(message, committed=True, commit_lsn=message.commit_lsn, known=True)
+            return prepared, self._decide(message, known=True)
         if is_repeated:
             return ()
-        known = message.gid in self._prepared
-        return (self._decide(message, committed=True, commit_lsn=message.commit_lsn, known=known),)
+        return (self._decide(message, known=message.gid in self._prepared),)
 
     def _rollback_prepared(self, message: RollbackPrepared, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
@@ -342,8 +340,7 @@ class Assembler:
             return ()
         if message.rollback_end_lsn <= self._resumed_at:
             return ()
-        known = self._prepared.get(message.gid) == message.prepare_end_lsn
-        return (self._decide(message, committed=False, commit_lsn=None, known=known),)
+        return (self._decide(message, known=self._prepared.get(message.gid) == message.prepare_end_lsn),)
 
     def _take_held(self, message: CommitPrepared | RollbackPrepared) -> HeldTransaction | None:
         held = self._held.get(message.gid)
@@ -387,30 +384,17 @@ class Assembler:
         self._inside(message, lsn).origin = message
         return ()
 
-    def _insert(self, message: Insert, lsn: Lsn) -> tuple[Event, ...]:
+    def _row(self, message: Insert | Update | Delete, lsn: Lsn) -> tuple[Event, ...]:
         block = self._inside(message, lsn)
-        self._row(block, message, lsn, message.new)
-        return ()
-
-    def _update(self, message: Update, lsn: Lsn) -> tuple[Event, ...]:
-        block = self._inside(message, lsn)
-        self._row(block, message, lsn, message.new, message.old)
-        return ()
-
-    def _delete(self, message: Delete, lsn: Lsn) -> tuple[Event, ...]:
-        block = self._inside(message, lsn)
-        self._row(block, message, lsn, message.old)
-        return ()
-
-    def _row(
-        self, block: OpenTransaction, message: Insert | Update | Delete, lsn: Lsn, *rows: TupleData | None
-    ) -> None:
         relation = self._find(block, message, message.relation_id, lsn)
-        for row in rows:
+        new = None if isinstance(message, Delete) else message.new
+        old = None if isinstance(message, Insert) else message.old
+        for row in (new, old):
             if row is not None and len(row.kinds) != len(relation.names):
                 raise refused(message, lsn, block.xid, _of_another_width(len(row.kinds), relation))
         self._appear(block, message)
         self._add(block, message, lsn, relation)
+        return ()
 
     def _truncate(self, message: Truncate, lsn: Lsn) -> tuple[Event, ...]:
         block = self._inside(message, lsn)
@@ -494,15 +478,13 @@ class Assembler:
             schema_changes=schema_changes,
         )
 
-    def _decide(
-        self, message: CommitPrepared | RollbackPrepared, *, committed: bool, commit_lsn: Lsn | None, known: bool
-    ) -> Decision:
-        end_lsn: Lsn
-        timestamp: TimestampTz
+    def _decide(self, message: CommitPrepared | RollbackPrepared, *, known: bool) -> Decision:
+        commit_lsn: Lsn | None
         if isinstance(message, CommitPrepared):
-            end_lsn, timestamp = message.end_lsn, message.commit_timestamp
+            commit_lsn, end_lsn, timestamp = message.commit_lsn, message.end_lsn, message.commit_timestamp
         else:
-            end_lsn, timestamp = message.rollback_end_lsn, message.rollback_timestamp
+            commit_lsn, end_lsn, timestamp = None, message.rollback_end_lsn, message.rollback_timestamp
+        committed = commit_lsn is not None
         if known:
             del self._prepared[message.gid]
             schema_changes, relations = self._undecided.pop(message.gid, ((), None))
@@ -556,9 +538,9 @@ _HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
     "R": Assembler._relation,
     "Y": Assembler._type,
     "O": Assembler._origin,
-    "I": Assembler._insert,
-    "U": Assembler._update,
-    "D": Assembler._delete,
+    "I": Assembler._row,
+    "U": Assembler._row,
+    "D": Assembler._row,
     "T": Assembler._truncate,
     "M": Assembler._message,
 }

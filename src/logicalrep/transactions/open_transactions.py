@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from logicalrep.transactions.relations import StreamRelations, TableDescription
 from logicalrep.transactions.spill import ChangeLog
 from logicalrep.transactions.subtransactions import Subtransactions
@@ -41,11 +43,8 @@ class OpenTransaction:
         self._used = {relation.relation_id: relation for _, relation in self.uses}
 
 
-class HeldTransaction:
+class HeldTransaction(NamedTuple):
     """A prepared transaction that waits for its decision."""
 
-    __slots__ = ("open", "prepare")
-
-    def __init__(self, open_: OpenTransaction, prepare: Prepare | StreamPrepare) -> None:
-        self.open = open_
-        self.prepare = prepare
+    open: OpenTransaction
+    prepare: Prepare | StreamPrepare
