@@ -104,7 +104,7 @@ def test_a_slot_that_cannot_be_dropped_is_told_of(table: Database, monkeypatch: 
     def drop(*_: object) -> None:
         raise psycopg.OperationalError("the server is gone")
 
-    monkeypatch.setattr(snapshots, "_drop", drop)
+    monkeypatch.setattr(snapshots, "drop_slot", drop)
     with (
         pytest.raises(ValueError, match="mine") as caught,
         slot_with_snapshot(table.settings, "s", TABLES),

@@ -140,7 +140,9 @@ class LocalServer:
         if self._user is not None:
             shutil.chown(self.folder, self._user)
             if not _is_readable_to_all(self.installation.bin):
-                self._copy_installation()
+                copy = self.folder / "postgresql"
+                shutil.copytree(self.installation.folder, copy, symlinks=True)
+                self.installation = Installation(self.installation.major, copy)
         arguments = ["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale", "--no-sync"]
         done = self.run("initdb", *arguments, f"--pgdata={self.data}")
         if done.returncode:
@@ -193,11 +195,6 @@ class LocalServer:
             return False
         assert self._process is not None
         return len(lines) > 7 and lines[0] == str(self._process.pid) and lines[7].strip() == "ready"
-
-    def _copy_installation(self) -> None:
-        copy = self.folder / "postgresql"
-        shutil.copytree(self.installation.folder, copy, symlinks=True)
-        self.installation = Installation(self.installation.major, copy)
 
     def run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         """Run a program of the installation as the server's user, and return its output."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Self, TypeVar
 
 import psycopg
@@ -97,7 +98,8 @@ def slot_with_snapshot(
             _end(holder)
         except BaseException as error:
             try:
-                _drop(settings, slot)
+                with settings.connect() as connection:
+                    drop_slot(connection, slot)
             except (psycopg.Error, SlotError) as failed:
                 error.add_note(f"and replication slot {slot!r}, which retains WAL, was not dropped: {failed}")
             raise
@@ -117,10 +119,7 @@ def temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], No
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
     with settings.connect() as now, settings.connect(replication=True) as maker:
         taken = TimestampTz.from_datetime(server_time(now))
-
-        def make() -> tuple[str, Lsn]:
-            return _make_slot(maker, slot, two_phase=False, failover=False, temporary=True)
-
+        make = partial(_make_slot, maker, slot, temporary=True)
         name, lsn = while_waiting(make, maker, now, waiting)
         yield Snapshot(name, slot, lsn, taken)
 
@@ -175,7 +174,7 @@ def hold(connection: Connection, snapshot: Snapshot) -> None:
 
 
 def _make_slot(
-    connection: Connection, slot: str, *, two_phase: bool, failover: bool, temporary: bool = False
+    connection: Connection, slot: str, *, two_phase: bool = False, failover: bool = False, temporary: bool = False
 ) -> tuple[str, Lsn]:
     options = "EXPORT_SNAPSHOT"
     # The checks before have made sure that the server has these options.
@@ -188,11 +187,6 @@ def _make_slot(
         row = cursor.execute(command).fetchone()
     assert row is not None
     return row["snapshot_name"], Lsn(row["consistent_point"])
-
-
-def _drop(settings: ConnectionSettings, slot: str) -> None:
-    with settings.connect() as connection:
-        drop_slot(connection, slot)
 
 
 def hold_tables(connection: Connection, tables: Sequence[TableName], *, wait: bool = True) -> None:

@@ -40,22 +40,20 @@ def part_queries(
     # Before PostgreSQL 14 rows of a part are looked up by their places, which is several times slower.
     has_ranges = server_major(connection) >= 14
     parts = _parts if has_ranges else _looked_up
-    return [
-        f"SELECT {columns} FROM ONLY {name}{where}"
-        for name, pages, total, is_heap in _files(connection, relation)
-        for part in parts(pages, min(pages, -(-total // size)) if is_heap and (has_ranges or wants_parts) else 1)
-        for where in [_where(([] if published is None else [f"({published})"]) + part)]
-    ]
+    queries = []
+    for name, pages, total, is_heap in _files(connection, relation):
+        count = min(pages, -(-total // size)) if is_heap and (has_ranges or wants_parts) else 1
+        for part in parts(pages, count) if count > 1 else [[]]:
+            conditions = part if published is None else [f"({published})", *part]
+            where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+            queries.append(f"SELECT {columns} FROM ONLY {name}{where}")
+    return queries
 
 
 def columns_read(connection: Connection, relation: TableDescription, nulled: Collection[str]) -> str:
     """Return the list of a query's columns: a table's published ones, with NULL in the place of those of `nulled`."""
     names = ("NULL" if name in nulled else sql.Identifier(name).as_string(connection) for name in relation.names)
     return ", ".join(names)
-
-
-def _where(conditions: list[str]) -> str:
-    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def _files(connection: Connection, relation: TableDescription) -> Iterator[tuple[str, int, int, bool]]:
@@ -84,8 +82,6 @@ def _parts(pages: int, count: int) -> list[list[str]]:
 
     The last part has no end, so that it includes rows written since the size was read.
     """
-    if count < 2:
-        return [[]]
     firsts = [pages * number // count for number in range(count)]
     after = [[f"ctid >= '({first},0)'::tid"] for first in firsts]
     before = [[f"ctid < '({stop},0)'::tid"] for stop in firsts[1:]]
@@ -101,7 +97,5 @@ _LOOKED_UP = """ctid = ANY (ARRAY(
 
 def _looked_up(pages: int, count: int) -> list[list[str]]:
     """Return the same conditions for a server that would read the whole file for a range of places."""
-    if count < 2:
-        return [[]]
     firsts = [pages * number // count for number in range(count + 1)]
     return [[_LOOKED_UP.format(first=first, last=stop - 1)] for first, stop in pairwise(firsts)]
