@@ -20,7 +20,7 @@ from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.captures.capture import Capture
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
-from logicalrep.spark.row_form import row_form
+from logicalrep.spark.schemas import row_form
 from logicalrep.spark.typed_tables.table_schema import relation_schema
 from logicalrep.spark.typed_tables.typed_feed import COLUMNS, OPS, FeedTable
 from logicalrep.transactions.assembler import Assembler

@@ -19,8 +19,7 @@ from logicalrep.arrow.committing import Committing
 from logicalrep.captures.capture import Capture, CaptureSession
 from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
-from logicalrep.spark.row_form import row_form
-from logicalrep.spark.schemas import arrow_schema
+from logicalrep.spark.schemas import arrow_schema, row_form
 from logicalrep.spark.typed_tables.table_schema import relation_schema
 from logicalrep.spark.walsender.spool import Spool, read_segment
 from logicalrep.transactions.assembler import Assembler

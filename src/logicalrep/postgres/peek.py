@@ -64,11 +64,11 @@ def peek(
 
 
 def peek_batches(
-    connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None, patience: float = 30
+    connection: Connection, slot: str, options: PluginOptions, upto_lsn: Lsn | None = None
 ) -> Iterator[MessageBatch]:
     """Yield what `peek` yields as arrays, without a Python object for each message. Needs `logicalrep[arrow]`."""
     with publications_there(connection):
-        yield from _in_batches(_copy(connection, slot, options, upto_lsn, None, patience))
+        yield from _in_batches(_copy(connection, slot, options, upto_lsn, None))
 
 
 def peek_batches_from(
@@ -120,7 +120,7 @@ def _copy(
     options: PluginOptions,
     upto_lsn: Lsn | None,
     upto_messages: int | None,
-    patience: float,
+    patience: float = 30,
 ) -> Iterator[memoryview | bytes]:
     statement = _statement(slot, options, upto_lsn, upto_messages)
     return when_free(lambda: started(connection, statement), connection, slot, patience=patience)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
+_PAUSE = 0.05
+"""The seconds without a message that end a round."""
+
 
 @dataclass(slots=True)
 class Traffic:
@@ -69,14 +72,8 @@ class Replication:
     ) -> None:
         """Take the slot and its session's options. Nothing connects before `rounds`.
 
-        Args:
-            settings: the server.
-            slot: the slot's name.
-            options: pgoutput's options.
-            intake: the consumer of the received messages.
-            messages: the largest number of messages that the intake gets at a time.
-            retry_timeout: the longest time for reconnecting, in seconds.
-            traffic: counts of an earlier receiver, which are continued.
+        The intake gets `messages` of them at a time at most, reconnecting takes `retry_timeout` seconds at most, and
+        `traffic` has the counts of an earlier receiver, which are continued.
         """
         self._settings = settings
         self._slot = slot
@@ -137,11 +134,10 @@ class Replication:
         if self._has_prepared and (not self._allowed or self._allowed[-1] != now):
             self._allowed.append(now)
 
-    def rounds(self, stop: Callable[[], bool], pause: float = 0.05) -> Iterator[Iterator[Event | WholeTransactions]]:
+    def rounds(self, stop: Callable[[], bool]) -> Iterator[Iterator[Event | WholeTransactions]]:
         """Yield rounds of finished transactions until `stop` returns true; take each round whole before the next.
 
-        A round has the transactions that the received messages finish. It is empty if no message came for `pause`
-        seconds.
+        A round has the transactions that the received messages finish; it is empty if no message came for a moment.
 
         Raises:
             psycopg.Error: the server was away for too long.
@@ -152,7 +148,7 @@ class Replication:
             try:
                 session = self._connected()
                 began = time.monotonic()
-                received = session.receive(pause, self._messages)
+                received = session.receive(_PAUSE, self._messages)
                 if received.size:
                     self.traffic.receiving += time.monotonic() - began
                 retries.done()

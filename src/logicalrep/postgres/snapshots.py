@@ -109,12 +109,7 @@ def slot_with_snapshot(
 def temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], None]) -> Iterator[Snapshot]:
     """Hold a snapshot while the context lasts, with a temporary slot that tells its position. It locks nothing.
 
-    Making it waits for every transaction that has written: `waiting` is called every second with the one that it waits
-    for, and may raise an error to end the waiting.
-
-    Args:
-        settings: the server.
-        waiting: the receiver of a sentence.
+    Making it waits as `while_waiting` says.
     """
     slot = f"logicalrep_load_{secrets.token_hex(8)}"
     with settings.connect() as now, settings.connect(replication=True) as maker:
@@ -127,13 +122,10 @@ def temporary_snapshot(settings: ConnectionSettings, waiting: Callable[[str], No
 def while_waiting(
     make: Callable[[], _Result], maker: Connection, now: Connection, waiting: Callable[[str], None]
 ) -> _Result:
-    """Return the result of making a slot on a connection, which waits for every transaction that has written.
+    """Return the result of making a slot on the connection `maker`, which waits for every transaction that has written.
 
-    Args:
-        make: the function that makes the slot.
-        maker: the connection that it uses.
-        now: another connection.
-        waiting: called every second with a sentence on the transaction that it waits for; its error ends the waiting.
+    Every second `waiting` is called with a sentence on the transaction that it waits for, which another connection,
+    `now`, looks up; its error ends the waiting.
     """
     with ThreadPoolExecutor(1) as pool:
         made = pool.submit(make)

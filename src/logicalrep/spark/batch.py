@@ -17,8 +17,7 @@ from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.slots import the_slot
 from logicalrep.spark.options import OptionError, SourceOptions
 from logicalrep.spark.peek.slot_range import SlotRange, read_slot
-from logicalrep.spark.row_form import row_form
-from logicalrep.spark.schemas import arrow_schema
+from logicalrep.spark.schemas import arrow_schema, row_form
 from logicalrep.spark.server_connection import log_to_standard_error
 from logicalrep.spark.walsender.spool import SUFFIX, read_whole_segment
 from logicalrep.spark.worker import PromptReader, collected_once

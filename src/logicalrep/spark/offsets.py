@@ -32,12 +32,6 @@ def offset_of(position: WalPosition, **others: str | int | None) -> Offset:
     return offset
 
 
-def first_xid_of(offset: Mapping[str, Any]) -> int | None:
-    """Return the `first_xid` of an offset; None without one."""
-    found = offset.get("first_xid")
-    return None if found is None else int(found)
-
-
 def position_of(offset: Mapping[str, Any]) -> WalPosition:
     """Return the position of an offset; raise OptionError for an offset of another source."""
     lsn, system, timeline = (offset.get(name) for name in ("lsn", "system_identifier", "timeline"))

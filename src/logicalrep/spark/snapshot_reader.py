@@ -22,7 +22,7 @@ from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
 from logicalrep.postgres.table_parts import part_queries
 from logicalrep.spark.options import OptionError, SourceOptions
-from logicalrep.spark.row_form import row_form
+from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log_to_standard_error
 from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep.spark.worker import PromptReader, collected_once
@@ -72,7 +72,11 @@ class SnapshotReader(PromptReader, DataSourceReader):
             try:
                 # Making the snapshot has logged the warnings.
                 check(now, options.needs)
-                relation = self._relation(connection)
+                relation = published_relation(connection, self._table, options.publications)
+                if relation is None:
+                    raise OptionError(
+                        f"option 'table' is {self._table}, which did not exist when the snapshot was made"
+                    )
                 queries = part_queries(connection, relation, options.publications)
             except psycopg.errors.LockNotAvailable as error:
                 raise blocked(f"a table of {names}") from error
@@ -105,9 +109,3 @@ class SnapshotReader(PromptReader, DataSourceReader):
         """Set the snapshot, and lock the table."""
         hold(connection, self._snapshot)
         hold_tables(connection, [self._table], wait=False)
-
-    def _relation(self, connection: Connection) -> TableDescription:
-        relation = published_relation(connection, self._table, self._options.publications)
-        if relation is None:
-            raise OptionError(f"option 'table' is {self._table}, which did not exist when the snapshot was made")
-        return relation

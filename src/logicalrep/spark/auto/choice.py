@@ -22,15 +22,8 @@ _DECODED_AGAIN = 2
 def suits_peek(slot: Slot, position: Lsn, *, receives: bool, has_end: bool) -> bool:
     """Return whether the next batch from a position is better read by peek than by a walsender.
 
-    Args:
-        slot: the slot.
-        position: the start of the batch.
-        receives: whether a walsender is connected, which it costs something to leave.
-        has_end: whether the query ends with what is there now.
-
-    Example:
-        >>> suits_peek(the_slot(connection, "spark"), Lsn("1/0"), receives=False, has_end=False)
-        False
+    A query that `receives` has a walsender, which it costs something to leave; one that `has_end` ends with what is
+    there now.
     """
     behind = slot.sent_up_to - position
     least = FAR if receives else 0 if has_end else NEAR

@@ -21,7 +21,7 @@ from logicalrep.spark.monitoring.monitor import Teller
 from logicalrep.spark.monitoring.statistics import Statistics
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.given import Given
-from logicalrep.spark.row_form import row_form
+from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log
 from logicalrep.spark.typed_tables.table_schema import with_catalog
 from logicalrep_runtime.scalars import Lsn

@@ -22,7 +22,7 @@ from logicalrep.postgres.timelines import Timeline
 from logicalrep.spark.monitoring.statistics import commit_times
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import Limits
-from logicalrep.spark.row_form import row_form
+from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log
 from logicalrep.spark.walsender.backlog import Backlog
 from logicalrep.spark.walsender.spool import Spool

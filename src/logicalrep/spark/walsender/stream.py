@@ -29,7 +29,7 @@ from logicalrep.postgres.slots import (
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Counts
 from logicalrep.spark.monitoring.statistics import Statistics, progress
-from logicalrep.spark.offsets import Offset, first_xid_of, offset_of, position_of
+from logicalrep.spark.offsets import Offset, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of
 from logicalrep.spark.server_connection import log
@@ -198,9 +198,9 @@ class WalsenderStreamReader(SlotStreamReader):
     def _go_on_from(self, offset: Mapping[str, object]) -> None:
         """Take the table and the first transaction from an offset; the default for the latter is the next one."""
         self._table.go_on_from(offset)
-        first = first_xid_of(offset)
+        first = offset.get("first_xid")
         if first is not None:
-            self._first_xid = first
+            self._first_xid = int(str(first))
         elif not self._knows_first_xid:
             self._first_xid = self._run(self._next_xid)
         self._knows_first_xid = True
