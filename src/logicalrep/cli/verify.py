@@ -80,8 +80,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _json(verdict: Verdict) -> str:
-    content = {"table": str(verdict.table)}
-    return json.dumps(content | {key: value for key, value in asdict(verdict).items() if key != "table"})
+    return json.dumps(asdict(verdict) | {"table": str(verdict.table)})
 
 
 def _lines(verdict: Verdict, style: Style) -> list[str]:

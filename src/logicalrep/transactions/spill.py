@@ -87,24 +87,6 @@ class ChangeLog:
     log removes it.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_block_firsts",
-        "_block_offsets",
-        "_block_relations",
-        "_close",
-        "_end",
-        "_file",
-        "_length",
-        "_load",
-        "_on_disk",
-        "_relation_numbers",
-        "_relations",
-        "_tail",
-        "closed",
-        "memory",
-    )
-
     def __init__(self) -> None:
         self.memory = 0
         """The estimated memory of its changes, in bytes."""
