@@ -20,7 +20,7 @@ def _serve(path: str) -> tuple[str, socket.socket]:
     """Copy this process for each client; return the client's module, and its socket, in each copy."""
     import importlib
 
-    for module in (RUNNER, "logicalrep.spark.auto.stream", "logicalrep.spark.peek.slot_range"):
+    for module in (RUNNER, "logicalrep.spark.auto", "logicalrep.spark.peek.slot_range"):
         importlib.import_module(module)
     # A program that is run must not have been imported by its name.
     del sys.modules[RUNNER]

@@ -16,10 +16,8 @@ import pytest
 from logicalrep import Lsn
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.slots import Slot, create_slot, the_slot
-from logicalrep.spark import feed_schema
-from logicalrep.spark.auto import choice
-from logicalrep.spark.auto import stream as auto_stream
-from logicalrep.spark.auto.choice import FAR, NEAR, suits_peek
+from logicalrep.spark import auto, feed_schema
+from logicalrep.spark.auto import FAR, NEAR, suits_peek
 from logicalrep.spark.peek import stream as peek_stream
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.peek.slot_range import SlotRange
@@ -100,7 +98,7 @@ def test_the_choice(restart: int, behind: int, state: dict[str, bool], peeks: bo
 def test_far_behind_by_peek_and_near_the_end_by_walsender(
     db: Database, query: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choice, "NEAR", 1 << 20)
+    monkeypatch.setattr(auto, "NEAR", 1 << 20)
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, 9000) AS i")
     assert len(query.plan()) == 9000
     assert kinds(query) == {SlotRange}
@@ -114,8 +112,8 @@ def test_far_behind_by_peek_and_near_the_end_by_walsender(
     eventually(lambda: the_slot(db.connection, "s").confirmed.lsn > before)
     assert the_slot(db.connection, "s").active_pid is not None
     # It falls behind.
-    monkeypatch.setattr(choice, "FAR", 1 << 20)
-    monkeypatch.setattr(auto_stream, "_LOOK", 0)
+    monkeypatch.setattr(auto, "FAR", 1 << 20)
+    monkeypatch.setattr(auto, "_LOOK", 0)
     query.reader._next_look = 0.0
     query.reader._walsender._receiver.stop()
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(10001, 20000) AS i")

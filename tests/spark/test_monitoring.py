@@ -19,7 +19,7 @@ import pytest
 from logicalrep import Lsn
 from logicalrep.metrics import METRICS, listener
 from logicalrep.observe.serving import ListenError, serving
-from logicalrep.spark.auto import choice
+from logicalrep.spark import auto
 from logicalrep.spark.monitoring import monitor as monitoring
 from logicalrep.spark.monitoring.monitor import Monitor
 from logicalrep.spark.options import OptionError, read_options
@@ -111,7 +111,7 @@ def test_what_is_served_is_what_was_read(db: Database, query: Query) -> None:
 
 @pytest.mark.parametrize("query", ["auto"], indirect=True)
 def test_counts_go_on_from_one_reader_to_the_other(db: Database, query: Query, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "NEAR", 1 << 20)
+    monkeypatch.setattr(auto, "NEAR", 1 << 20)
     db.execute("INSERT INTO t SELECT i, repeat('x', 200) FROM generate_series(1, 9000) AS i")
     assert len(query.plan()) == 9000
     address = monitor_of(query).address

@@ -75,7 +75,7 @@ class LogicalRepDataSource(Shipped, DataSource):
             from logicalrep.spark.walsender.stream import WalsenderStreamReader
 
             return WalsenderStreamReader(options, schema)
-        from logicalrep.spark.auto.stream import AutoStreamReader
+        from logicalrep.spark.auto import AutoStreamReader
 
         return AutoStreamReader(options, schema)
 
