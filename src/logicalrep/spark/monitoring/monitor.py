@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ from logicalrep.observe.serving import ListenError, serving
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Connection, Slot, find_slot
-from logicalrep.spark.monitoring.statistics import Statistics
+from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep_runtime.scalars import Lsn
 
 _log = logging.getLogger("logicalrep")
@@ -35,17 +35,6 @@ _UNTIL_FREE = 10.0
 """The seconds for which the process of an earlier run of the query may still have the port."""
 _PATIENCE = 2.0
 """The seconds that a task gives to telling its counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """The counts of one batch."""
-
-    changes: int
-    bytes: int
-    committed: datetime | None
-    receiving: float = 0.0
-    decoding: float = 0.0
 
 
 @dataclass(slots=True)
@@ -65,17 +54,10 @@ class Teller:
     address: str
     end: Lsn
 
-    def tell(self, statistics: Statistics) -> None:
+    def tell(self, counts: Counts) -> None:
         """Send the counts. Where the driver cannot be reached, it has no sums of them, and says so."""
-        committed = statistics.last_commit
-        content = {
-            "end": str(self.end),
-            "changes": statistics.changes,
-            "bytes": statistics.bytes,
-            "committed": None if committed is None else committed.isoformat(),
-            "receiving": statistics.receiving,
-            "decoding": statistics.decoding,
-        }
+        committed = None if counts.committed is None else counts.committed.isoformat()
+        content = asdict(counts) | {"committed": committed, "end": str(self.end)}
         request = Request(self.address, json.dumps(content).encode(), {"Content-Type": "application/json"})
         with suppress(OSError):
             # A proxy of the environment is for other addresses.
@@ -167,8 +149,8 @@ class Monitor:
                     )  # fmt: skip
                 self._has_all = False
                 return
-            self._changes += counts.changes
-            self._bytes += counts.bytes
+            self._changes += counts.changes or 0
+            self._bytes += counts.bytes or 0
             self._seconds["server"] += counts.receiving
             self._seconds["decoding"] += counts.decoding
             self._committed = counts.committed or self._committed

@@ -1,10 +1,11 @@
-"""The statistics of a batch for the log, and the server's position for Spark's progress report."""
+"""The counts of a batch, also for the log, and the server's position for Spark's progress report."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -20,29 +21,22 @@ from logicalrep_runtime.scalars import Lsn
 _log = logging.getLogger("logicalrep.batch")
 
 
-class Statistics:
-    """The counts of one batch, and its lag behind the server."""
+@dataclass(slots=True)
+class Counts:
+    """The counts of one batch; `of_messages` and `of_rows` count what passes through them."""
 
-    def __init__(self, mode: str, start: Lsn | None, end: Lsn) -> None:
-        self._mode = mode
-        self._start = start
-        self._end = end
-        self.clear()
+    changes: int | None = 0
+    """The number of rows; None if it is not known here."""
+    bytes: int | None = 0
+    """The bytes of messages; None if they are not known here."""
+    committed: datetime | None = None
+    """The commit time of the last transaction."""
+    receiving: float = 0.0
+    """The seconds in which messages were received."""
+    decoding: float = 0.0
+    """The seconds in which rows were made of them."""
 
-    def clear(self) -> None:
-        """Reset the counts."""
-        self.changes: int | None = 0
-        """The number of rows; None if it is not known here."""
-        self.bytes: int | None = 0
-        """The bytes of messages; None if they are not known here."""
-        self.last_commit: datetime | None = None
-        """The commit time of the last transaction."""
-        self.receiving = 0.0
-        """The seconds in which messages were received."""
-        self.decoding = 0.0
-        """The seconds in which rows were made of them."""
-
-    def count(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
+    def of_messages(self, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield the same message batches, and count their bytes and the time until they came."""
         began = time.monotonic()
         for messages in batches:
@@ -53,7 +47,7 @@ class Statistics:
             began = time.monotonic()
         self.receiving += time.monotonic() - began
 
-    def see(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def of_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the same record batches, and count their rows and the time in which they are made."""
         made = iter(batches)
         while True:
@@ -66,28 +60,30 @@ class Statistics:
             self.changes += batch.num_rows
             last = commit_times(batch)[-1:]
             if last.any():
-                self.last_commit = commit_time(int(last[0]))
+                self.committed = commit_time(int(last[0]))
             yield batch
 
-    def report(self, slot: Slot, event: str, seconds: float | None = None) -> None:
-        """Log the counts and the lag behind the server; `seconds` is the time that the batch took."""
-        lag = max(slot.head - self._end, 0)
+    def report(
+        self, slot: Slot, event: str, mode: str, start: Lsn | None, end: Lsn, seconds: float | None = None
+    ) -> None:
+        """Log the batch from `start` to `end`, and its lag behind the server; `seconds` is the time that it took."""
+        lag = max(slot.head - end, 0)
         timed = seconds is not None
         log_figures(
             _log,
             event,
             slot=slot.name,
-            mode=self._mode,
-            start=None if self._start is None else str(self._start),
-            end=str(self._end),
+            mode=mode,
+            start=None if start is None else str(start),
+            end=str(end),
             changes=self.changes,
             bytes=self.bytes,
             seconds=seconds,
             server_seconds=self.receiving if timed else None,
             decoding_seconds=self.decoding if timed else None,
-            committed=self.last_commit,
+            committed=self.committed,
             lag_bytes=lag,
-            lag_seconds=lag_seconds(lag, slot.time, self.last_commit),
+            lag_seconds=lag_seconds(lag, slot.time, self.committed),
             retained_bytes=slot.retained_bytes,
         )
 

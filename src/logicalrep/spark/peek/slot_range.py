@@ -18,7 +18,7 @@ from logicalrep.postgres.slot_copies import can_be_copied, copies_of
 from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Teller
-from logicalrep.spark.monitoring.statistics import Statistics
+from logicalrep.spark.monitoring.statistics import Counts
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.given import Given
 from logicalrep.spark.schemas import row_form
@@ -69,9 +69,8 @@ def read_slot(
     given = Given()
     retries = Retries(options.retry_timeout)
     first = None if start is None else start.lsn
-    statistics = Statistics("peek", first, end.lsn)
     while True:
-        statistics.clear()
+        counts = Counts()
         try:
             with options.connection.connect() as connection:
                 if start is None:
@@ -81,8 +80,8 @@ def read_slot(
                 else:
                     slot = check_readable(connection, options, start, end)
                 options = with_catalog(connection, options)
-                decoded = _decoded(connection, options, schema, slot, first, end.lsn, statistics)
-                for batch in statistics.see(decoded):
+                decoded = _decoded(connection, options, schema, slot, first, end.lsn, counts)
+                for batch in counts.of_rows(decoded):
                     rest = given.rest(batch)
                     if rest.num_rows:
                         retries.done()
@@ -90,9 +89,9 @@ def read_slot(
                 if start is not None:
                     # A slot cannot move during a query; this finds a move between two queries.
                     slot = check_readable(connection, options, start, end)
-                statistics.report(slot, "read", time.monotonic() - began)
+                counts.report(slot, "read", "peek", first, end.lsn, time.monotonic() - began)
                 if teller is not None:
-                    teller.tell(statistics)
+                    teller.tell(counts)
             return
         except TRANSIENT as error:
             retries.failed(error)
@@ -105,7 +104,7 @@ def _decoded(
     slot: Slot,
     start: Lsn | None,
     end: Lsn,
-    statistics: Statistics,
+    counts: Counts,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the record batches of a range, part after part, each decoded by its own session of the server."""
     plugin, form = options.plugin_options(newest_protocol(connection)), row_form(options, schema)
@@ -121,7 +120,7 @@ def _decoded(
         for copy, (middle, upto) in zip(copies, pairwise(bounds), strict=True):
             parts.append((middle, upto, copy.decode(plugin, middle, upto)))
         for after, upto, batches in parts:
-            counted = statistics.count(batches)
+            counted = counts.of_messages(batches)
             yield from committed_batches(counted, plugin.decoder(), form, start=after, end=upto)
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.spark.monitoring.statistics import Statistics, progress
+from logicalrep.spark.monitoring.statistics import Counts, progress
 from logicalrep.spark.offsets import Offset, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import Limits, limits_of
@@ -108,10 +108,8 @@ class PeekStreamReader(SlotStreamReader):
         self._run(self._table.look)
         # The server then leaves out everything before, even messages that do not show their place.
         self._acknowledge(first)
-        statistics = Statistics("peek", first.lsn, last.lsn)
         # The task counts them.
-        statistics.changes = statistics.bytes = None
-        statistics.report(slot, "batch")
+        Counts(changes=None, bytes=None).report(slot, "batch", "peek", first.lsn, last.lsn)
         monitor, teller = self._driver.monitor, None
         if monitor is not None:
             monitor.planned("peek", last.lsn, None)

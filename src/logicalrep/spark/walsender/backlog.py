@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from datetime import datetime
 
-from logicalrep.spark.monitoring.statistics import commit_time
+from logicalrep.spark.monitoring.statistics import Counts, commit_time
 from logicalrep.spark.peek.admission import Limits
 from logicalrep_runtime.scalars import Lsn
 
@@ -62,15 +61,15 @@ class Backlog:
             return max(position, Lsn(self._ends[last])), True
         return Lsn(self._ends[last]), True
 
-    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, datetime | None]:
+    def counts(self, start: Lsn, end: Lsn) -> Counts:
         """Return the changes and bytes of a batch, and its last commit time."""
         first, last = bisect_left(self._ends, start + 1), bisect_left(self._ends, end + 1)
         if first == last:
-            return 0, 0, None
+            return Counts()
         rows_before, bytes_before = self._before(first)
         moment = self._moments[last - 1]
         committed = commit_time(moment) if moment else None
-        return self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, committed
+        return Counts(self._rows[last - 1] - rows_before, self._bytes[last - 1] - bytes_before, committed)
 
     def has(self, after: Lsn, enough: Limits | None) -> bool:
         """Return whether there are transactions after a position, or as many changes or bytes as `enough`."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication import Replication, Traffic
 from logicalrep.postgres.slots import SlotError
 from logicalrep.postgres.timelines import Timeline
-from logicalrep.spark.monitoring.statistics import commit_times
+from logicalrep.spark.monitoring.statistics import Counts, commit_times
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.schemas import row_form
@@ -108,9 +108,8 @@ class Receiver:
     def started_at(self) -> Lsn:
         """The slot's position at the start of the session; waits for that start."""
         with self._changed:
-            while self._replication.started_at is None:
-                self._check()
-                self._changed.wait(0.05)
+            self._await(lambda: self._replication.started_at is not None)
+            assert self._replication.started_at is not None
             return self._replication.started_at
 
     @property
@@ -133,11 +132,6 @@ class Receiver:
         """Whether it has left the slot because of a transaction that is too large to be kept."""
         return self._progress.has_let_go
 
-    @property
-    def error(self) -> BaseException | None:
-        """The error that ended the thread."""
-        return self._progress.error
-
     def has_all_of(self, start: Lsn, end: Lsn) -> bool:
         """Return whether it has received, and still keeps, the rows of a batch."""
         return self.start is not None and max(self.start, self._committed) <= start and end <= self.position
@@ -157,16 +151,14 @@ class Receiver:
         with self._changed:
             self._needed = end
             self._changed.notify_all()
-            while self.position < end:
-                self._check()
-                self._changed.wait(0.05)
+            self._await(lambda: self.position >= end)
             self._check()
             for decision in self._alone:
                 if start < decision.end_lsn <= end and decision.error is not None and not is_empty(decision):
                     raise decision.error
             return self._rows.partitions(start, end)
 
-    def counts(self, start: Lsn, end: Lsn) -> tuple[int, int, datetime | None]:
+    def counts(self, start: Lsn, end: Lsn) -> Counts:
         """Return the changes and bytes of a batch, and its last commit time."""
         with self._changed:
             return self._backlog.counts(start, end)
@@ -177,20 +169,13 @@ class Receiver:
         `enough` is the number of changes or bytes to wait for; None: any. Returns true once received, or if nothing
         more can be received before Spark commits.
         """
-        deadline = time.monotonic() + seconds
+
+        def is_enough() -> bool:
+            has_all = until is not None and self.position >= until
+            return self.is_full or self.has_let_go or self._backlog.has(after, enough) or has_all
+
         with self._changed:
-            while not (
-                self.is_full
-                or self.has_let_go
-                or self._backlog.has(after, enough)
-                or (until is not None and self.position >= until)
-            ):
-                pause = deadline - time.monotonic()
-                if pause <= 0:
-                    return False
-                self._check()
-                self._changed.wait(pause)
-            return True
+            return self._await(is_enough, seconds)
 
     @property
     def is_full(self) -> bool:
@@ -210,11 +195,8 @@ class Receiver:
 
     def wait_until_told(self, lsn: Lsn) -> None:
         """Wait until a position is acknowledged to the server, for a second at most."""
-        deadline = time.monotonic() + 1
         with self._changed:
-            while self._progress.acknowledged < lsn and not self.has_let_go and time.monotonic() < deadline:
-                self._check()
-                self._changed.wait(0.01)
+            self._await(lambda: self._progress.acknowledged >= lsn or self.has_let_go, 1)
 
     def stop(self) -> None:
         """End the thread, which leaves the slot, and remove the rows."""
@@ -224,6 +206,17 @@ class Receiver:
         self._thread.join(30)
         # Not at the end of the thread: after an error, batches planned before it can still be read.
         self._rows.close()
+
+    def _await(self, is_reached: Callable[[], bool], seconds: float = math.inf) -> bool:
+        """Wait, with the lock, until something is reached, for `seconds` at most; return whether it is."""
+        deadline = time.monotonic() + seconds
+        while not is_reached():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._check()
+            self._changed.wait(min(left, 0.05))
+        return True
 
     def _check(self) -> None:
         if self._progress.error is not None:

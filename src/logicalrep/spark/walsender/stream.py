@@ -27,8 +27,7 @@ from logicalrep.postgres.slots import (
     the_slot,
 )
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.spark.monitoring.monitor import Counts
-from logicalrep.spark.monitoring.statistics import Statistics, progress
+from logicalrep.spark.monitoring.statistics import progress
 from logicalrep.spark.offsets import Offset, offset_of, position_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limits_of
@@ -134,15 +133,13 @@ class WalsenderStreamReader(SlotStreamReader):
         found = receiver.partitions(first, last, self._is_empty)
         if found is None:
             return None
-        statistics = Statistics("walsender", first, last)
-        changes, size, committed = receiver.counts(first, last)
-        statistics.changes, statistics.bytes, statistics.last_commit = changes, size, committed
+        counts = receiver.counts(first, last)
         slot = self._run(lambda connection: find_slot(connection, self._slot))
         if slot is not None:
-            statistics.report(slot, "batch")
+            counts.report(slot, "batch", "walsender", first, last)
         if self._driver.monitor is not None:
             # The receiver's traffic has its bytes.
-            self._driver.monitor.planned("walsender", last, Counts(changes, 0, committed))
+            self._driver.monitor.planned("walsender", last, replace(counts, bytes=0))
         return found
 
     def commit(self, end: Mapping[str, object]) -> None:
