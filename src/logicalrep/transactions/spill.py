@@ -14,6 +14,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from io import FileIO
+from itertools import islice
 from struct import Struct
 from typing import Protocol, Self, cast
 
@@ -77,6 +78,10 @@ class PackedRows(Protocol):
     @classmethod
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> Self:
         """Return the rows of a dump, with their Relations."""
+
+
+_Record = tuple[Lsn, int, bytes, TableDescription | None]
+"""A change on disk: its LSN, the form of its message, the message, and its Relation."""
 
 
 class ChangeLog:
@@ -169,20 +174,17 @@ class ChangeLog:
 
     def __iter__(self) -> Iterator[Change]:
         """Yield the changes in order; raise ClosedError if the log is closed."""
-        for index in range(len(self._block_firsts)):
-            ordinal = self._block_firsts[index]
-            for lsn, message, relation in self._read_block(index):
-                yield Change(ordinal, lsn, message, relation)
-                ordinal += 1
-        if self.closed:
-            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
-        ordinal = self._on_disk
-        for part in self._tail:
+        ordinal = 0
+        for part in self._parts():
             if isinstance(part, Change):
                 yield part
+            elif isinstance(part, tuple):
+                lsn, form, data, relation = part
+                message = v1.parse(data) if form == _VERSION_1 else v2.parse(data, streaming=form == _STREAMED)
+                yield Change(ordinal, lsn, cast(ChangeMessage, message), relation)
             else:
-                for number, (lsn, message, relation) in enumerate(_parsed(part), ordinal):
-                    yield Change(number, lsn, message, relation)
+                for number, (lsn, data, relation) in enumerate(part, ordinal):
+                    yield Change(number, lsn, cast(ChangeMessage, v1.parse(data)), relation)
             ordinal += _count(part)
 
     def messages(self) -> Iterator[tuple[Lsn, bytes, TableDescription | None] | PackedRows]:
@@ -190,19 +192,25 @@ class ChangeLog:
 
         Raises ClosedError if the log is closed.
         """
-        for index, relations in enumerate(self._block_relations):
-            if relations is not None:
-                yield self._read_rows(index, relations)
-                continue
-            for lsn, form, number, data in self._records(index):
-                yield lsn, _in_version_1(form, data), self._relations[number - 1] if number else None
-        if self.closed:
-            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
-        for part in self._tail:
+        for part in self._parts():
             if isinstance(part, Change):
                 yield part.lsn, _in_version_1(_form(part.message), part.message.build()), part.relation
+            elif isinstance(part, tuple):
+                lsn, form, data, relation = part
+                yield lsn, _in_version_1(form, data), relation
             else:
                 yield part
+
+    def _parts(self) -> Iterator[Change | _Record | PackedRows]:
+        """Yield the changes in order as they are kept: on disk as records or packed rows, and in memory."""
+        for index, relations in enumerate(self._block_relations):
+            if relations is None:
+                yield from self._records(index)
+            else:
+                yield self._read_rows(index, relations)
+        if self.closed:
+            raise ClosedError("the changes of a closed transaction are gone: read them before it is closed")
+        yield from self._tail
 
     def _next_block(self) -> tuple[bytearray | memoryview, Mapping[Oid, TableDescription] | None, int]:
         """Return the next block to write: its bytes, the Relations of packed rows, and its number of parts."""
@@ -230,15 +238,6 @@ class ChangeLog:
             number = self._relation_numbers[id(relation)] = len(self._relations)
         return number
 
-    def _read_block(self, index: int) -> Iterator[tuple[Lsn, ChangeMessage, TableDescription | None]]:
-        relations = self._block_relations[index]
-        if relations is not None:
-            yield from _parsed(self._read_rows(index, relations))
-            return
-        for lsn, form, number, data in self._records(index):
-            parsed = v1.parse(data) if form == _VERSION_1 else v2.parse(data, streaming=form == _STREAMED)
-            yield lsn, cast(ChangeMessage, parsed), self._relations[number - 1] if number else None
-
     def _read_rows(self, index: int, relations: Mapping[Oid, TableDescription]) -> PackedRows:
         assert self._load is not None
         return self._load(self._bytes(index), relations)
@@ -250,13 +249,14 @@ class ChangeLog:
         end = self._block_offsets[index + 1] if index + 1 < len(self._block_offsets) else self._end
         return _read(self._file, start, end - start)
 
-    def _records(self, index: int) -> Iterator[tuple[Lsn, int, int, bytes]]:
+    def _records(self, index: int) -> Iterator[_Record]:
         block = self._bytes(index)
         offset = 0
         while offset < len(block):
             length, form, lsn, number = _RECORD.unpack_from(block, offset)
             offset += _RECORD.size
-            yield Lsn(lsn), form, number, block[offset : offset + length]
+            relation = self._relations[number - 1] if number else None
+            yield Lsn(lsn), form, block[offset : offset + length], relation
             offset += length
 
     def _truncate_file(self, length: int) -> None:
@@ -270,7 +270,7 @@ class ChangeLog:
             _write(self._file, offset, block)
             offset += len(block)
         elif count:
-            for _, (*_, data) in zip(range(count), self._records(index), strict=False):
+            for _, _, data, _ in islice(self._records(index), count):
                 offset += _RECORD.size + len(data)
         first_dropped = index + 1 if count else index
         del self._block_firsts[first_dropped:]
@@ -360,13 +360,8 @@ def _read(file: FileIO, offset: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _parsed(rows: PackedRows) -> Iterator[tuple[Lsn, ChangeMessage, TableDescription]]:
-    for lsn, data, relation in rows:
-        yield lsn, cast(ChangeMessage, v1.parse(data)), relation
-
-
-def _count(part: Change | PackedRows) -> int:
-    return 1 if isinstance(part, Change) else len(part)
+def _count(part: Change | _Record | PackedRows) -> int:
+    return 1 if isinstance(part, Change | tuple) else len(part)
 
 
 def _pieces(part: Change | PackedRows) -> Iterator[Change | PackedRows]:
