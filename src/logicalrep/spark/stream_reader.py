@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -69,6 +69,15 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _run(self, action: Callable[[Connection], _Result]) -> _Result:
         log_to_standard_error()
         return self._driver.run(action)
+
+    def _asked(self, start: Mapping[str, object] | None) -> None:
+        """Note that Spark asks for the batch from `start` on: it has ended the one before."""
+        self._pace.finished()
+        if self._driver.monitor is not None:
+            self._driver.monitor.asked()
+        if start is None and self.position is None:
+            # Spark 4.0 and 4.1 ask so for a new query, before they call initialOffset.
+            self._run(lambda connection: ensure_slot(connection, self._options.needs))
 
     def _offset(self, position: WalPosition) -> Offset:
         return offset_of(position, slot=self._slot, relation_id=self._table.relation_id)

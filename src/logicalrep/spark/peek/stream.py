@@ -16,7 +16,6 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, newest_protocol, the_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.statistics import Counts, progress
@@ -60,18 +59,12 @@ class PeekStreamReader(SlotStreamReader):
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
-        self._pace.finished()
-        monitor = self._driver.monitor
-        if monitor is not None:
-            monitor.asked()
+        self._asked(start)
         if start is not None:
             # Spark has committed everything before.
             self.position = position_of(start)
             self._table.go_on_from(start)
             self._acknowledge(self.position)
-        elif self.position is None:
-            # Spark 4.0 and 4.1 call this for a new query before initialOffset.
-            self._run(lambda connection: ensure_slot(connection, self._options.needs))
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
             # The pause is short, so that a query can be stopped.
@@ -85,8 +78,8 @@ class PeekStreamReader(SlotStreamReader):
             # A look costs the server time: the longer it took, the later the next one.
             took = time.monotonic() - began
             self._look_again = time.monotonic() + max(self._options.poll_interval, 4 * took)
-            if monitor is not None:
-                monitor.reached(max(end.lsn, self._nothing_up_to))
+            if self._driver.monitor is not None:
+                self._driver.monitor.reached(max(end.lsn, self._nothing_up_to))
         elif self.position is not None:
             self._pace.planned(self.position.lsn, end.lsn)
         self.position = end

@@ -14,7 +14,6 @@ from typing import Any
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
-from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import (
     Connection,
     SlotError,
@@ -76,13 +75,7 @@ class WalsenderStreamReader(SlotStreamReader):
         self, start: Mapping[str, object] | None = None, limit: object | None = None
     ) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
-        self._pace.finished()
-        monitor = self._driver.monitor
-        if monitor is not None:
-            monitor.asked()
-        if start is None and self.position is None:
-            # Spark 4.0 and 4.1 call this for a new query before initialOffset.
-            self._run(lambda connection: ensure_slot(connection, self._options.needs))
+        self._asked(start)
         self._go_on_from(start or {})
         if start is not None:
             self.position = position_of(start)
@@ -100,8 +93,8 @@ class WalsenderStreamReader(SlotStreamReader):
             # Spark 4.0 and 4.1 do not pass the position after a restart; the slot's is certainly committed.
             self.position = WalPosition(receiver.started_at, receiver.timeline)
         end = self._next_end(receiver, self.position.lsn, limit)
-        if monitor is not None and self._nothing_before > self.position.lsn:
-            monitor.reached(self._nothing_before)
+        if self._driver.monitor is not None and self._nothing_before > self.position.lsn:
+            self._driver.monitor.reached(self._nothing_before)
         if end != self.position.lsn:
             self._pace.planned(self.position.lsn, end)
             self.position = WalPosition(end, receiver.timeline)
