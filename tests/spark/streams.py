@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import StructType
 
+from logicalrep.postgres.publications import published_relation, type_catalog
+from logicalrep.postgres.slots import Connection
 from logicalrep.spark import feed_schema
+from logicalrep.spark.typed_tables.table_schema import relation_schema
+from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 
 EACH_MODE = ["auto", *(pytest.param(mode, marks=pytest.mark.thorough) for mode in ("peek", "walsender"))]
 """The modes for which tests are repeated; `make test` has the default, which reads in both ways."""
+
+
+def table_schema(
+    connection: Connection, table: TableName, publications: tuple[str, ...], text_columns: Sequence[str] = ()
+) -> StructType:
+    """Return the Spark schema of a published table, read from the server."""
+    relation = published_relation(connection, table, publications)
+    assert relation is not None
+    return relation_schema(relation, text_columns, type_catalog(connection, table))
 
 
 class Stream:

@@ -127,8 +127,8 @@ def test_a_batch_that_one_plans_has_the_same_rows_by_the_other(
     db18: Database, tmp_path: Path, options: dict[str, str]
 ) -> None:
     """Each batch is killed after it was read by walsender, is read again by peek, and by another walsender."""
-    from logicalrep.spark.typed_tables.table_schema import table_schema
     from logicalrep.transactions.table_names import TableName
+    from tests.spark.streams import table_schema
 
     db18.execute("ALTER SYSTEM SET logical_decoding_work_mem = '64kB'", "SELECT pg_reload_conf()")
     try:

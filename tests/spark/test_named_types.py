@@ -14,10 +14,9 @@ from logicalrep.spark import snapshot, typed_table
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek import slot_range
 from logicalrep.spark.peek.slot_range import read_slot
-from logicalrep.spark.typed_tables.table_schema import table_schema
 from tests.arrow.oracle.reading import row_by_row
 from tests.postgres.servers import Database
-from tests.spark.streams import Stream
+from tests.spark.streams import Stream, table_schema
 
 _VALUES = {
     "shapes shape[]": (r"'{(1\,1)\,(0\,0);(2\,2)\,(1\,1)}'", ["(1,1),(0,0)", "(2,2),(1,1)"]),

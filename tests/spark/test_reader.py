@@ -18,11 +18,11 @@ from logicalrep.spark.offsets import position_of
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.source import LogicalRepDataSource
-from logicalrep.spark.typed_tables.table_schema import table_schema
 from logicalrep.spark.walsender import stream as walsender_stream
 from logicalrep.transactions import logs
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
+from tests.spark.streams import table_schema
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")

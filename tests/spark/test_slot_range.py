@@ -16,8 +16,8 @@ from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek import slot_range
 from logicalrep.spark.peek.slot_range import read_slot
-from logicalrep.spark.typed_tables.table_schema import table_schema
 from tests.postgres.servers import Database
+from tests.spark.streams import table_schema
 from tests.spark.workload import prepare, run
 from tests.waiting import eventually
 

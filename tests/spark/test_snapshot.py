@@ -18,11 +18,10 @@ from logicalrep.postgres.snapshots import Snapshot, SnapshotError
 from logicalrep.spark import snapshot, snapshot_reader
 from logicalrep.spark.options import OptionError, read_options
 from logicalrep.spark.snapshot_reader import SnapshotReader
-from logicalrep.spark.typed_tables.table_schema import table_schema
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.spark.failures import fails
-from tests.spark.streams import Stream
+from tests.spark.streams import Stream, table_schema
 from tests.spark.workload import every_type
 from tests.waiting import eventually
 

@@ -10,11 +10,11 @@ import pytest
 from logicalrep.postgres.slots import create_slot
 from logicalrep.spark import typed_table
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
-from logicalrep.spark.typed_tables.table_schema import table_schema
 from logicalrep.transactions.table_identity import TableChangedError
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.spark.failures import fails
+from tests.spark.streams import table_schema
 from tests.spark.test_reader import Query
 
 pytestmark = pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 call readers otherwise")

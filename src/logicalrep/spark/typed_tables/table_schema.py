@@ -15,38 +15,21 @@ from logicalrep.postgres.slots import Connection
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.schemas import TYPED_COLUMNS
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.transactions.table_names import TableName
 from logicalrep.values import ColumnType, TypeCatalog
-
-
-def table_relation(connection: Connection, table: TableName, publications: tuple[str, ...]) -> TableDescription:
-    """Return a published table from the server; raise SchemaMismatchError if there is none of that name."""
-    relation = published_relation(connection, table, publications)
-    if relation is None or not relation.columns:
-        raise SchemaMismatchError(
-            f"table {table} does not exist in this database, or none of its columns is published", code="TABLE_MISSING"
-        )
-    return relation
-
-
-def table_schema(
-    connection: Connection, table: TableName, publications: tuple[str, ...], text_columns: Container[str] = ()
-) -> StructType:
-    """Return the Spark schema of a published table, read from the server."""
-    relation = table_relation(connection, table, publications)
-    return relation_schema(relation, text_columns, type_catalog(connection, table))
 
 
 def relation_on_server(options: SourceOptions) -> tuple[TableDescription, TypeCatalog]:
     """Return the options' table and its types; raise PreflightError or SchemaMismatchError if something is missing."""
     assert options.table is not None
     with options.connection.connect() as connection:
-        try:
-            relation = table_relation(connection, options.table, options.publications)
+        relation = published_relation(connection, options.table, options.publications)
+        if relation is not None and relation.columns:
             return relation, type_catalog(connection, options.table)
-        except SchemaMismatchError:
-            check(connection, options.needs)
-            raise
+        check(connection, options.needs)
+        raise SchemaMismatchError(
+            f"table {options.table} does not exist in this database, or none of its columns is published",
+            code="TABLE_MISSING",
+        )
 
 
 def with_catalog(connection: Connection, options: SourceOptions) -> SourceOptions:
