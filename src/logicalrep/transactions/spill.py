@@ -221,13 +221,10 @@ class ChangeLog:
         for part in self._tail:
             if not isinstance(part, Change) or len(block) >= _BLOCK:
                 break
-            block += self._record(part)
+            data = part.message.build()
+            block += _RECORD.pack(len(data), _form(part.message), part.lsn, self._number(part.relation)) + data
             count += 1
         return block, None, count
-
-    def _record(self, change: Change) -> bytes:
-        data = change.message.build()
-        return _RECORD.pack(len(data), _form(change.message), change.lsn, self._number(change.relation)) + data
 
     def _number(self, relation: TableDescription | None) -> int:
         if relation is None:

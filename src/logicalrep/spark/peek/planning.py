@@ -122,7 +122,7 @@ class Planner:
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
             query = sql.SQL("SELECT substring(data FOR {}) FROM {} LIMIT {}").format(_COMMIT.size, call, wanted)
-            rows = self._when_free(connection, partial(_all, connection, query))
+            rows = self._when_free(connection, partial(connection.execute, query)).fetchall()
             for (data,) in rows:
                 if data[0] in (BEGIN, MESSAGE):
                     return Lsn((_BEGIN if data[0] == BEGIN else _MESSAGE).unpack_from(data)[-1])
@@ -141,10 +141,6 @@ class Planner:
     def _when_free(self, connection: Connection, action: Callable[[], _Result]) -> _Result:
         with publications_there(connection):
             return when_free(action, connection, self._slot, patience=30)
-
-
-def _all(connection: Connection, query: sql.Composed) -> list[tuple[bytes]]:
-    return connection.execute(query).fetchall()
 
 
 def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: Limits) -> _Look:

@@ -6,7 +6,7 @@ from collections.abc import Container
 from dataclasses import replace
 
 from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import DataType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from logicalrep.arrow.table.rows import SchemaMismatchError, own_columns
 from logicalrep.postgres.preflight.checks import check
@@ -15,7 +15,7 @@ from logicalrep.postgres.slots import Connection
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.schemas import TYPED_COLUMNS
 from logicalrep.transactions.relations import TableDescription
-from logicalrep.values import ColumnType, TypeCatalog
+from logicalrep.values import TypeCatalog
 
 
 def relation_on_server(options: SourceOptions) -> tuple[TableDescription, TypeCatalog]:
@@ -41,9 +41,8 @@ def relation_schema(
     relation: TableDescription, text_columns: Container[str] = (), catalog: TypeCatalog | None = None
 ) -> StructType:
     """Return the Spark schema of a typed table: its own columns and the source's."""
-    columns = own_columns(relation, text_columns, catalog)
-    return StructType([*(StructField(column.name, _spark_type(column.type)) for column in columns), *TYPED_COLUMNS])
-
-
-def _spark_type(type_: ColumnType) -> DataType:
-    return from_arrow_type(type_.arrow_type(for_spark=True), prefer_timestamp_ntz=True)
+    fields = [
+        StructField(column.name, from_arrow_type(column.type.arrow_type(for_spark=True), prefer_timestamp_ntz=True))
+        for column in own_columns(relation, text_columns, catalog)
+    ]
+    return StructType([*fields, *TYPED_COLUMNS])

@@ -231,6 +231,8 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
+        # The size at which a batch need not wait for more.
+        enough = Limits(limits.changes, min(limits.bytes or _PLENTY, _PLENTY))
         if self._target is None:
             if self.is_idle:
                 receiver.wait(start, self._options.poll_interval)
@@ -239,7 +241,7 @@ class WalsenderStreamReader(SlotStreamReader):
                 reached = self._sent_up_to()
                 receiver.wait(start, _LONGEST_WAIT, reached)
                 if reached - receiver.position > _PLENTY and not receiver.has_let_go:
-                    receiver.wait(start, _GATHERING, reached, _enough(limits))
+                    receiver.wait(start, _GATHERING, reached, enough)
             end, has_rows = receiver.end_after(start, limits)
             self.is_idle = not has_rows
             self._nothing_before = start if has_rows else end
@@ -250,7 +252,7 @@ class WalsenderStreamReader(SlotStreamReader):
                 return start
             if not self._comes(receiver, start, self._target):
                 return start
-            receiver.wait(start, _LONGEST_WAIT, self._target, _enough(limits))
+            receiver.wait(start, _LONGEST_WAIT, self._target, enough)
             end, has_rows = receiver.end_after(start, limits)
             return end if has_rows or receiver.has_let_go else self._target
         if has_rows or end - start >= self._options.idle_advance_bytes:
@@ -278,8 +280,3 @@ class WalsenderStreamReader(SlotStreamReader):
                 )  # fmt: skip
                 return False
         return True
-
-
-def _enough(limits: Limits) -> Limits:
-    """Return the size at which a batch need not wait for more."""
-    return Limits(limits.changes, min(limits.bytes or _PLENTY, _PLENTY))
