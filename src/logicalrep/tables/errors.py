@@ -22,5 +22,3 @@ OF_ONE_TABLE = (
 )
 """A value that its column's type cannot hold, rows that are too large, a column's name that is taken, one that
 cannot be masked or left out, a key that is none, a history that is damaged, or rows that the role may not read."""
-
-__all__ = ["OF_ONE_TABLE"]

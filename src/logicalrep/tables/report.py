@@ -65,6 +65,3 @@ class Several(Report):
 def _pass_on(methods: Sequence[Callable[..., None]], *what: object) -> None:
     for method in methods:
         method(*what)
-
-
-__all__ = ["Report", "Several"]

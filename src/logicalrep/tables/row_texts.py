@@ -50,6 +50,3 @@ def _texts(column: pa.Array) -> pa.Array:
 
 def _where_valid(column: pa.Array, texts: pa.Array) -> pa.Array:
     return pc.if_else(column.is_valid(), texts, pa.scalar(None, _TEXT))
-
-
-__all__ = ["row_texts"]

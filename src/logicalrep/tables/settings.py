@@ -57,6 +57,3 @@ class ReplicateSettings:
         """Return a table's settings."""
         entry = self.config.entries.get(table)
         return self.table_settings if entry is None else entry.settings
-
-
-__all__ = ["ReplicateSettings"]

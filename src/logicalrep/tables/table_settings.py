@@ -87,6 +87,3 @@ class TableSettings:
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the settings that `to_json` returned, also those of an earlier version."""
         return cls(**{**content, **{name: tuple(content.get(name, ())) for name in ("key", "left_out")}})
-
-
-__all__ = ["Mask", "OwnKeyError", "ProtectedColumnError", "TableSettings", "TableSettingsError"]

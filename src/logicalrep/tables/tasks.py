@@ -267,6 +267,3 @@ def _reason(error: Exception) -> str:
     if not own:
         return type(error).__name__
     return own[-1] if len(own) < len(lines) or any(line.startswith("Traceback") for line in own) else own[0]
-
-
-__all__ = ["Here", "LocalTasks", "Shared", "SparkTasks", "Tasks", "TasksError", "TimedTasks", "spark_errors"]

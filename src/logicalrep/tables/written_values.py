@@ -36,6 +36,3 @@ def written_values(table: ReplicatedTable, column: WrittenColumn, rows: Rows, ch
         is_of_key = source.name in (table.key or ())
         refuse_kept(rows, source, column.place, chosen, _WAY_OUT_OF_KEY if is_of_key else _WAY_OUT)
     return rows.values.column(column.place).cast(column.type)
-
-
-__all__ = ["written_values"]

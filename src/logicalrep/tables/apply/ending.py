@@ -240,6 +240,3 @@ def changed_files(work: Ending) -> list[tuple[DataFile, pa.Table]]:
         if is_there.any():
             found.append((file, ended(rows, work.table, work.position, is_there)))
     return found
-
-
-__all__ = ["Ending", "are_there", "begun", "changed_files", "ended", "may_be_there", "reduced_to"]

@@ -171,6 +171,3 @@ def _refuse_other_key(table: ReplicatedTable, batch: pa.RecordBatch) -> None:
 def _indices(chosen: _Bools) -> _Ints:
     """Return for each item its number among the chosen ones; -1 for others."""
     return np.where(chosen, np.cumsum(chosen) - 1, -1)
-
-
-__all__ = ["Events", "events_of"]

@@ -32,6 +32,3 @@ def _is_plain(type_: pa.DataType) -> bool:
 
 def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
-__all__ = ["row_keys"]

@@ -213,6 +213,3 @@ def _numbered(parts: list[pa.Array]) -> tuple[_Ints, pa.Array]:
     """Return a number for each key, the same for equal ones, and the key of each number."""
     encoded = pa.concat_arrays(parts).dictionary_encode()
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary
-
-
-__all__ = ["Chains", "NeedsResync", "Reduced", "by_count", "chains_of", "filled", "reduced"]

@@ -142,6 +142,3 @@ def _replacements(reduced: Reduced, base: pa.Table, bases: _Ints, replacing: _In
             column = both.take(pa.array(np.where(holes[replacing], len(replacing) + bases, here)))
         columns[name] = column
     return pa.table(columns, schema=rows.schema)
-
-
-__all__ = ["Rewriting", "Rewritten", "end_all", "hits_of", "rewrite", "written"]

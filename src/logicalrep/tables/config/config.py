@@ -167,6 +167,3 @@ def _entry(document: Document, defaults: TableSettings, key: yaml.Node, name: st
     except TableSettingsError as error:
         document.add(key, f"{name}: {error.description}")
     return Entry(document.place(key), settings, is_optional, columns)
-
-
-__all__ = ["Config", "Entry", "read_config"]

@@ -150,6 +150,3 @@ def _plain(source: object) -> object:
     if isinstance(source, Mapping):
         return {key: _plain(value) for key, value in source.items()}
     return [_plain(value) for value in source] if isinstance(source, (list, tuple)) else source
-
-
-__all__ = ["ConfigError", "Document", "nearest", "refuse"]

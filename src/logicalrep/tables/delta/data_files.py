@@ -115,6 +115,3 @@ def _written(place: Place, folder: str, rows: pa.Table) -> DataFile:
     path = f"part-{uuid.uuid4().hex}.parquet"
     place.write(f"{folder}/{path}", data.to_pybytes())
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows))
-
-
-__all__ = ["DataFile", "OpenedFile", "opened", "read_rows", "write_batches", "write_rows"]

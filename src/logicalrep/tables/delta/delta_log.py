@@ -347,6 +347,3 @@ def _files(reader: DeltaTable) -> Iterable[DataFile]:
 def _kept(value: object) -> object:
     # Times without a zone are UTC to some readers of the statistics.
     return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo is not None else value
-
-
-__all__ = ["DeltaLog", "WriterError", "application_id"]

@@ -79,6 +79,3 @@ def as_loaded(rows: pa.RecordBatch, form: Form) -> pa.RecordBatch:
     deleted, at = MORE[form]
     arrays = [pa.repeat(pa.scalar(False), rows.num_rows), pa.nulls(rows.num_rows, at.type)]
     return pa.RecordBatch.from_arrays([*rows.columns, *arrays], schema=pa.schema([*rows.schema, deleted, at]))
-
-
-__all__ = ["END", "MORE", "BesideDamagedError", "Form", "ReservedColumnError", "as_loaded", "with_more"]

@@ -108,6 +108,3 @@ def _merged(work: _Merge) -> list[DataFile]:
     schema = work.table.stored
     rows = [read_rows(work.place, work.folder, file, schema, schema.names) for file in work.files]
     return write_rows(work.place, work.folder, pa.concat_tables(rows))
-
-
-__all__ = ["CHECKPOINT_EVERY", "MOST_RETAINED", "is_due", "maintain", "needs_checkpoint"]

@@ -88,6 +88,3 @@ def _free(base: str, taken: set[str]) -> str:
         number += 1
     taken.add(chosen.casefold())
     return chosen
-
-
-__all__ = ["column_names", "folder_beside", "table_folder", "text_names"]

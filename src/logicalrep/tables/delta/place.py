@@ -358,6 +358,3 @@ class _Ranges(io.RawIOBase):
         target[:length] = memoryview(data)
         self._at += length
         return length
-
-
-__all__ = ["DamagedError", "NoSuchPlaceError", "Place", "PlaceError", "first_line"]

@@ -119,6 +119,3 @@ class RemovedFiles:
 def _is_data(path: str) -> bool:
     # A file that was being written has a dot before its name.
     return not path.startswith("_") or path.rpartition("/")[2].startswith(".")
-
-
-__all__ = ["RemovedFile", "RemovedFiles", "commit_path"]

@@ -264,6 +264,3 @@ def _type(content: dict[str, object]) -> CatalogType:
     of_elements = content.pop("element", None)
     element = None if of_elements is None else _type(dict(of_elements))  # type: ignore[call-overload]
     return CatalogType(**content, element=element)  # type: ignore[arg-type]
-
-
-__all__ = ["ReplicatedTable", "TypePart", "WrittenColumn"]

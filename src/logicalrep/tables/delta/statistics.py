@@ -90,6 +90,3 @@ def _logged(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat().replace("+00:00", "Z")
     return value.isoformat() if isinstance(value, date) else value
-
-
-__all__ = ["Statistics", "statistics_columns", "statistics_of", "statistics_properties"]

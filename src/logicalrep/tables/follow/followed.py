@@ -96,6 +96,3 @@ class Followed:
             commit_timestamp=self.committed,
             progress=progress,
         )
-
-
-__all__ = ["Followed"]

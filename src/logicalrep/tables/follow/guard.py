@@ -109,6 +109,3 @@ class Guard:
         """Return whether a table's masks are others than in the run before."""
         before, now = self._before.of(name), self._settings.of(name)
         return (before.masked, before.left_out, before.mask_key) != (now.masked, now.left_out, now.mask_key)
-
-
-__all__ = ["Guard", "StoredSettings"]

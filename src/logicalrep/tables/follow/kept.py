@@ -106,6 +106,3 @@ class Kept:
     @staticmethod
     def _path(folder: str, end: Lsn) -> str:
         return f"{_KEPT}/{folder}/{int(end):016X}.parquet"
-
-
-__all__ = ["ASKED_FOR", "Kept", "Mark"]

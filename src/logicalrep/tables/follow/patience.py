@@ -45,6 +45,3 @@ class Patience:
                     self._report.waiting(f"{error}; {self._retained()}")
                 self._stop.wait(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-__all__ = ["Patience"]

@@ -379,6 +379,3 @@ class ReplicatedTables:
             self._writer.apply_kept_by_shape(table)
 
         self._fit(table, caught_up)
-
-
-__all__ = ["ReplicatedTables"]

@@ -194,6 +194,3 @@ def from_json(name: str, data: bytes) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise StateError(f"{FOLDER}/{name} is damaged ({error})", code="PLACE_DAMAGED") from None
     return dict(content)
-
-
-__all__ = ["FOLDER", "FORMAT", "Identity", "State", "StateError", "TableState", "from_json", "to_json"]

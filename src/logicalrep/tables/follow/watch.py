@@ -178,6 +178,3 @@ class Watch:
         if warning not in self._said:
             self._said.add(warning)
             self._report.warning(warning)
-
-
-__all__ = ["Watch"]

@@ -283,6 +283,3 @@ class TableWriter:
         )
         table.load, table.application = loaded.load, application
         self.apply_kept(table)
-
-
-__all__ = ["TableWriter"]

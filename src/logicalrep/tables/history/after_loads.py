@@ -122,6 +122,3 @@ def _converted(item: _Old) -> list[DataFile]:
 
 def _has_same_columns(before: ReplicatedTable, table: ReplicatedTable) -> bool:
     return before.stored == table.stored and before.attnums == table.attnums and are_carried(before, table, table.names)
-
-
-__all__ = ["change_files", "marked_files", "version_files"]

@@ -160,6 +160,3 @@ def _own(keys: pa.Array, part: _Part) -> NDArray[np.bool_]:
     sums = np.fromiter(map(crc32, texts), np.int64, len(texts))
     is_own: NDArray[np.bool_] = sums % part.count == part.number
     return is_own
-
-
-__all__ = ["Matched", "Matching", "are_carried", "converted", "matched"]

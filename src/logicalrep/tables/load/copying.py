@@ -114,6 +114,3 @@ def _at_rate(
             # A sleep takes a little longer than it should, which would add up if there was one for each row.
             if ahead > _SHORTEST_SLEEP:
                 time.sleep(ahead)
-
-
-__all__ = ["Part", "copy", "typed"]

@@ -270,6 +270,3 @@ def has_unsent_rows(connection: Connection, partitions: Sequence[int]) -> bool:
         if first is not None and not (is_made_so and first[0] != made_by):
             return True
     return False
-
-
-__all__ = ["Definition", "definitions", "described", "has_unsent_rows"]

@@ -83,6 +83,3 @@ class Loader:
             if self._stop.is_set():
                 return {}
             return {name: self._wanted.pop(name) for name in list(self._wanted)[:GROUP]}
-
-
-__all__ = ["Loader"]

@@ -294,6 +294,3 @@ CROSS JOIN LATERAL (
 ) AS row
 WHERE relkind <> 'p'
 """
-
-
-__all__ = ["GROUP", "Ended", "Loaded", "Loading", "NotLoaded", "Wanted", "waiter"]

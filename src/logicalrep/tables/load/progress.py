@@ -16,6 +16,3 @@ class LoadProgress:
     snapshot_since: str
     """The server's time since when the snapshot is held, ISO 8601 in UTC: until the copying ends, it holds back VACUUM.
     """
-
-
-__all__ = ["LoadProgress"]

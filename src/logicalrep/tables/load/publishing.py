@@ -269,6 +269,3 @@ def _run(connection: Connection, statements: Sequence[sql.Composed]) -> None:
 
 def _text(connection: Connection, statement: sql.Composed) -> str:
     return statement.as_string(connection)
-
-
-__all__ = ["PublicationNeededError", "Published", "ensure_publication", "exists", "is_ours"]

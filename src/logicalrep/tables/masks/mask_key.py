@@ -73,6 +73,3 @@ class MaskKey:
         encoded = texts.dictionary_encode()
         digests = [hmac.digest(self.secret, text.encode(), "sha256").hex() for text in encoded.dictionary.to_pylist()]
         return pa.array(digests, pa.string()).take(encoded.indices)
-
-
-__all__ = ["VARIABLE", "MaskKey", "MaskKeyError"]

@@ -106,6 +106,3 @@ def _offsets(of_rows: _Ints, rows: pa.Array) -> pa.Array:
     ends = np.cumsum(np.bincount(of_rows, minlength=len(rows)), dtype=np.int32)
     is_null = np.append(rows.is_null().to_numpy(False), False)
     return pa.array(np.append(np.int32(0), ends).astype(np.int32), mask=is_null)
-
-
-__all__ = ["Masking"]

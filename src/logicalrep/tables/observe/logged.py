@@ -66,6 +66,3 @@ class Logged(Report):
     def ended(self, error: Exception, *, is_meant: bool) -> None:
         """Log the error that ends it all; `is_meant` if somebody wanted it so."""
         _log.log(logging.WARNING if is_meant else logging.ERROR, "%s", error)
-
-
-__all__ = ["Logged"]

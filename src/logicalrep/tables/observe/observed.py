@@ -208,6 +208,3 @@ def sampling(slot: Callable[[], Slot], observed: Observed) -> Iterator[None]:
     finally:
         ending.set()
         thread.join(5)
-
-
-__all__ = ["Observed", "Sample", "sampling"]

@@ -185,6 +185,3 @@ def _seconds(seconds: float) -> str:
 
 def _clock(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%H:%M:%S}"
-
-
-__all__ = ["page"]

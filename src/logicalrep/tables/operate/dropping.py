@@ -85,6 +85,3 @@ def _is_ours(place: Place, folder: str) -> bool:
         return DeltaLog.open(place, folder) is not None
     except LogicalRepError:
         return False
-
-
-__all__ = ["drop"]

@@ -100,6 +100,3 @@ def known_settings(place: Place) -> StoredSettings:
     return StoredSettings(
         tables={table_name(name): log.table.settings for name, log in logs.items() if log is not None}
     )
-
-
-__all__ = ["known_settings", "known_tables", "resync"]

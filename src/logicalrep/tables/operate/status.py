@@ -90,6 +90,3 @@ def known(place: Place) -> Identity:
     if identity is None:
         raise StateError(f"nothing is replicated to {place.uri}", code="PLACE_EMPTY")
     return identity
-
-
-__all__ = ["Status", "known", "status"]

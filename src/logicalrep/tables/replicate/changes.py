@@ -245,6 +245,3 @@ class _Held:
             self._in_memory += [reader.get_batch(number) for number in range(reader.num_record_batches)]
             self._writer = self._path = None
         return self._in_memory
-
-
-__all__ = ["Changes", "Receiver"]

@@ -194,6 +194,3 @@ class Loop:
         stopped = self._tables.stopped
         if stopped:
             raise TablesStoppedError("; ".join(f"{name}: {reason}" for name, reason in stopped.items()))
-
-
-__all__ = ["Loop", "TablesStoppedError"]

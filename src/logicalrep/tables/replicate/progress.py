@@ -200,6 +200,3 @@ def _moment(committed: datetime | None) -> str:
 def _behind(lag: int, committed: datetime | None) -> str:
     seconds = lag_seconds(lag, datetime.now(UTC), committed)
     return f"{lag / 1e6:.1f} MB{'' if seconds is None else f' and {seconds:.1f} s'} behind"
-
-
-__all__ = ["Bars", "Lines", "shown"]

@@ -196,6 +196,3 @@ def _replicate(
                 raise
             # The error tells what helps a stream's reader.
             raise slot_lost(identity.slot, "lost", State.read(place).lsn) from error
-
-
-__all__ = ["replicate", "replicate_with"]

@@ -64,6 +64,3 @@ def take_requests(place: Place) -> list[tuple[str, list[TableName]]]:
         if data is not None and path.endswith(".json"):
             found.append((path, [TableName(*table) for table in json.loads(data)["resync"]]))
     return found
-
-
-__all__ = ["PausedError", "pause", "paused_since", "refuse_paused", "request_resync", "resume", "take_requests"]

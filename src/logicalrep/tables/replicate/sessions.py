@@ -53,6 +53,3 @@ def spark_tasks(place: Place) -> Iterator[Tasks]:
         if is_ours:
             with suppress(Exception):  # Java may have ended, which the tasks have told.
                 spark.stop()
-
-
-__all__ = ["spark_tasks"]

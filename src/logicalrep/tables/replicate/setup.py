@@ -154,6 +154,3 @@ def _identity(connection: Connection, settings: ReplicateSettings, place: Place)
         system_identifier=system,
         database=database,
     )
-
-
-__all__ = ["Prepared", "prepare"]

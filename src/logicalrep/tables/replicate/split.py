@@ -44,6 +44,3 @@ def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _one(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return batches if len(batches) < 2 else pa.Table.from_batches(batches).combine_chunks().to_batches()
-
-
-__all__ = ["by_table"]

@@ -82,6 +82,3 @@ def _rewritten(copied: Definition, now: Definition) -> list[int]:
     before = dict(copied.files)
     # A new partition's first file has the number that is its OID: rows of another one may have been sent before.
     return [oid for oid, file in now.files if before.get(oid, oid) != file]
-
-
-__all__ = ["Difference", "difference", "explains"]

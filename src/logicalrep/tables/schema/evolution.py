@@ -151,6 +151,3 @@ def _missing(connection: Connection, files: Sequence[int], column: str) -> list[
         # Each default writes the table anew.
         return [None]
     return [text for (text,) in connection.execute(_MISSING.encode(), (list(files), column)).fetchall()]
-
-
-__all__ = ["Evolution", "evolution"]

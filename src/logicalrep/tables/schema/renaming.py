@@ -50,6 +50,3 @@ def move(
     return DeltaLog.replace(
         place, folder, table, copied.files, application, lsn, load=load, keep_hours=keep_hours, before=before
     )
-
-
-__all__ = ["Copied", "move"]

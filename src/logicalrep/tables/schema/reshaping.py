@@ -142,6 +142,3 @@ def renamed_in_changes(rows: pa.Table, before: ReplicatedTable, after: Replicate
         for unchanged in rows.column(place).to_pylist()
     ]
     return rows.set_column(place, rows.schema.field(place), pa.array(lists, rows.schema.field(place).type))
-
-
-__all__ = ["renamed_in_changes", "reshape"]

@@ -70,6 +70,3 @@ def _fingerprints(lists: pa.ListArray, items: pa.StringArray) -> _Fingerprints:
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(of_items, dtype=np.uint64)))
     found: _Fingerprints = sums[ends[1:] - ends[0]] - sums[ends[:-1] - ends[0]]
     return found
-
-
-__all__ = ["Shape", "by_shape"]

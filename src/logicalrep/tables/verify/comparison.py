@@ -295,6 +295,3 @@ def _distance(server: Fingerprints, place: Fingerprints, is_proven: NDArray[np.b
     if has_key:
         return int(is_proven.sum())
     return int(np.abs(server.counts - place.counts)[is_proven].sum())
-
-
-__all__ = ["Comparison"]

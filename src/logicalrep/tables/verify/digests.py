@@ -125,6 +125,3 @@ class Fingerprints:
         """Return for which keys both have the same rows."""
         is_equal: NDArray[np.bool_] = (self.hashes == other.hashes) & (self.counts == other.counts)
         return is_equal
-
-
-__all__ = ["BUCKETS", "Digests", "Fingerprints", "Hashes", "Sums", "buckets_of", "digests_of", "key_hashes"]

@@ -40,6 +40,3 @@ def _texts(column: Column, values: pa.ChunkedArray) -> list[str | None]:
     return (
         found if pa.types.is_string(type_) else [None if each is None else column.type.to_text(each) for each in found]
     )
-
-
-__all__ = ["key_texts"]

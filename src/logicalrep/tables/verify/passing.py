@@ -121,6 +121,3 @@ def end_of_wal(connection: Connection) -> Lsn:
     lsn = Lsn(scalar(connection, f"SELECT {end}"))
     # The next record begins behind the header of a page that is not begun, and what is sent ends before it.
     return Lsn(lsn - lsn % _PAGE) if lsn % _PAGE in _HEADERS else lsn
-
-
-__all__ = ["Passing", "UnsettledError", "end_of_wal"]

@@ -73,6 +73,3 @@ class PlaceRows:
         if log is None:
             raise UnsettledError("it is not loaded yet")
         return log
-
-
-__all__ = ["PlaceRows"]

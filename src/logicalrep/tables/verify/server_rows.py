@@ -166,6 +166,3 @@ class ServerRows:
         send(self._connection, sql.SQL("COPY ({}) TO STDOUT").format(query))
         with closing(received(self._connection)) as copied:
             yield from typed(copied, table, self._key)
-
-
-__all__ = ["Look", "ServerRows"]

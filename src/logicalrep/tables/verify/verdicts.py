@@ -41,6 +41,3 @@ class Verdict:
     """Some of them."""
     reason: str = ""
     """The reason why it is undecided."""
-
-
-__all__ = ["Difference", "Result", "Verdict"]

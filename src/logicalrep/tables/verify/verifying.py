@@ -125,6 +125,3 @@ def _sides(
         raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
     key = MaskKey.wanted([rows.table.settings])
     return ServerRows(connection, rows.table, publications, key), rows
-
-
-__all__ = ["VerifyError", "verify"]
