@@ -21,7 +21,7 @@ from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.schemas import arrow_schema, row_form
 from logicalrep.spark.typed_tables.table_schema import relation_schema
-from logicalrep.spark.walsender.spool import Spool, read_segment
+from logicalrep.spark.walsender.spool import SegmentRange, Spool
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.change_feed import events
 from logicalrep.transactions.errors import TransactionError
@@ -248,7 +248,11 @@ def test_many_transactions_are_one_record_batch_that_a_limit_may_cut(tmp_path: P
     spool.seal()
     [segment] = spool.segments
     for first, last in pairwise((0, 1208, 1308, 5008, 20_000)):
-        cut = [row for batch in read_segment(segment.path, Lsn(first), Lsn(last)) for row in _plain(batch).to_pylist()]
+        cut = [
+            row
+            for batch in SegmentRange(segment.path, Lsn(first), Lsn(last)).read()
+            for row in _plain(batch).to_pylist()
+        ]
         assert cut == [row for row in reading.rows if first <= row["commit_lsn"] < last]
     spool.close()
 

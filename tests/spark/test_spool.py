@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from logicalrep import Lsn
-from logicalrep.spark.walsender.spool import SegmentError, Spool, read_segment
+from logicalrep.spark.walsender.spool import SegmentError, SegmentRange, Spool
 from logicalrep.spark.walsender.spool_folders import SpoolError, default_folder
 
 SCHEMA = pa.schema([("n", pa.int64())])
@@ -31,7 +31,7 @@ def segment_of(made: Spool) -> Path:
 
 
 def rows(segment: Path) -> list[Any]:
-    return [row["n"] for batch in read_segment(segment, Lsn(0), Lsn(30)) for row in batch.to_pylist()]
+    return [row["n"] for batch in SegmentRange(segment, Lsn(0), Lsn(30)).read() for row in batch.to_pylist()]
 
 
 def as_a_link(folder: Path) -> None:

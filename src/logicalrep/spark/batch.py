@@ -25,17 +25,10 @@ from logicalrep.transactions.logs import warn
 
 
 @dataclass
-class CaptureFile(InputPartition):
-    """A capture: it is one session, so one task reads it."""
+class File(InputPartition):
+    """A capture, which is one session, so that one task reads it; or a segment of a spool."""
 
-    path: str
-
-
-@dataclass
-class SegmentFile(InputPartition):
-    """A segment of a spool."""
-
-    path: str
+    path: Path
 
 
 class BatchReader(PromptReader, DataSourceReader):
@@ -49,20 +42,19 @@ class BatchReader(PromptReader, DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return a partition for each file, or one for the slot."""
         if self._options.path is not None:
-            return [self._partition(path) for path in files(self._options.path)]
+            found = files(self._options.path)
+            segment = next((path for path in found if path.suffix == SUFFIX), None)
+            if segment is not None and self._options.tables:
+                raise OptionError(
+                    f"option 'tables' is for captures and slots; {segment} has the rows that its stream read"
+                )
+            return [File(path) for path in found]
         log_to_standard_error()
         needs = replace(self._look.needs, create_slot=False, moves_slot=False)
         with self._options.connection.connect() as connection:
             warn(check(connection, needs))
             slot = the_slot(connection, self._options.the_slot)
         return [SlotRange(slot.confirmed, slot.reached)]
-
-    def _partition(self, path: Path) -> InputPartition:
-        if path.suffix != SUFFIX:
-            return CaptureFile(str(path))
-        if self._options.tables:
-            raise OptionError(f"option 'tables' is for captures and slots; {path} has the rows that its stream read")
-        return SegmentFile(str(path))
 
     @property
     def _look(self) -> SourceOptions:
@@ -73,11 +65,11 @@ class BatchReader(PromptReader, DataSourceReader):
         """Return the record batches of a capture, of a segment or of the slot."""
         if isinstance(partition, SlotRange):
             return collected_once(read_slot(self._look, self._schema, None, partition.end))
-        if isinstance(partition, SegmentFile):
+        assert isinstance(partition, File)
+        if partition.path.suffix == SUFFIX:
             schema = arrow_schema(self._schema)
-            return collected_once(read_whole_segment(Path(partition.path), schema, self._options.table))
-        assert isinstance(partition, CaptureFile)
-        return collected_once(self._read_capture(Path(partition.path)))
+            return collected_once(read_whole_segment(partition.path, schema, self._options.table))
+        return collected_once(self._read_capture(partition.path))
 
     def _read_capture(self, path: Path) -> Iterator[pa.RecordBatch]:
         with Capture.open(path) as capture:

@@ -58,13 +58,21 @@ class Segment:
 class SegmentRange(InputPartition):
     """The part of a segment that belongs to a micro-batch."""
 
-    path: str
+    path: Path
     start: Lsn
     end: Lsn
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the record batches."""
-        return read_segment(Path(self.path), self.start, self.end)
+        """Yield the record batches, with the rows at or after `start` and before `end`.
+
+        Raises SpoolError if this machine does not see the spool, or other users can write into it.
+        """
+        with _segment(self.path) as source, pa.ipc.open_stream(source) as reader:
+            for batch in reader:
+                positions = batch.column(0).to_numpy()
+                first, last = positions.searchsorted([int(self.start), int(self.end)])
+                if first < last:
+                    yield _without_positions(batch.slice(first, last - first))
 
 
 class Spool:
@@ -126,7 +134,7 @@ class Spool:
         """Return a partition for each segment with rows whose position is at or after `start` and before `end`."""
         self.seal()
         found = [segment for segment in self.segments if segment.last >= start and segment.first < end]
-        return [SegmentRange(str(segment.path), start, end) for segment in found]
+        return [SegmentRange(segment.path, start, end) for segment in found]
 
     def remove_before(self, lsn: Lsn) -> None:
         """Remove the segments whose rows all lie before a position."""
@@ -153,19 +161,6 @@ class Spool:
         self._file.close()
         self._writer = self._file = None
         return True
-
-
-def read_segment(path: Path, start: Lsn, end: Lsn) -> Iterator[pa.RecordBatch]:
-    """Yield a running stream's record batches from a segment, with the rows at or after `start` and before `end`.
-
-    Raises SpoolError if this machine does not see the spool, or other users can write into it.
-    """
-    with _segment(path) as source, pa.ipc.open_stream(source) as reader:
-        for batch in reader:
-            positions = batch.column(0).to_numpy()
-            first, last = positions.searchsorted([int(start), int(end)])
-            if first < last:
-                yield _without_positions(batch.slice(first, last - first))
 
 
 @contextmanager
