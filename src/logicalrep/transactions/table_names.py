@@ -26,7 +26,7 @@ class TableName(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        return written(self)
+        return _written(self)
 
 
 def table_names(text: str) -> list[TableName]:
@@ -51,7 +51,7 @@ def name_parts(text: str) -> tuple[str, ...]:
     return found[0]
 
 
-def written(parts: tuple[str, ...]) -> str:
+def _written(parts: tuple[str, ...]) -> str:
     """Return a name as written in SQL."""
     return ".".join(part if _PLAIN.fullmatch(part) else '"' + part.replace('"', '""') + '"' for part in parts)
 
@@ -72,10 +72,10 @@ def _all_parts(text: str) -> Iterator[tuple[str, ...]]:
         plain += [unquoted] if quoted is None else []
         if follows != ".":
             if len(parts) > 2:
-                raise TableNameError(f"{written(tuple(parts))} has {len(parts)} parts; schema.table is expected")
+                raise TableNameError(f"{_written(tuple(parts))} has {len(parts)} parts; schema.table is expected")
             if not all(map(_PLAIN.fullmatch, plain)):
                 raise TableNameError(
-                    f"{'.'.join(parts)} is not a name that SQL reads unchanged: write {written(tuple(parts))}, or "
+                    f"{'.'.join(parts)} is not a name that SQL reads unchanged: write {_written(tuple(parts))}, or "
                     "write it in lower case if that is its name"
                 )
             yield tuple(parts)

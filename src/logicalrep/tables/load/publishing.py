@@ -13,8 +13,8 @@ import psycopg
 from psycopg import sql
 
 from logicalrep.postgres.publications import published_tables
-from logicalrep.postgres.slots import Connection, server_major
-from logicalrep.transactions.table_names import TableName, written
+from logicalrep.postgres.slots import Connection, scalar, server_major
+from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 
 _MARK = "made by logicalrep replicate"
@@ -141,7 +141,7 @@ def ensure_publication(
                 sql.Identifier(name), sql.Literal(", ".join(_ACTIONS))
             )
             raise PublicationNeededError(
-                f"the publication {name} leaves out {', '.join(left_out)}: run {_text(connection, change)}",
+                f"the publication {name} leaves out {', '.join(left_out)}: run {change.as_string(connection)}",
                 code="PUBLICATION_INCOMPLETE",
             )
         warnings = []
@@ -149,7 +149,7 @@ def ensure_publication(
     absent = [table for table in wanted if table not in tables]
     if absent and at_start:
         raise PublicationNeededError(
-            f"the publication {name} has no table {', '.join(written(table) for table in absent)}: "
+            f"the publication {name} has no table {', '.join(map(str, absent))}: "
             + ("; ".join(warnings) or "name tables that it has, or add them to it")
         )
     return Published(tuple(table for table in tables if not wanted or table in wanted), tuple(warnings))
@@ -162,10 +162,8 @@ def exists(connection: Connection, table: TableName) -> bool:
 
 def is_ours(connection: Connection, name: str) -> bool:
     """Return whether a publication is there, and this project made it."""
-    row = connection.execute(
-        "SELECT obj_description(oid, 'pg_publication') = %s FROM pg_publication WHERE pubname = %s", (_MARK, name)
-    ).fetchone()
-    return row is not None and bool(row[0])
+    query = "SELECT obj_description(oid, 'pg_publication') = %s FROM pg_publication WHERE pubname = %s"
+    return bool(scalar(connection, query, _MARK, name))
 
 
 def _candidates(
@@ -181,12 +179,12 @@ def _candidates(
         table = TableName(schema, name)
         if wanted and table not in wanted:
             continue
-        shown, other = written(table), table if part[0] is None else TableName(*part)
+        shown, other = str(table), table if part[0] is None else TableName(*part)
         if kind in _KINDS or persistence != "p":
             others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(shown)
         elif is_carried is False:
             warnings.append(
-                f"{shown} is not replicated, as its partition {written(other)} is foreign or unlogged, whose changes "
+                f"{shown} is not replicated, as its partition {other} is foreign or unlogged, whose changes "
                 "logical replication does not carry: detach it"
             )
         elif has_identity and other == table:
@@ -195,10 +193,10 @@ def _candidates(
             effect = "is not replicated"
             if table in there:
                 effect = "is published, and the server refuses its updates and deletes"
-            why = f"its partition {written(other)} has another replica identity: run"
+            why = f"its partition {other} has another replica identity: run"
             if other == table:
                 why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
-            warnings.append(f"{shown} {effect}, as {why} ALTER TABLE {written(other)} REPLICA IDENTITY FULL")
+            warnings.append(f"{shown} {effect}, as {why} ALTER TABLE {other} REPLICA IDENTITY FULL")
     if others:
         listed = "; ".join(
             f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" for kind, names in others.items()
@@ -211,9 +209,9 @@ def _unknown(connection: Connection, table: TableName) -> list[str]:
     """Return why a table is not among those that can be published; nothing if the catalog's warnings say it."""
     parent = connection.execute(_PARENT, table).fetchone()
     if parent is not None:
-        return [f"{written(table)} is a partition, which is replicated with {written(TableName(*parent))}: name that"]
+        return [f"{table} is a partition, which is replicated with {TableName(*parent)}: name that"]
     if not exists(connection, table):
-        return [f"{written(table)} cannot be replicated: there is no such table in this database"]
+        return [f"{table} cannot be replicated: there is no such table in this database"]
     return []
 
 
@@ -226,22 +224,19 @@ def _making(connection: Connection, name: str, tables: Sequence[TableName]) -> l
     ]
 
 
-def _adding(name: str, tables: Sequence[TableName]) -> sql.Composed:
-    return sql.SQL("ALTER PUBLICATION {} ADD TABLE ").format(sql.Identifier(name)) + _list(tables)
-
-
 def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
     """Add tables to the publication, each that can be; return why the others are not."""
     if not tables:
         return []
+    adding = sql.SQL("ALTER PUBLICATION {} ADD TABLE ").format(sql.Identifier(name)) + _list(tables)
     try:
-        _run(connection, [_adding(name, tables)])
+        _run(connection, [adding])
     except (PublicationNeededError, psycopg.errors.LockNotAvailable) as error:
         if len(tables) > 1:
             return [warning for table in tables for warning in _add(connection, name, [table])]
         if isinstance(error, PublicationNeededError):
             return [error.description]
-        return [f"{written(tables[0])} is not replicated yet, as another session has locked it; it is tried again"]
+        return [f"{tables[0]} is not replicated yet, as another session has locked it; it is tried again"]
     except (psycopg.errors.UndefinedTable, psycopg.errors.DuplicateObject, psycopg.errors.InvalidSchemaName):
         # Somebody dropped or added one of them meanwhile: the next look finds out.
         if len(tables) > 1:
@@ -260,12 +255,8 @@ def _run(connection: Connection, statements: Sequence[sql.Composed]) -> None:
             for statement in statements:
                 connection.execute(statement)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.ReadOnlySqlTransaction) as error:
-        texts = "; ".join(_text(connection, statement) for statement in statements)
+        texts = "; ".join(statement.as_string(connection) for statement in statements)
         who = "this role may not publish the tables"
         if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
             who = "a standby cannot publish tables, its primary can"
         raise PublicationNeededError(f"{who} ({error.diag.message_primary}): let their owner run: {texts}") from None
-
-
-def _text(connection: Connection, statement: sql.Composed) -> str:
-    return statement.as_string(connection)

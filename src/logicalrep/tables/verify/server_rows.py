@@ -11,7 +11,7 @@ from psycopg import sql
 
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.publications import row_filter
-from logicalrep.postgres.slots import Connection
+from logicalrep.postgres.slots import Connection, scalar
 from logicalrep.postgres.table_parts import columns_read, part_queries
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.copying import typed
@@ -148,8 +148,7 @@ class ServerRows:
     @property
     def _is_partitioned(self) -> bool:
         oid = self._table.relation.relation_id
-        row = self._connection.execute("SELECT relkind = 'p' FROM pg_class WHERE oid = %s", (oid,)).fetchone()
-        return row is not None and bool(row[0])
+        return bool(scalar(self._connection, "SELECT relkind = 'p' FROM pg_class WHERE oid = %s", oid))
 
     @contextmanager
     def _moment(self) -> Iterator[tuple[Lsn, int, int]]:
