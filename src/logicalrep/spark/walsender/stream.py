@@ -78,12 +78,10 @@ class WalsenderStreamReader(SlotStreamReader):
         self._asked(start)
         self._go_on_from(start or {})
         if start is not None:
+            # Spark has committed everything before.
             self.position = position_of(start)
+            self.commit(start)
         receiver = self._started(None if self.position is None else self.position.lsn)
-        if start is not None:
-            assert self.position is not None
-            self._check(receiver, self.position)
-            receiver.commit(self.position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is called once, and Spark does not report the trigger.
             reached = self._sent_up_to()
