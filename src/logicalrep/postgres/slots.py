@@ -129,6 +129,10 @@ class Slot:
         """The retained bytes at which max_slot_wal_keep_size makes it lost; None without that bound."""
         return None if self.safe_wal_size is None else self.retained_bytes + max(self.safe_wal_size, 0)
 
+    def decoded_again(self, position: Lsn) -> int:
+        """Return the WAL in bytes before a position that each session which reads from there decodes."""
+        return max(position - (self.restart_lsn or position), 0)
+
 
 def server_major(connection: Connection) -> int:
     """Return the server's major version."""

@@ -183,7 +183,7 @@ class AutoStreamReader(SlotStreamReader):
         elif (prefers_walsender or not suits) and self._gets_walsender():
             log.info(
                 "slot %s: read by walsender, %d bytes behind the server; peek would decode %d bytes again each time",
-                slot.name, slot.sent_up_to - position.lsn, decoded_again(slot, position.lsn),
+                slot.name, slot.sent_up_to - position.lsn, slot.decoded_again(position.lsn),
             )  # fmt: skip
             if start is not None:
                 # Spark has committed everything before, which need not be received.
@@ -224,9 +224,4 @@ def suits_peek(slot: Slot, position: Lsn, *, receives: bool, has_end: bool) -> b
     """
     behind = slot.sent_up_to - position
     least = FAR if receives else 0 if has_end else NEAR
-    return behind > least and decoded_again(slot, position) <= _DECODED_AGAIN * max(min(behind, _BATCH), NEAR)
-
-
-def decoded_again(slot: Slot, position: Lsn) -> int:
-    """Return the WAL in bytes before a position that each peek decodes."""
-    return max(position - (slot.restart_lsn or position), 0)
+    return behind > least and slot.decoded_again(position) <= _DECODED_AGAIN * max(min(behind, _BATCH), NEAR)

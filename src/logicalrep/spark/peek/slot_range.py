@@ -138,6 +138,6 @@ def _sessions(connection: Connection, options: SourceOptions, slot: Slot, start:
     """Return the number of sessions that are worth their start."""
     size = end - start
     # Each session reads the WAL from the slot's restart_lsn on, a copy twice, and describes each table again.
-    if options.relations or start - (slot.restart_lsn or start) > size or not can_be_copied(connection, slot):
+    if options.relations or slot.decoded_again(start) > size or not can_be_copied(connection, slot):
         return 1
     return max(min(options.decoding_sessions, size // _WAL_OF_A_SESSION), 1)

@@ -146,7 +146,7 @@ class PeekStreamReader(SlotStreamReader):
 
     def _warn_of_lag(self, seen: Slot, position: Lsn, head: Lsn) -> None:
         """Warn if most of what the server decodes for a batch lies before it, and again whenever that has doubled."""
-        again = position - (seen.restart_lsn or position)
+        again = seen.decoded_again(position)
         if again >= max(self._warned_of, 4 * (head - position)):
             self._warned_of = 2 * again
             log.warning(
