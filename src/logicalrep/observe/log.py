@@ -15,10 +15,6 @@ def log_figures(log: logging.Logger, event: str, **figures: Value) -> None:
     """Log an event with its figures, at the level INFO; those that are None are left out.
 
     The record also has them as a dictionary, in its attribute `figures`, for a formatter that writes JSON.
-
-    Example:
-        >>> log_figures(logging.getLogger("logicalrep.batch"), "batch", slot="spark", changes=9, seconds=0.25)
-        batch slot=spark changes=9 seconds=0.250
     """
     known = {name: value for name, value in figures.items() if value is not None}
     pairs = " ".join(f"{name}={_text(value)}" for name, value in known.items())

@@ -67,16 +67,14 @@ class AutoStreamReader(SlotStreamReader):
 
     # In the driver
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
         self._look({})
         offset = self._peek.initialOffset() if self._can_peek else self._walsender.initialOffset()
         self.position = position_of(offset)
         return offset
 
-    def latestOffset(  # noqa: N802
-        self, start: Mapping[str, object] | None = None, limit: object | None = None
-    ) -> Offset:
+    def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._look(start)
         if start is not None:
@@ -93,11 +91,11 @@ class AutoStreamReader(SlotStreamReader):
         self.position = position_of(offset)
         return offset
 
-    def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, str | int] | None:
         """Return the server's position for Spark's progress report."""
         return self._reader.reportLatestOffset()
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """Note the end of the WAL, up to which the query reads."""
         self._has_end = True
         for reader in (self._peek, self._walsender):

@@ -59,7 +59,7 @@ class LogicalRepDataSource(Shipped, DataSource):
 
         return BatchReader(options, schema)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of the slot."""
         options = self._options()
         if options.path is not None:

@@ -54,11 +54,11 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         # The end of the WAL up to which Trigger.AvailableNow reads.
         self._target: Lsn | None = None
 
-    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+    def getDefaultReadLimit(self) -> Any:
         """Return the limit of the options max_…_per_batch."""
         return read_limit(self._options)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def prepareForTriggerAvailableNow(self) -> None:
         """Note the end of the WAL, up to which the query reads."""
         self._target = self._sent_up_to()
 

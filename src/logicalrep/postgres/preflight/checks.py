@@ -154,7 +154,7 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
                     f"Creating the first logical slot raises effective_wal_level from {level} to logical, which waits "
                     "for a checkpoint."
                 )
-        if isinstance(free, int) and free <= 0:
+        if free <= 0:
             findings.error(
                 "NO_FREE_SLOT", "No replication slot is free: raise max_replication_slots, or drop an unused slot."
             )

@@ -42,10 +42,10 @@ class MetricsListener(StreamingQueryListener):
         with self._lock:
             return [figures for slots in self._queries.values() for figures in slots.values()]
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Do nothing: the first progress report has the slots."""
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Add a batch to the figures of the slots that it was read from."""
         progress = event.progress
         # Spark has these durations in milliseconds.
@@ -70,13 +70,13 @@ class MetricsListener(StreamingQueryListener):
                     )
                 slots[name] = after
 
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
         """Note that a query goes on, though there is nothing to read."""
         with self._lock:
             slots = self._queries.get(str(event.id), {})
             slots |= {name: replace(figures, noted=time.time()) for name, figures in slots.items()}
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Forget a query that was stopped; the figures of one that failed stay, so that an alert finds them."""
         if event.exception is None:
             with self._lock:

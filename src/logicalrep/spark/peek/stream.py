@@ -50,14 +50,12 @@ class PeekStreamReader(SlotStreamReader):
 
     # In the driver
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
         self.position = self._run(self._initial)
         return self._offset(self.position)
 
-    def latestOffset(  # noqa: N802
-        self, start: Mapping[str, object] | None = None, limit: object | None = None
-    ) -> Offset:
+    def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._asked(start)
         if start is not None:
@@ -85,7 +83,7 @@ class PeekStreamReader(SlotStreamReader):
         self.position = end
         return self._offset(end)
 
-    def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, str | int] | None:
         """Return the server's position for Spark's progress report."""
         return None if self._seen is None or self.position is None else progress(self._seen, self.position.lsn, "peek")
 

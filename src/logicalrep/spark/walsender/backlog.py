@@ -11,14 +11,7 @@ from logicalrep_runtime.scalars import Lsn
 
 
 class Backlog:
-    """The transactions with rows in the order of their ends: of each its end, its commit time, and the sums up to it.
-
-    Example:
-        >>> backlog = Backlog()
-        >>> backlog.add(end=100, rows=10, size=1000, moment=0)
-        >>> backlog.end_after(Lsn(50), Lsn(150), Limits())
-        (Lsn('0/96'), True)
-    """
+    """The transactions with rows in the order of their ends, each with its commit time and the sums up to it."""
 
     def __init__(self) -> None:
         self._ends, self._rows, self._bytes, self._moments = array("Q"), array("Q"), array("Q"), array("q")

@@ -65,15 +65,13 @@ class WalsenderStreamReader(SlotStreamReader):
         self._knows_first_xid = False
         """Whether `_first_xid` is known, which may be None."""
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def initialOffset(self) -> Offset:
         """Return the slot's position; create the slot if the options say so."""
         self.position = self._run(self._initial)
         self._go_on_from({})
         return self._offset(self.position)
 
-    def latestOffset(  # noqa: N802
-        self, start: Mapping[str, object] | None = None, limit: object | None = None
-    ) -> Offset:
+    def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._asked(start)
         self._go_on_from(start or {})
@@ -98,7 +96,7 @@ class WalsenderStreamReader(SlotStreamReader):
             self.position = WalPosition(end, receiver.timeline)
         return self._offset(self.position)
 
-    def reportLatestOffset(self) -> dict[str, str | int] | None:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, str | int] | None:
         """Return the server's position for Spark's progress report."""
         position = self.position
         return None if position is None else progress(self._look_at_slot(), position.lsn, "walsender")
