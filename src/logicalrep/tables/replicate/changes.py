@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -124,15 +123,11 @@ class Receiver:
 
     def wait(self, seconds: float) -> bool:
         """Wait until there are changes to take, for `seconds` at most. Raises the error that ended the thread."""
-        deadline = time.monotonic() + seconds
         with self._changed:
-            while not self._whole.batches:
+            self._changed.wait_for(lambda: self._whole.batches or self._error is not None, seconds)
+            if not self._whole.batches:
                 self._check()
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                self._changed.wait(left)
-            return True
+            return bool(self._whole.batches)
 
     @property
     def has_changes(self) -> bool:
