@@ -21,7 +21,7 @@ from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.logs import warn
 from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT
-from logicalrep.transactions.table_names import table_names
+from logicalrep.transactions.table_names import table_name
 from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
 from logicalrep_runtime.scalars import Lsn
 
@@ -68,7 +68,7 @@ class Stream(Generic[_Item]):
         """Yield the transactions that have changes, in commit order; each is closed when the loop asks for the next."""
         with self._assembler() as assembler:
             intake: Intake[Any] = Intake(assembler)
-            with self._started(intake, self._needs) as replication, closing(self._events(replication)) as events:
+            with self._started(intake, self._needs) as events:
                 for event in events:
                     self.position = intake.position
                     if isinstance(event, Transaction):
@@ -102,7 +102,7 @@ class Stream(Generic[_Item]):
 
         needs, form = self._needs, feed_form(rows_per_record_batch=rows, memory_limit=self._memory_limit)
         if table is not None:
-            (name,) = table_names(table)
+            name = table_name(table)
             needs = replace(needs, tables=(name,))
             with self._connected(needs) as connection:
                 relation = published_relation(connection, name, needs.publications)
@@ -110,7 +110,7 @@ class Stream(Generic[_Item]):
                 form = table_form(relation, type_catalog(connection, name), form)
         with self._assembler() as assembler:
             committing = Committing(form, assembler)
-            with self._started(committing.intake, needs) as replication, closing(self._events(replication)) as events:
+            with self._started(committing.intake, needs) as events:
                 for event in events:
                     committed = committing.committed(event)
                     yield from committed.batches
@@ -152,7 +152,8 @@ class Stream(Generic[_Item]):
         return retried(connect, self._retry_timeout)
 
     @contextmanager
-    def _started(self, intake: Intake[Any], needs: Needs) -> Iterator[Replication]:
+    def _started(self, intake: Intake[Any], needs: Needs) -> Iterator[Iterator[Any]]:
+        """Yield the events, of a replication that ends with the context."""
         with self._connected(needs) as connection:
             ensure_slot(connection, needs)
             version = newest_protocol(connection)
@@ -167,7 +168,8 @@ class Stream(Generic[_Item]):
         replication = Replication(self._settings, needs.slot, options, intake, retry_timeout=self._retry_timeout)
         self._replication = replication
         try:
-            yield replication
+            with closing(self._events(replication)) as events:
+                yield events
         finally:
             self.close()
 

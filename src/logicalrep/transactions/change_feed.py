@@ -23,6 +23,7 @@ NULL, and `{"base64": ...}` if it was sent in binary format or is not valid in t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import TypedDict
 
 from logicalrep.transactions.assembler import Assembler
@@ -72,12 +73,9 @@ def events(
     Without an assembler, prepared transactions are held until they are decided. Raises DecodeError and
     TransactionError.
     """
-    if assembler is not None:
+    with Assembler() if assembler is None else nullcontext(assembler) as used:
         for lsn, data in messages:
-            yield from assembler.feed(decoder.decode(data), lsn)
-        return
-    with Assembler() as own:
-        yield from events(messages, decoder, own)
+            yield from used.feed(decoder.decode(data), lsn)
 
 
 def change_rows(
