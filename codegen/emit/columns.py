@@ -22,8 +22,6 @@ from codegen.spec.versions import View
 _ITEMS = "integers, texts and bytes"
 _OF_BATCHES = ("error", "data")
 """The columns that batches have for messages that are refused."""
-_SPAN_WIDTH = 24
-"""The bytes of where a text is: three integers."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +37,24 @@ class ColumnSource:
     fields: tuple[ColumnSource, ...] = ()
     expand: str = ""
     path: str = ""
-    place: int = 0
 
     @property
     def constant(self) -> str:
-        """The kernel's name for its place in the table."""
+        """The kernel's name for its number."""
         return f"{self.name.upper()}_COLUMN"
 
     @property
     def is_fixed(self) -> bool:
         return self.kind in ("char", "bool", "int")
 
+    @property
+    def has_spans(self) -> bool:
+        """Whether its values have no fixed width and are not those of rows."""
+        return not self.is_fixed and self.kind != "cells"
+
     def __str__(self) -> str:
         shown = [f"name={self.name!r}", f"kind={self.kind!r}"]
-        for name in ("width", "signed", "scalar", "valued", "expand", "path", "place"):
+        for name in ("width", "signed", "scalar", "valued", "expand", "path"):
             if value := getattr(self, name):
                 shown.append(f"{name}={value!r}")
         if self.fields:
@@ -82,8 +84,7 @@ class MessageSource:
 
     @property
     def spans(self) -> list[ColumnSource]:
-        """The columns whose values have no fixed width, but for those of rows."""
-        return [column for column in self.columns.values() if not column.is_fixed and column.kind != "cells"]
+        return [column for column in self.columns.values() if column.has_spans]
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,10 @@ class PartSource:
     steps: tuple[Step, ...]
     columns: dict[str, ColumnSource]
     """The columns, by the names of their variables."""
+
+    def number_of(self, variable: str) -> int:
+        """The number of a field's array."""
+        return list(self.columns).index(variable)
 
 
 class _Kernel:
@@ -184,7 +189,7 @@ class _Kernel:
         if not set(shapes) <= {"run", "string", "bytes"}:
             text = f"{row.name} repeats {step.part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
             raise SpecError([Finding(row.place, text)])
-        fields = _placed([self._column(inner, shown, path) for inner in attributes(step.part.fields)])
+        fields = tuple(self._column(inner, shown, path) for inner in attributes(step.part.fields))
         function = self._function(step, step.part, shown, fields)
         return ColumnSource(row.name, "items", fields=fields, expand=f"{function}_items")
 
@@ -212,6 +217,14 @@ class _Kernel:
     def cells_columns(self) -> list[ColumnSource]:
         return [column for column in self.columns if column.kind == "cells"]
 
+    def cells_of(self, column: ColumnSource) -> str:
+        """The arrays of a column of rows' values."""
+        return f"cells[{self.cells_columns.index(column)}]"
+
+    def spans_of(self, column: ColumnSource) -> str:
+        """The array of a column's spans."""
+        return f"spans[{[known for known in self.columns if known.has_spans].index(column)}]"
+
     @property
     def dispatch(self) -> list[MessageSource]:
         """The messages in the order in which tags are compared: those with a row's values come most often."""
@@ -229,19 +242,6 @@ def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
         else:
             found.append(step)
     return tuple(found)
-
-
-def _item_width(field: ColumnSource) -> int:
-    return field.width if field.is_fixed else _SPAN_WIDTH
-
-
-def _placed(fields: list[ColumnSource]) -> tuple[ColumnSource, ...]:
-    """What items have, with the place of each in a block: texts as spans, then integers, the widest first."""
-    places, place = {}, 0
-    for field in sorted(fields, key=_item_width, reverse=True):
-        places[field.name] = place
-        place += _item_width(field)
-    return tuple(replace(field, place=places[field.name]) for field in fields)
 
 
 def _local(name: str) -> str:

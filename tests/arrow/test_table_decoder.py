@@ -8,11 +8,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from logicalrep import DecodeError, Oid, TransactionId, v1, v2
 from logicalrep.arrow.table import loading
+from logicalrep.arrow.table.columns import Loaded
 from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
 from logicalrep_protocol.columnar import Session
 from logicalrep_protocol.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
@@ -399,7 +401,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
     array = pa.array(messages, pa.binary())
     compiled = TableDecoder(session, **options).decode(array)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading, "_by_kernels", lambda kernels, data, parts: list(map(loading._left, parts)))
+        patch.setattr(loading, "_by_kernels", lambda data, parts: list(map(_left, parts)))
         by_type = TableDecoder(session, **options).decode(array)
     assert len(compiled) == len(by_type)
     for one, other in zip(compiled, by_type, strict=True):
@@ -412,6 +414,20 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
             for name, values, expected in zip(mine.values.schema.names, mine.values, theirs.values, strict=True):
                 assert _same(values, expected), name
     return compiled
+
+
+def _left(part: loading.Part) -> Loaded:
+    """Leave all values to the loaders of their types."""
+    reader, found = part
+    states = np.zeros((len(reader.columns), found.count), np.int8)
+    for index, in_key in enumerate(reader.in_key.tolist()):
+        of_whole = found.more.get(index, (found.whole_rows, found.whole_first))
+        rows, first = (found.rows, found.first) if in_key else of_whole
+        states[index, rows] = found.cells.kinds[first + index]
+    arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
+    left = {index: np.flatnonzero((line == _TEXT) | (line == _BINARY)) for index, line in enumerate(states)}
+    there = {index: rows for index, rows in left.items() if len(rows)}
+    return Loaded(arrays, lambda index: pa.py_buffer(states[index]), there)
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.table_numbers import TableNumbers
-from logicalrep_runtime.columnar.located import address
 
 _NONE = -1
 
@@ -32,9 +31,7 @@ def test_numbers_are_those_of_a_dict(pairs: list[tuple[int, int]], messages: lis
     tags = np.array([tag for tag, _ in messages], np.uint8)
     oids = np.array([oid for _, oid in messages], np.uint32)
     tables = np.full(len(messages), _NONE, np.int32)
-    unknown = number_tables(
-        address(tags), address(oids), 0, len(messages), numbers.address, numbers.mask, address(tables)
-    )
+    unknown = number_tables(tags, oids, 0, len(messages), numbers.places, tables)
     expected = [known.get(oid) if tag in b"IUD" else _NONE for tag, oid in messages]
     assert unknown == (expected.index(None) if None in expected else -1)
     read = len(messages) if unknown < 0 else unknown

@@ -9,39 +9,43 @@ Generated from spec/ by `python -m codegen regen`; do not edit.
 
 from __future__ import annotations
 
-from typing import Any
-
-from logicalrep_runtime.columnar.located import FULL, OUTSIDE, REFUSED, REFUSED_BIT, TAKEN, UNKNOWN, UTF8
+from logicalrep_runtime.columnar.located import (
+    FULL,
+    OUTSIDE,
+    REFUSED,
+    REFUSED_BIT,
+    TAKEN,
+    UNKNOWN,
+    UTF8,
+    Bytes,
+    Int64s,
+    Ints,
+    Record,
+)
 from logicalrep_runtime.columnar.memory import (
     compiled,
-    copy_to,
+    copy,
     find_zero,
     inlined,
     int16,
     int32,
     int64,
-    read1,
-    read8,
+    read,
     uint8,
     uint32,
     uint64,
-    write1,
-    write4,
-    write8,
+    write,
 )
 from logicalrep_runtime.columnar.rows import (
-    CELLS_ENTRIES,
-    COLUMN_ENTRIES,
-    COUNT,
-    ROOM,
     SEEN,
-    SIZE,
+    Block,
+    CellArrays,
+    Out,
     begin_cells,
-    put1,
-    put4,
-    put8,
+    put,
     put_cells,
     put_span,
+    write_span,
 )
 from logicalrep_runtime.columnar.utf8 import is_utf8
 from logicalrep_runtime.scalars import UNIX_EPOCH
@@ -50,52 +54,48 @@ STREAMING_FACT = 1
 TWO_PHASE_FACT = 2
 PARALLEL_FACT = 4
 
-# Each column's first entry in the table of addresses.
-FINAL_LSN_COLUMN = 0 * COLUMN_ENTRIES
-COMMIT_TIMESTAMP_COLUMN = 1 * COLUMN_ENTRIES
-XID_COLUMN = 2 * COLUMN_ENTRIES
-FLAGS_COLUMN = 3 * COLUMN_ENTRIES
-MESSAGE_LSN_COLUMN = 4 * COLUMN_ENTRIES
-PREFIX_COLUMN = 5 * COLUMN_ENTRIES
-CONTENT_COLUMN = 6 * COLUMN_ENTRIES
-COMMIT_LSN_COLUMN = 7 * COLUMN_ENTRIES
-END_LSN_COLUMN = 8 * COLUMN_ENTRIES
-ORIGIN_LSN_COLUMN = 9 * COLUMN_ENTRIES
-NAME_COLUMN = 10 * COLUMN_ENTRIES
-RELATION_ID_COLUMN = 11 * COLUMN_ENTRIES
-NAMESPACE_COLUMN = 12 * COLUMN_ENTRIES
-REPLICA_IDENTITY_COLUMN = 13 * COLUMN_ENTRIES
-COLUMNS_COLUMN = 14 * COLUMN_ENTRIES
-TYPE_ID_COLUMN = 15 * COLUMN_ENTRIES
-NEW_COLUMN = 16 * COLUMN_ENTRIES
-OLD_KIND_COLUMN = 17 * COLUMN_ENTRIES
-OLD_COLUMN = 18 * COLUMN_ENTRIES
-OPTIONS_COLUMN = 19 * COLUMN_ENTRIES
-RELATION_IDS_COLUMN = 20 * COLUMN_ENTRIES
-SUBXID_COLUMN = 21 * COLUMN_ENTRIES
-PREPARE_LSN_COLUMN = 22 * COLUMN_ENTRIES
-PREPARE_TIMESTAMP_COLUMN = 23 * COLUMN_ENTRIES
-GID_COLUMN = 24 * COLUMN_ENTRIES
-PREPARE_END_LSN_COLUMN = 25 * COLUMN_ENTRIES
-ROLLBACK_END_LSN_COLUMN = 26 * COLUMN_ENTRIES
-ROLLBACK_TIMESTAMP_COLUMN = 27 * COLUMN_ENTRIES
-
-NEW_CELLS = 28 * COLUMN_ENTRIES + 0 * CELLS_ENTRIES
-OLD_CELLS = 28 * COLUMN_ENTRIES + 1 * CELLS_ENTRIES
+# The number of each column.
+FINAL_LSN_COLUMN = 0
+COMMIT_TIMESTAMP_COLUMN = 1
+XID_COLUMN = 2
+FLAGS_COLUMN = 3
+MESSAGE_LSN_COLUMN = 4
+PREFIX_COLUMN = 5
+CONTENT_COLUMN = 6
+COMMIT_LSN_COLUMN = 7
+END_LSN_COLUMN = 8
+ORIGIN_LSN_COLUMN = 9
+NAME_COLUMN = 10
+RELATION_ID_COLUMN = 11
+NAMESPACE_COLUMN = 12
+REPLICA_IDENTITY_COLUMN = 13
+COLUMNS_COLUMN = 14
+TYPE_ID_COLUMN = 15
+NEW_COLUMN = 16
+OLD_KIND_COLUMN = 17
+OLD_COLUMN = 18
+OPTIONS_COLUMN = 19
+RELATION_IDS_COLUMN = 20
+SUBXID_COLUMN = 21
+PREPARE_LSN_COLUMN = 22
+PREPARE_TIMESTAMP_COLUMN = 23
+GID_COLUMN = 24
+PREPARE_END_LSN_COLUMN = 25
+ROLLBACK_END_LSN_COLUMN = 26
+ROLLBACK_TIMESTAMP_COLUMN = 27
 
 
 @inlined
-def _cell_(data: Any, offset: int, end: int, count: int, out: int, entry: int, cells: int) -> Any:
+def _cell_(data: Bytes, offset: int, end: int, count: int, cells: CellArrays, column: Record) -> tuple[int, int, int]:
     """The value of one column."""
-    cell = read8(out, entry + COUNT)
-    kinds, starts, lengths = read8(out, cells + 1), read8(out, cells + 2), read8(out, cells + 3)
-    values, filled = read8(out, cells + 5), read8(out, entry + SIZE)
+    cell, filled = column.count, column.size
+    copies = len(cells.copy_offsets) > 0
     size = 0
     if count < 0 or count > end - offset:
         return REFUSED, cell, size
-    if count > read8(out, cells + 4) - cell:
+    if count > len(cells.kinds) - cell:
         return FULL, cell, size
-    if values != 0 and end - offset > read8(out, cells + 6) - filled:
+    if copies and end - offset > len(cells.copies) - filled:
         return FULL, cell, size
     for _ in range(count):
         if offset >= end:
@@ -114,13 +114,13 @@ def _cell_(data: Any, offset: int, end: int, count: int, out: int, entry: int, c
             offset += 1
         else:
             return REFUSED, cell, size
-        write1(kinds, cell, kind)
-        if values != 0:
-            write4(starts, cell, filled + size)
-            copy_to(values, filled + size, data, offset, length)
+        write(cells.kinds, cell, kind)
+        if copies:
+            write(cells.copy_starts, cell, filled + size)
+            copy(cells.copies, filled + size, data, offset, length, len(cells.copies))
         else:
-            write8(starts, cell, offset)
-            write4(lengths, cell, length)
+            write(cells.starts, cell, offset)
+            write(cells.lengths, cell, length)
         offset += length
         size += length
         cell += 1
@@ -128,7 +128,7 @@ def _cell_(data: Any, offset: int, end: int, count: int, out: int, entry: int, c
 
 
 @inlined
-def _skip_column_(data: Any, offset: int, end: int, count: int, facts: int) -> int:
+def _skip_column_(data: Bytes, offset: int, end: int, count: int, facts: int) -> int:
     """A column of a Relation."""
     if count < 0:
         return REFUSED
@@ -148,28 +148,26 @@ def _skip_column_(data: Any, offset: int, end: int, count: int, facts: int) -> i
 
 
 @compiled
-def column__items(data: Any, spans: int, rows: int, total: int, block: int, sizes: int) -> None:
-    """The items of lists that were walked: for each field all integers, or the spans of all texts and their size."""
+def column__items(data: Bytes, spans: Ints, fields: tuple[Ints, ...], sizes: Ints) -> None:
+    """Read the items of lists that were walked: each field's integers, or the spans of its texts and their bytes."""
     item = 0
-    for index in range(rows):
-        offset = read8(spans, 3 * index + 1)
-        for _ in range(read8(spans, 3 * index + 2)):
-            write1(block + 32 * total, item, uint8(data, offset))
+    for place in range(0, len(spans), 3):
+        offset = read(spans, place + 1)
+        for _ in range(read(spans, place + 2)):
+            write(fields[0], item, uint8(data, offset))
             offset += 1
             stop = find_zero(data, offset, len(data))
-            write8(block + 0 * total, 3 * item, item)
-            write8(block + 0 * total, 3 * item + 1, offset)
-            write8(block + 0 * total, 3 * item + 2, stop - offset)
-            write8(sizes, 0, read8(sizes, 0) + stop - offset)
+            write_span(fields[1], item, item, offset, stop - offset)
+            write(sizes, 1, read(sizes, 1) + stop - offset)
             offset = stop + 1
-            write4(block + 24 * total, item, uint32(data, offset))
-            write4(block + 28 * total, item, int32(data, offset + 4))
+            write(fields[2], item, uint32(data, offset))
+            write(fields[3], item, int32(data, offset + 4))
             offset += 8
             item += 1
 
 
 @inlined
-def _begin(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _begin(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block) -> int:
     """Opens a transaction; its changes follow, then Commit."""
     if end - offset < 20:
         return REFUSED
@@ -181,14 +179,14 @@ def _begin(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> 
         return REFUSED
     if offset != end:
         return REFUSED
-    put8(out, FINAL_LSN_COLUMN, row, final_lsn_)
-    put8(out, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + UNIX_EPOCH)
-    put4(out, XID_COLUMN, row, xid_)
+    put(block.int64, block.int8, block.columns[FINAL_LSN_COLUMN], row, final_lsn_)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     return TAKEN
 
 
 @inlined
-def _message(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _message(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
     """Something that pg_logical_emit_message wrote into the log; sent when the option messages is on."""
     if end - offset < 9:
         return REFUSED
@@ -212,19 +210,19 @@ def _message(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
     offset += content_length_
     if offset != end:
         return REFUSED
-    if read8(out, PREFIX_COLUMN + COUNT) >= read8(out, PREFIX_COLUMN + ROOM):
+    if 3 * block.columns[PREFIX_COLUMN].count >= len(spans[0]):
         return FULL
-    if read8(out, CONTENT_COLUMN + COUNT) >= read8(out, CONTENT_COLUMN + ROOM):
+    if 3 * block.columns[CONTENT_COLUMN].count >= len(spans[1]):
         return FULL
-    put1(out, FLAGS_COLUMN, row, flags_)
-    put8(out, MESSAGE_LSN_COLUMN, row, message_lsn_)
-    put_span(out, PREFIX_COLUMN, row, prefix_, prefix__size)
-    put_span(out, CONTENT_COLUMN, row, content_, content__size)
+    put(block.int8, block.int8, block.columns[FLAGS_COLUMN], row, flags_)
+    put(block.int64, block.int8, block.columns[MESSAGE_LSN_COLUMN], row, message_lsn_)
+    put_span(spans[0], block.int8, block.columns[PREFIX_COLUMN], row, prefix_, prefix__size)
+    put_span(spans[1], block.int8, block.columns[CONTENT_COLUMN], row, content_, content__size)
     return TAKEN
 
 
 @inlined
-def _commit(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _commit(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block) -> int:
     """Closes the transaction that Begin opened."""
     if end - offset < 25:
         return REFUSED
@@ -237,14 +235,14 @@ def _commit(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         return REFUSED
     if offset != end:
         return REFUSED
-    put8(out, COMMIT_LSN_COLUMN, row, commit_lsn_)
-    put8(out, END_LSN_COLUMN, row, end_lsn_)
-    put8(out, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
+    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
     return TAKEN
 
 
 @inlined
-def _origin(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _origin(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
     """Says which replication origin the transaction was replayed from."""
     if end - offset < 8:
         return REFUSED
@@ -258,15 +256,15 @@ def _origin(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, NAME_COLUMN + COUNT) >= read8(out, NAME_COLUMN + ROOM):
+    if 3 * block.columns[NAME_COLUMN].count >= len(spans[2]):
         return FULL
-    put8(out, ORIGIN_LSN_COLUMN, row, origin_lsn_)
-    put_span(out, NAME_COLUMN, row, name_, name__size)
+    put(block.int64, block.int8, block.columns[ORIGIN_LSN_COLUMN], row, origin_lsn_)
+    put_span(spans[2], block.int8, block.columns[NAME_COLUMN], row, name_, name__size)
     return TAKEN
 
 
 @inlined
-def _relation(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _relation(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
     """Describes a table; sent before the first change that needs it and again when it may have changed."""
     if end - offset < 4:
         return REFUSED
@@ -302,22 +300,22 @@ def _relation(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
         return REFUSED
     if offset != end:
         return REFUSED
-    if read8(out, NAMESPACE_COLUMN + COUNT) >= read8(out, NAMESPACE_COLUMN + ROOM):
+    if 3 * block.columns[NAMESPACE_COLUMN].count >= len(spans[3]):
         return FULL
-    if read8(out, NAME_COLUMN + COUNT) >= read8(out, NAME_COLUMN + ROOM):
+    if 3 * block.columns[NAME_COLUMN].count >= len(spans[2]):
         return FULL
-    if read8(out, COLUMNS_COLUMN + COUNT) >= read8(out, COLUMNS_COLUMN + ROOM):
+    if 3 * block.columns[COLUMNS_COLUMN].count >= len(spans[4]):
         return FULL
-    put4(out, RELATION_ID_COLUMN, row, relation_id_)
-    put_span(out, NAMESPACE_COLUMN, row, namespace_, namespace__size)
-    put_span(out, NAME_COLUMN, row, name_, name__size)
-    put1(out, REPLICA_IDENTITY_COLUMN, row, replica_identity_)
-    put_span(out, COLUMNS_COLUMN, row, columns_, column_count_)
+    put(block.int32, block.int8, block.columns[RELATION_ID_COLUMN], row, relation_id_)
+    put_span(spans[3], block.int8, block.columns[NAMESPACE_COLUMN], row, namespace_, namespace__size)
+    put_span(spans[2], block.int8, block.columns[NAME_COLUMN], row, name_, name__size)
+    put(block.int8, block.int8, block.columns[REPLICA_IDENTITY_COLUMN], row, replica_identity_)
+    put_span(spans[4], block.int8, block.columns[COLUMNS_COLUMN], row, columns_, column_count_)
     return TAKEN
 
 
 @inlined
-def _type(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _type(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
     """Names a data type that is not built in, ahead of the Relation that uses it."""
     if end - offset < 4:
         return REFUSED
@@ -337,18 +335,20 @@ def _type(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> i
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, NAMESPACE_COLUMN + COUNT) >= read8(out, NAMESPACE_COLUMN + ROOM):
+    if 3 * block.columns[NAMESPACE_COLUMN].count >= len(spans[3]):
         return FULL
-    if read8(out, NAME_COLUMN + COUNT) >= read8(out, NAME_COLUMN + ROOM):
+    if 3 * block.columns[NAME_COLUMN].count >= len(spans[2]):
         return FULL
-    put4(out, TYPE_ID_COLUMN, row, type_id_)
-    put_span(out, NAMESPACE_COLUMN, row, namespace_, namespace__size)
-    put_span(out, NAME_COLUMN, row, name_, name__size)
+    put(block.int32, block.int8, block.columns[TYPE_ID_COLUMN], row, type_id_)
+    put_span(spans[3], block.int8, block.columns[NAMESPACE_COLUMN], row, namespace_, namespace__size)
+    put_span(spans[2], block.int8, block.columns[NAME_COLUMN], row, name_, name__size)
     return TAKEN
 
 
 @inlined
-def _insert(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _insert(
+    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, cells: tuple[CellArrays, ...]
+) -> int:
     """A new row."""
     if end - offset < 5:
         return REFUSED
@@ -361,18 +361,22 @@ def _insert(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         return REFUSED
     new__column_count_ = int16(data, offset)
     offset += 2
-    offset, new__cells_, new__cells__size = _cell_(data, offset, end, new__column_count_, out, NEW_COLUMN, NEW_CELLS)
+    offset, new__cells_, new__cells__size = _cell_(
+        data, offset, end, new__column_count_, cells[0], block.columns[NEW_COLUMN]
+    )
     if offset < 0:
         return offset
     if offset != end:
         return REFUSED
-    put4(out, RELATION_ID_COLUMN, row, relation_id_)
-    put_cells(out, NEW_COLUMN, row, new__cells_, new__cells__size)
+    put(block.int32, block.int8, block.columns[RELATION_ID_COLUMN], row, relation_id_)
+    put_cells(block.int8, block.columns[NEW_COLUMN], row, new__cells_, new__cells__size)
     return TAKEN
 
 
 @inlined
-def _update(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _update(
+    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, cells: tuple[CellArrays, ...]
+) -> int:
     """A changed row."""
     if end - offset < 4:
         return REFUSED
@@ -388,7 +392,7 @@ def _update(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         old__column_count_ = int16(data, offset)
         offset += 2
         offset, old__cells_, old__cells__size = _cell_(
-            data, offset, end, old__column_count_, out, OLD_COLUMN, OLD_CELLS
+            data, offset, end, old__column_count_, cells[1], block.columns[OLD_COLUMN]
         )
         if offset < 0:
             return offset
@@ -404,21 +408,25 @@ def _update(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         return REFUSED
     new__column_count_ = int16(data, offset)
     offset += 2
-    offset, new__cells_, new__cells__size = _cell_(data, offset, end, new__column_count_, out, NEW_COLUMN, NEW_CELLS)
+    offset, new__cells_, new__cells__size = _cell_(
+        data, offset, end, new__column_count_, cells[0], block.columns[NEW_COLUMN]
+    )
     if offset < 0:
         return offset
     if offset != end:
         return REFUSED
-    put4(out, RELATION_ID_COLUMN, row, relation_id_)
+    put(block.int32, block.int8, block.columns[RELATION_ID_COLUMN], row, relation_id_)
     if old_kind_ != 0:
-        put1(out, OLD_KIND_COLUMN, row, old_kind_)
-        put_cells(out, OLD_COLUMN, row, old__cells_, old__cells__size)
-    put_cells(out, NEW_COLUMN, row, new__cells_, new__cells__size)
+        put(block.int8, block.int8, block.columns[OLD_KIND_COLUMN], row, old_kind_)
+        put_cells(block.int8, block.columns[OLD_COLUMN], row, old__cells_, old__cells__size)
+    put_cells(block.int8, block.columns[NEW_COLUMN], row, new__cells_, new__cells__size)
     return TAKEN
 
 
 @inlined
-def _delete(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _delete(
+    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, cells: tuple[CellArrays, ...]
+) -> int:
     """A deleted row."""
     if end - offset < 5:
         return REFUSED
@@ -431,19 +439,21 @@ def _delete(data: Any, offset: int, end: int, row: int, facts: int, out: int) ->
         return REFUSED
     old__column_count_ = int16(data, offset)
     offset += 2
-    offset, old__cells_, old__cells__size = _cell_(data, offset, end, old__column_count_, out, OLD_COLUMN, OLD_CELLS)
+    offset, old__cells_, old__cells__size = _cell_(
+        data, offset, end, old__column_count_, cells[1], block.columns[OLD_COLUMN]
+    )
     if offset < 0:
         return offset
     if offset != end:
         return REFUSED
-    put4(out, RELATION_ID_COLUMN, row, relation_id_)
-    put1(out, OLD_KIND_COLUMN, row, old_kind_)
-    put_cells(out, OLD_COLUMN, row, old__cells_, old__cells__size)
+    put(block.int32, block.int8, block.columns[RELATION_ID_COLUMN], row, relation_id_)
+    put(block.int8, block.int8, block.columns[OLD_KIND_COLUMN], row, old_kind_)
+    put_cells(block.int8, block.columns[OLD_COLUMN], row, old__cells_, old__cells__size)
     return TAKEN
 
 
 @inlined
-def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _truncate(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
     """Tables that were emptied by one TRUNCATE."""
     if end - offset < 5:
         return REFUSED
@@ -456,15 +466,15 @@ def _truncate(data: Any, offset: int, end: int, row: int, facts: int, out: int) 
     offset += relation_count_ * 4
     if offset != end:
         return REFUSED
-    if read8(out, RELATION_IDS_COLUMN + COUNT) >= read8(out, RELATION_IDS_COLUMN + ROOM):
+    if 3 * block.columns[RELATION_IDS_COLUMN].count >= len(spans[5]):
         return FULL
-    put1(out, OPTIONS_COLUMN, row, options_)
-    put_span(out, RELATION_IDS_COLUMN, row, relation_ids_, relation_count_)
+    put(block.int8, block.int8, block.columns[OPTIONS_COLUMN], row, options_)
+    put_span(spans[5], block.int8, block.columns[RELATION_IDS_COLUMN], row, relation_ids_, relation_count_)
     return TAKEN
 
 
 @inlined
-def _stream_abort(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _stream_abort(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block) -> int:
     """Rolls back a streamed transaction, or one of its subtransactions."""
     if end - offset < 8:
         return REFUSED
@@ -473,13 +483,15 @@ def _stream_abort(data: Any, offset: int, end: int, row: int, facts: int, out: i
     offset += 8
     if offset != end:
         return REFUSED
-    put4(out, XID_COLUMN, row, xid_)
-    put4(out, SUBXID_COLUMN, row, subxid_)
+    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
+    put(block.int32, block.int8, block.columns[SUBXID_COLUMN], row, subxid_)
     return TAKEN
 
 
 @inlined
-def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _begin_prepare(
+    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
+) -> int:
     """Opens a transaction that was prepared; its changes follow, then Prepare."""
     if not facts & TWO_PHASE_FACT:
         return REFUSED
@@ -500,18 +512,18 @@ def _begin_prepare(data: Any, offset: int, end: int, row: int, facts: int, out: 
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
+    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
         return FULL
-    put8(out, PREPARE_LSN_COLUMN, row, prepare_lsn_)
-    put8(out, END_LSN_COLUMN, row, end_lsn_)
-    put8(out, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + UNIX_EPOCH)
-    put4(out, XID_COLUMN, row, xid_)
-    put_span(out, GID_COLUMN, row, gid_, gid__size)
+    put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
+    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
+    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
 
 
 @inlined
-def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _prepare(data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]) -> int:
     """Closes the transaction that Begin Prepare opened; it is decided later."""
     if not facts & TWO_PHASE_FACT:
         return REFUSED
@@ -533,18 +545,20 @@ def _prepare(data: Any, offset: int, end: int, row: int, facts: int, out: int) -
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
+    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
         return FULL
-    put8(out, PREPARE_LSN_COLUMN, row, prepare_lsn_)
-    put8(out, END_LSN_COLUMN, row, end_lsn_)
-    put8(out, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + UNIX_EPOCH)
-    put4(out, XID_COLUMN, row, xid_)
-    put_span(out, GID_COLUMN, row, gid_, gid__size)
+    put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
+    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
+    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
 
 
 @inlined
-def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _commit_prepared(
+    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
+) -> int:
     """Commits a transaction that was prepared before."""
     if not facts & TWO_PHASE_FACT:
         return REFUSED
@@ -566,18 +580,20 @@ def _commit_prepared(data: Any, offset: int, end: int, row: int, facts: int, out
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
+    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
         return FULL
-    put8(out, COMMIT_LSN_COLUMN, row, commit_lsn_)
-    put8(out, END_LSN_COLUMN, row, end_lsn_)
-    put8(out, COMMIT_TIMESTAMP_COLUMN, row, commit_timestamp_ + UNIX_EPOCH)
-    put4(out, XID_COLUMN, row, xid_)
-    put_span(out, GID_COLUMN, row, gid_, gid__size)
+    put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
+    put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
+    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
 
 
 @inlined
-def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, out: int) -> int:
+def _rollback_prepared(
+    data: Bytes, offset: int, end: int, row: int, facts: int, block: Block, spans: tuple[Int64s, ...]
+) -> int:
     """Rolls back a transaction that was prepared before."""
     if not facts & TWO_PHASE_FACT:
         return REFUSED
@@ -600,35 +616,33 @@ def _rollback_prepared(data: Any, offset: int, end: int, row: int, facts: int, o
     offset += 1
     if offset != end:
         return REFUSED
-    if read8(out, GID_COLUMN + COUNT) >= read8(out, GID_COLUMN + ROOM):
+    if 3 * block.columns[GID_COLUMN].count >= len(spans[6]):
         return FULL
-    put8(out, PREPARE_END_LSN_COLUMN, row, prepare_end_lsn_)
-    put8(out, ROLLBACK_END_LSN_COLUMN, row, rollback_end_lsn_)
-    put8(out, PREPARE_TIMESTAMP_COLUMN, row, prepare_timestamp_ + UNIX_EPOCH)
-    put8(out, ROLLBACK_TIMESTAMP_COLUMN, row, rollback_timestamp_ + UNIX_EPOCH)
-    put4(out, XID_COLUMN, row, xid_)
-    put_span(out, GID_COLUMN, row, gid_, gid__size)
+    put(block.int64, block.int8, block.columns[PREPARE_END_LSN_COLUMN], row, prepare_end_lsn_)
+    put(block.int64, block.int8, block.columns[ROLLBACK_END_LSN_COLUMN], row, rollback_end_lsn_)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[ROLLBACK_TIMESTAMP_COLUMN], row, rollback_timestamp_ + UNIX_EPOCH)
+    put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
+    put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
 
 
 @compiled
-def walk(
-    data: Any, offsets: int, count: int, tags: int, status: int, known: int, row: int, facts: int, stops: bool, out: int
-) -> tuple[int, int, int]:
+def walk(data: Bytes, offsets: Ints, row: int, facts: int, stops: bool, out: Out) -> tuple[int, int, int]:
     """Walk messages from a row on, in the session's facts as bits; a row whose status is not 0 is refused already.
 
     Returns the first row that was not read, the facts there, and why: TAKEN at the end; REFUSED if `stops` and that
     row is no message; FULL if there is no room for its values, and the walk may go on from there with more; UNKNOWN if
-    its tag is not among the `known` ones; OUTSIDE if its offsets are wrong.
+    the columns of its tag have no room; OUTSIDE if its offsets are wrong.
     """
-    end = read8(offsets, row)
+    end = read(offsets, row)
     if end < 0:
         return row, facts, OUTSIDE
-    while row < count:
-        begin_cells(out, NEW_COLUMN, NEW_CELLS, row)
-        begin_cells(out, OLD_COLUMN, OLD_CELLS, row)
+    while row < len(offsets) - 1:
+        begin_cells(out.cells[0], out.block.columns[NEW_COLUMN], row)
+        begin_cells(out.cells[1], out.block.columns[OLD_COLUMN], row)
         offset = end
-        end = read8(offsets, row + 1)
+        end = read(offsets, row + 1)
         if end < offset or end > len(data):
             return row, facts, OUTSIDE
         result = REFUSED
@@ -636,49 +650,49 @@ def walk(
         after = facts
         if offset < end:
             tag = uint8(data, offset)
-            if read1(known, tag) == 0:
+            if read(out.known, tag) == 0:
                 return row, facts, UNKNOWN
-            write1(known, tag, SEEN)
+            write(out.known, tag, SEEN)
             offset += 1
-        if tag != 0 and read1(status, row) == 0:
+        if tag != 0 and read(out.status, row) == 0:
             if tag == 0x49:
-                result = _insert(data, offset, end, row, facts, out)
+                result = _insert(data, offset, end, row, facts, out.block, out.cells)
             elif tag == 0x55:
-                result = _update(data, offset, end, row, facts, out)
+                result = _update(data, offset, end, row, facts, out.block, out.cells)
             elif tag == 0x44:
-                result = _delete(data, offset, end, row, facts, out)
+                result = _delete(data, offset, end, row, facts, out.block, out.cells)
             elif tag == 0x42:
-                result = _begin(data, offset, end, row, facts, out)
+                result = _begin(data, offset, end, row, facts, out.block)
             elif tag == 0x4D:
-                result = _message(data, offset, end, row, facts, out)
+                result = _message(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x43:
-                result = _commit(data, offset, end, row, facts, out)
+                result = _commit(data, offset, end, row, facts, out.block)
             elif tag == 0x4F:
-                result = _origin(data, offset, end, row, facts, out)
+                result = _origin(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x52:
-                result = _relation(data, offset, end, row, facts, out)
+                result = _relation(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x59:
-                result = _type(data, offset, end, row, facts, out)
+                result = _type(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x54:
-                result = _truncate(data, offset, end, row, facts, out)
+                result = _truncate(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x41:
-                result = _stream_abort(data, offset, end, row, facts, out)
+                result = _stream_abort(data, offset, end, row, facts, out.block)
             elif tag == 0x62:
-                result = _begin_prepare(data, offset, end, row, facts, out)
+                result = _begin_prepare(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x50:
-                result = _prepare(data, offset, end, row, facts, out)
+                result = _prepare(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x4B:
-                result = _commit_prepared(data, offset, end, row, facts, out)
+                result = _commit_prepared(data, offset, end, row, facts, out.block, out.spans)
             elif tag == 0x72:
-                result = _rollback_prepared(data, offset, end, row, facts, out)
+                result = _rollback_prepared(data, offset, end, row, facts, out.block, out.spans)
         if result == TAKEN:
-            write1(tags, row, tag)
+            write(out.tags, row, tag)
             facts = after
         elif result == FULL or stops:
             return row, facts, result
         else:
-            write1(status, row, REFUSED_BIT | (facts & 0x7F))
+            write(out.status, row, REFUSED_BIT | (facts & 0x7F))
         row += 1
-    begin_cells(out, NEW_COLUMN, NEW_CELLS, row)
-    begin_cells(out, OLD_COLUMN, OLD_CELLS, row)
+    begin_cells(out.cells[0], out.block.columns[NEW_COLUMN], row)
+    begin_cells(out.cells[1], out.block.columns[OLD_COLUMN], row)
     return row, facts, TAKEN

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from logicalrep_runtime.columnar.located import address
+from numpy.typing import NDArray
 
 FREE = -1
 """The mark of a free place, in place of an OID."""
@@ -22,14 +21,9 @@ class TableNumbers:
         self._count = 0
 
     @property
-    def address(self) -> int:
-        """The address of the places, each with an OID, FREE if it has none, and its number."""
-        return address(self._places.ravel())
-
-    @property
-    def mask(self) -> int:
-        """The bits of an OID that give its place."""
-        return len(self._places) - 1
+    def places(self) -> NDArray[np.int64]:
+        """Two integers for each place: its OID, FREE if it has none, and the number."""
+        return self._places.ravel()
 
     def __setitem__(self, oid: int, number: int) -> None:
         place = self._place(oid)
@@ -42,7 +36,8 @@ class TableNumbers:
                 self._places[self._place(int(pair[0]))] = pair
 
     def _place(self, oid: int) -> int:
-        place = oid & self.mask
+        mask = len(self._places) - 1
+        place = oid & mask
         while self._places[place, 0] not in (FREE, oid):
-            place = (place + 1) & self.mask
+            place = (place + 1) & mask
         return place

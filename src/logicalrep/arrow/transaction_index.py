@@ -13,7 +13,6 @@ from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.tags import BEGIN, IN_EVERY_SESSION, ORIGIN, TRUNCATE
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
-from logicalrep_runtime.columnar.located import address
 from logicalrep_runtime.scalars import TransactionId
 
 _EVERYTHING = (1 << 64) - 1
@@ -80,10 +79,7 @@ class TransactionIndex:
         opened, opened_origin, carried = self._open or ((-1, 0, 0), None, 0)
         tables = np.array([_tables_of(messages.data(at)) for at in np.flatnonzero(tags == TRUNCATE).tolist()], np.int64)
         transaction_of, ordinals = np.empty(len(tags), np.int64), np.empty(len(tags), np.int64)
-        wrong, is_open, changes = self._follow(
-            address(tags), len(tags), self._open is not None, carried, address(tables),
-            address(transaction_of), address(ordinals),
-        )  # fmt: skip
+        wrong, is_open, changes = self._follow(tags, self._open is not None, carried, tables, transaction_of, ordinals)
         if wrong >= 0:
             raise TransactionError("message", None, None, "transactions do not begin and end in turn")
         origins = {} if opened_origin is None else {0: opened_origin}

@@ -11,7 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep_runtime.columnar.arrow import Maker, Style, Values, locating, schema_of
-from logicalrep_runtime.columnar.located import REFUSED_BIT, UTF8, Cells, CopiedCells, Ints, Located, Spans
+from logicalrep_runtime.columnar.located import (
+    REFUSED_BIT,
+    UTF8,
+    Bytes,
+    Cells,
+    CopiedCells,
+    Int64s,
+    Ints,
+    Located,
+    Spans,
+)
 from logicalrep_runtime.columnar.plan import Column, Plan, bit_of
 from logicalrep_runtime.columnar.texts import are_valid
 from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
@@ -155,9 +165,9 @@ class LocatedBatch(Generic[_Session]):
     As a context manager it gives back the memory of the places on exit, for other batches.
     """
 
-    data: Ints
+    data: Bytes
     """The bytes of messages and values."""
-    offsets: Ints
+    offsets: Int64s
     """The start of each message in `data` and, last, the end of all."""
     located: Located
     """The places of all values. Those of texts, lists and rows' values are valid until the context is left."""
@@ -216,23 +226,26 @@ def _one_array(messages: pa.Array | pa.ChunkedArray) -> pa.Array:
     return messages
 
 
-def _buffers(array: pa.Array) -> tuple[Ints, Ints]:
+def _buffers(array: pa.Array) -> tuple[Bytes, Int64s]:
     """Return the bytes and the offsets of the messages, the latter as int64."""
     _, offsets, data = array.buffers()
     if offsets is None:
         return np.empty(0, np.uint8), np.zeros(1, np.int64)
     is_large = array.type == pa.large_binary()
-    places = np.frombuffer(offsets, np.int64 if is_large else np.int32)
-    places = places[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
+    whole: Ints = np.frombuffer(offsets, np.int64 if is_large else np.int32)
+    places = whole[array.offset : array.offset + len(array) + 1].astype(np.int64, copy=False)
     if not len(places):
         places = np.zeros(1, np.int64)
-    return np.frombuffer(b"" if data is None else data, np.uint8), places
+    characters = np.frombuffer(b"" if data is None else data, np.uint8)
+    # Kernels are compiled for messages that cannot be written to, as most are.
+    characters.flags.writeable = places.flags.writeable = False
+    return characters, places
 
 
 class _Batch(Generic[_Session]):
     """The decoding of one batch."""
 
-    def __init__(self, session: _Session, style: Style, messages: pa.Array, data: Ints, offsets: Ints) -> None:
+    def __init__(self, session: _Session, style: Style, messages: pa.Array, data: Bytes, offsets: Int64s) -> None:
         self.session = session
         self.style = style
         self.messages = messages
@@ -319,7 +332,7 @@ class _Batch(Generic[_Session]):
                         rows |= self._bad_texts(found, owners)
         return rows
 
-    def _bad_texts(self, spans: Spans, rows: Ints) -> set[int]:
+    def _bad_texts(self, spans: Spans, rows: Int64s) -> set[int]:
         valid = are_valid(self.data, spans.starts, spans.lengths, self.session.encoding)
         return set(rows[~valid].tolist())
 

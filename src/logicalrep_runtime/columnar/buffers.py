@@ -7,9 +7,8 @@ import threading
 import numpy as np
 import pyarrow as pa
 
-from logicalrep_runtime.columnar.located import Cells, CopiedCells, Ints, Located, address
-from logicalrep_runtime.columnar.memory import SLACK
-from logicalrep_runtime.columnar.rows import CELLS_ENTRIES
+from logicalrep_runtime.columnar.located import Cells, CopiedCells, Int64s, Located
+from logicalrep_runtime.columnar.rows import CellArrays
 
 # A value takes 17 bytes of a message in an ordinary table of numbers and short texts, including its kind and length.
 _BYTES_PER_CELL = 10
@@ -24,48 +23,46 @@ _MOST_CELLS_KEPT = 1 << 22
 _FEWEST_SPANS = 1 << 10
 _MOST_SPANS_KEPT = 1 << 20
 
+_NO_OFFSETS, _NO_STARTS, _NO_LENGTHS = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint32)
+_NO_COPIES = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint8)
+
 
 class Scratch:
     """Room for the values of one column of rows, reused for another batch once it is given back."""
 
     def __init__(self) -> None:
-        self.offsets = np.empty(0, np.int64)
-        self.kinds = np.empty(0, np.uint8)
-        self.starts = np.empty(0, np.int64)
-        self.lengths = np.empty(0, np.uint32)
-        self.entries = np.zeros(CELLS_ENTRIES, np.int64)
+        kinds = np.empty(0, np.uint8)
+        self.arrays = CellArrays(kinds, _NO_OFFSETS, _NO_STARTS, _NO_LENGTHS, *_NO_COPIES)
+
+    @property
+    def capacity(self) -> int:
+        """The number of values that there is room for."""
+        return len(self.arrays.kinds)
 
     def prepare(self, count: int, capacity: int) -> None:
-        if len(self.offsets) <= count:
-            self.offsets = np.empty(2 * count + 1, np.int64)
-            self._enter()
-        if len(self.starts) < capacity:
+        if len(self.arrays.offsets) <= count:
+            self.arrays = self.arrays._replace(offsets=np.empty(2 * count + 1, np.int64))
+        if self.capacity < capacity:
             self._resize(max(capacity, _FEWEST_CELLS), 0)
-            self._enter()
 
     def grow(self, filled: int, size: int, more: int) -> None:
         """Make room for the values of another message of `more` bytes, and keep those already there."""
-        capacity = _more_cells(len(self.starts), filled, more)
-        if capacity > len(self.starts):
+        capacity = _more_cells(self.capacity, filled, more)
+        if capacity > self.capacity:
             self._resize(capacity, filled)
-            self._enter()
 
     def _resize(self, capacity: int, filled: int) -> None:
+        resized = {}
         for name in ("kinds", "starts", "lengths"):
-            old = getattr(self, name)
-            new = np.empty(capacity, old.dtype)
-            new[:filled] = old[:filled]
-            setattr(self, name, new)
-
-    def _enter(self) -> None:
-        addresses = [address(array) for array in (self.offsets, self.kinds, self.starts, self.lengths)]
-        self.entries[:] = (*addresses, len(self.starts), 0, 0)
+            old = getattr(self.arrays, name)
+            resized[name] = np.empty(capacity, old.dtype)
+            resized[name][:filled] = old[:filled]
+        self.arrays = self.arrays._replace(**resized)
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
         """Put the found values into the result. They are valid until the room is given back."""
-        result.cells[number] = Cells(
-            self.offsets[: count + 1], self.kinds[:filled], self.starts[:filled], self.lengths[:filled], size
-        )
+        kinds, offsets, starts, lengths = self.arrays[:4]
+        result.cells[number] = Cells(offsets[: count + 1], kinds[:filled], starts[:filled], lengths[:filled], size)
 
 
 def _more_cells(capacity: int, filled: int, more: int) -> int:
@@ -93,25 +90,26 @@ class Copies:
         self.size = min(int(size * shares.bytes * _MORE) + _FEWEST_COPIES, size)
         self.kinds = pa.allocate_buffer(self.capacity, resizable=True)
         self.starts = pa.allocate_buffer(4 * (self.capacity + 1), resizable=True)
-        self.values = pa.allocate_buffer(self.size + SLACK, resizable=True)
-        self.entries = self._entries()
+        self.values = pa.allocate_buffer(self.size, resizable=True)
 
     def grow(self, filled: int, size: int, more: int) -> None:
         """Make room for the values of another message of `more` bytes, and keep those already there."""
         self.capacity = _more_cells(self.capacity, filled, more)
         if self.size - size < more:
             self.size = min(max(2 * self.size, size + more), self.batch_size)
-        self._resize(self.capacity, self.size + SLACK)
-        self.entries = self._entries()
+        self._resize(self.capacity, self.size)
 
     def _resize(self, capacity: int, size: int) -> None:
         self.kinds.resize(capacity, shrink_to_fit=True)
         self.starts.resize(4 * (capacity + 1), shrink_to_fit=True)
         self.values.resize(size, shrink_to_fit=True)
 
-    def _entries(self) -> list[int]:
-        offsets, kinds, starts = self.offsets.address, self.kinds.address, self.starts.address
-        return [offsets, kinds, starts, 0, self.capacity, self.values.address, self.size]
+    @property
+    def arrays(self) -> CellArrays:
+        """The buffers as arrays, which are valid until the buffers grow."""
+        kinds, values = np.frombuffer(self.kinds, np.uint8), np.frombuffer(self.values, np.uint8)
+        offsets, starts = np.frombuffer(self.offsets, np.int32), np.frombuffer(self.starts, np.int32)
+        return CellArrays(kinds, _NO_OFFSETS, _NO_STARTS, _NO_LENGTHS, offsets, starts, values)
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
         """Put the found values into the result, in buffers cut to their size."""
@@ -133,8 +131,8 @@ class Rooms(threading.local):
     def __init__(self) -> None:
         self._scratch: dict[int, Scratch] = {}
         self._shares: list[_Shares] = []
-        # Spans by the column's number.
-        self._spans: dict[int, Ints] = {}
+        # Int64s by the column's number.
+        self._spans: dict[int, Int64s] = {}
 
     def scratch(self, index: int, count: int, size: int) -> Scratch:
         """Take scratch for the index-th column of rows, of a batch of `count` messages and `size` bytes."""
@@ -144,7 +142,7 @@ class Rooms(threading.local):
 
     def keep_scratch(self, index: int, scratch: Scratch) -> None:
         """Take scratch back, unless it is large."""
-        if max(len(scratch.starts), len(scratch.offsets)) <= _MOST_CELLS_KEPT:
+        if max(scratch.capacity, len(scratch.arrays.offsets)) <= _MOST_CELLS_KEPT:
             self._scratch[index] = scratch
 
     def copies(self, index: int, count: int, size: int) -> Copies:
@@ -153,14 +151,14 @@ class Rooms(threading.local):
             self._shares.append(_Shares())
         return Copies(self._shares[index], count, size)
 
-    def spans(self, number: int) -> Ints:
+    def spans(self, number: int) -> Int64s:
         """Take room for the spans of a column."""
         taken = self._spans.pop(number, None)
-        return np.empty((_FEWEST_SPANS, 3), np.int64) if taken is None else taken
+        return np.empty(3 * _FEWEST_SPANS, np.int64) if taken is None else taken
 
-    def keep_spans(self, number: int, spans: Ints) -> None:
+    def keep_spans(self, number: int, spans: Int64s) -> None:
         """Take spans back, unless they are large."""
-        if len(spans) <= _MOST_SPANS_KEPT:
+        if len(spans) <= 3 * _MOST_SPANS_KEPT:
             self._spans[number] = spans
 
 

@@ -18,34 +18,25 @@ from logicalrep_runtime.columnar.located import (
     REFUSED_BIT,
     TAKEN,
     UNKNOWN,
+    Bytes,
+    Int64s,
     Ints,
     Located,
     Spans,
-    address,
     check_offsets,
+    room,
     zeros,
 )
-from logicalrep_runtime.columnar.memory import SLACK
 from logicalrep_runtime.columnar.plan import Column, Plan
-from logicalrep_runtime.columnar.rows import (
-    ADDRESS,
-    CELLS_ENTRIES,
-    COLUMN_ENTRIES,
-    COUNT,
-    ROOM,
-    SEEN,
-    SIZE,
-    VALIDITY,
-    gather,
-    gather_texts,
-    spread_lists,
-)
+from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out, gather, gather_texts, spread_lists
 
 _ALIGNED = 64
-_SPAN_WIDTH = 24
+_NO_SPANS = np.empty(0, np.int64)
 
 
-def locate(plan: Plan, data: Ints, offsets: Ints, facts: int, *, stops: bool, refused: Ints, copies: bool) -> Located:
+def locate(
+    plan: Plan, data: Bytes, offsets: Int64s, facts: int, *, stops: bool, refused: Int64s, copies: bool
+) -> Located:
     """Walk messages that lie at `offsets` in `data`.
 
     `stops` says whether to stop at an invalid message; `refused` are rows that are known to be invalid. `copies` asks
@@ -115,41 +106,34 @@ class _Layout:
     def __init__(self, plan: Plan, tags: bytes, count: int) -> None:
         self.plan = plan
         self.count = count
-        numbers = _numbers(plan, tags)
-        # Whether each tag may occur. A byte that is no message's tag is refused and needs no column.
+        self.numbers = _numbers(plan, tags)
+        # A byte that is no message's tag is refused and needs no column.
         self.known = np.array([tag not in plan.messages or tag in tags for tag in range(256)], np.uint8)
         # Each column begins at a multiple of 64 bytes, as Arrow recommends.
         stride = -(-count // _ALIGNED) * _ALIGNED
         bitmap = -(-count // (8 * _ALIGNED)) * _ALIGNED
-        self.table = np.zeros(COLUMN_ENTRIES * len(plan.columns), np.int64)
-        self.in_block = np.zeros(len(self.table), np.int64)
+        self.columns = np.zeros(len(plan.columns), COLUMN)
         # The slice of each column's bitmap; of columns of fixed width also the slice and dtype of their values.
         self.bitmaps: list[tuple[int, slice]] = []
-        self.fixed: list[tuple[int, slice, Any]] = []
+        self.fixed: list[tuple[int, slice, np.dtype[np.signedinteger[Any]]]] = []
         # First come the tags, then whether each message was refused.
-        self.status = stride
         place = 2 * stride
-        for number in sorted(numbers):
+        self.tags, self.status = slice(0, count), slice(stride, stride + count)
+        for number in sorted(self.numbers):
             column = plan.columns[number]
-            entry = COLUMN_ENTRIES * number
             self.bitmaps.append((number, slice(place, place + (count + 7) // 8)))
-            self.in_block[entry + VALIDITY] = 1
-            self.table[entry + VALIDITY] = place
+            self.columns["validity"][number] = place
             place += bitmap
             if column.is_fixed:
-                self.in_block[entry + ADDRESS] = 1
-                self.table[entry + ADDRESS] = place
+                self.columns["values"][number] = place // column.width
                 values = slice(place, place + column.width * count)
                 self.fixed.append((number, values, np.dtype(f"i{column.width}")))
                 place += column.width * stride
         self.size = place
-        self.spans = [number for number in sorted(numbers) if plan.columns[number].kind in _IN_SPANS]
-        self.cells = [
-            (number, number in numbers) for number, column in enumerate(plan.columns) if column.kind == "cells"
-        ]
+        self.spans = [number for number, column in enumerate(plan.columns) if column.has_spans]
+        self.cells = [number for number, column in enumerate(plan.columns) if column.kind == "cells"]
 
 
-_IN_SPANS = ("text", "bytes", "ints", "items")
 _layout = lru_cache(64)(_Layout)
 
 
@@ -162,59 +146,45 @@ def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
 class _Arrays:
     """The kernel's output arrays, for the columns that the batch's messages can have."""
 
-    def __init__(self, layout: _Layout, data: Ints, offsets: Ints, copies: bool) -> None:
+    def __init__(self, layout: _Layout, data: Bytes, offsets: Int64s, copies: bool) -> None:
         self.layout = layout
         self.data = data
         self.offsets = offsets
         self.block = zeros(layout.size, np.uint8)
-        self.status = self.block[layout.status : layout.status + layout.count]
+        self.status = self.block[layout.status]
         self.known = layout.known.copy()
-        self._block = address(self.block)
-        columns = layout.table + layout.in_block * self._block
-        self.spans: dict[int, Ints] = {}
-        for number in layout.spans:
-            self._enter_spans(columns, number, ROOMS.spans(number))
+        self.columns = layout.columns.copy()
+        self.spans = {number: ROOMS.spans(number) for number in layout.spans if number in layout.numbers}
         size = max(int(offsets[-1] - offsets[0]), 0)
         make = ROOMS.copies if copies else ROOMS.scratch
-        self.cells: list[tuple[int, Copies | Scratch]] = [
-            (number, make(index, layout.count, size if is_present else 0))
-            for index, (number, is_present) in enumerate(layout.cells)
+        self.cells: list[Copies | Scratch] = [
+            make(index, layout.count, size if number in layout.numbers else 0)
+            for index, number in enumerate(layout.cells)
         ]
-        self.table = np.concatenate([columns, *(room.entries for _, room in self.cells)])
 
     def walk(self, facts: int, stops: bool) -> tuple[int, int, int]:
         """Let the kernel walk from the first row on, growing its room as needed. Returns the kernel's last result."""
-        where = address(self.offsets), self.layout.count, self._block, self._block + self.layout.status
-        places = *where, address(self.known)
-        kernel = _kernel(self.layout.plan)
+        walk = _kernel(self.layout.plan).walk
         row, result = 0, FULL
         while result == FULL:
-            row, facts, result = kernel.walk(self.data, *places, row, facts, stops, address(self.table))
+            row, facts, result = walk(self.data, self.offsets, row, facts, stops, self._out())
             if result == FULL:
                 self._grow(int(self.offsets[row + 1] - self.offsets[row]))
         return row, facts, result
 
+    def _out(self) -> Out:
+        spans = tuple(self.spans.get(number, _NO_SPANS) for number in self.layout.spans)
+        block = Block(self.columns, self.block, *(self.block.view(dtype) for dtype in (np.int16, np.int32, np.int64)))
+        cells = tuple(cells.arrays for cells in self.cells)
+        return Out(self.block[self.layout.tags], self.status, self.known, block, spans, cells)
+
     def _grow(self, more: int) -> None:
         """Make room where another message of `more` bytes may not fit."""
-        full = [number for number in self.layout.spans if self._filled(number) == self.table[self._entry(number, ROOM)]]
-        for number in full:
-            found = self.spans[number]
-            self._enter_spans(self.table, number, np.concatenate((found, np.empty_like(found))))
-        for number, room in self.cells:
-            room.grow(self._filled(number), int(self.table[self._entry(number, SIZE)]), more)
-        entries = [room.entries for _, room in self.cells]
-        self.table[-CELLS_ENTRIES * len(entries) :] = np.concatenate(entries)
-
-    def _enter_spans(self, table: Ints, number: int, found: Ints) -> None:
-        entry = COLUMN_ENTRIES * number
-        self.spans[number] = found
-        table[entry + ADDRESS], table[entry + ROOM] = address(found), len(found)
-
-    def _entry(self, number: int, part: int) -> int:
-        return COLUMN_ENTRIES * number + part
-
-    def _filled(self, number: int) -> int:
-        return int(self.table[self._entry(number, COUNT)])
+        for number, found in self.spans.items():
+            if 3 * self.columns["count"][number] == len(found):
+                self.spans[number] = np.concatenate((found, np.empty_like(found)))
+        for number, cells in zip(self.layout.cells, self.cells, strict=True):
+            cells.grow(int(self.columns["count"][number]), int(self.columns["size"][number]), more)
 
     def seen(self) -> bytes:
         """Return the tags of the located messages."""
@@ -225,8 +195,7 @@ class _Arrays:
         layout = self.layout
         result = Located(count, self.block[:count], self.status[:count], facts, stopped, self.give_back)
         there = _numbers(layout.plan, seen)
-        filled = self.table[COUNT : len(layout.table) : COLUMN_ENTRIES].tolist()
-        sizes = self.table[SIZE : len(layout.table) : COLUMN_ENTRIES].tolist()
+        filled, sizes = self.columns["count"].tolist(), self.columns["size"].tolist()
         for number, bits in layout.bitmaps:
             if number in there:
                 result.validity[number] = self.block[bits]
@@ -238,73 +207,52 @@ class _Arrays:
             result.fixed = {number: values[:count] for number, values in result.fixed.items()}
         for number, found in self.spans.items():
             if number in there:
-                result.spans[number] = Spans(found[: filled[number]], sizes[number])
-        for number, room in self.cells:
+                result.spans[number] = Spans(found[: 3 * filled[number]].reshape(-1, 3), sizes[number])
+        for number, cells in zip(layout.cells, self.cells, strict=True):
             if number in there:
-                room.give(result, number, count, filled[number], sizes[number])
+                cells.give(result, number, count, filled[number], sizes[number])
         return result
 
     def give_back(self) -> None:
         """Give the lent memory back to the thread, for another batch."""
         for number, found in self.spans.items():
             ROOMS.keep_spans(number, found)
-        for index, (_, room) in enumerate(self.cells):
-            if isinstance(room, Scratch):
-                ROOMS.keep_scratch(index, room)
+        for index, cells in enumerate(self.cells):
+            if isinstance(cells, Scratch):
+                ROOMS.keep_scratch(index, cells)
         self.spans, self.cells = {}, []
 
 
-def gathered(data: Ints, starts: Ints, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:
+def gathered(data: Bytes, starts: Int64s, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:
     """Copy values together. Returns buffers of their offsets and of their bytes, `size` in all."""
-    offsets, is_large = _offsets(len(starts), index_type)
-    values = pa.allocate_buffer(size + SLACK)
-    starts, lengths = np.ascontiguousarray(starts), lengths.astype(np.uint32)
-    gather(data, address(starts), address(lengths), len(starts), offsets.address, is_large, values.address)
-    return offsets, values.slice(0, size)
+    offsets, values = room(len(starts) + 1, index_type), room(size, np.uint8)
+    gather(data, np.ascontiguousarray(starts), lengths.astype(np.uint32), offsets, values)
+    return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
-def texts(data: Ints, spans: Spans, count: int, index_type: Any) -> tuple[Any, Any]:
+def texts(data: Bytes, spans: Spans, count: int, index_type: Any) -> tuple[Any, Any]:
     """Copy spans together. Returns buffers of the offsets of all `count` rows and of the bytes."""
-    offsets, is_large = _offsets(count, index_type)
-    values = pa.allocate_buffer(spans.size + SLACK)
-    found = spans.found
-    gather_texts(data, address(found), len(found), count, offsets.address, is_large, values.address)
-    return offsets, values.slice(0, spans.size)
+    offsets, values = room(count + 1, index_type), room(spans.size, np.uint8)
+    gather_texts(data, spans.found.ravel(), offsets, values)
+    return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
 def lists(spans: Spans, count: int, index_type: Any) -> Any:
     """Return a buffer of the offsets of all `count` rows into the items of lists."""
-    offsets, is_large = _offsets(count, index_type)
-    spread_lists(address(spans.found), len(spans.found), count, offsets.address, is_large)
-    return offsets
+    offsets = room(count + 1, index_type)
+    spread_lists(spans.found.ravel(), offsets)
+    return pa.py_buffer(offsets)
 
 
-def _offsets(count: int, index_type: Any) -> tuple[Any, bool]:
-    """Allocate room for offsets, and return whether they have 64 bits."""
-    is_large = index_type == np.int64
-    return pa.allocate_buffer((8 if is_large else 4) * (count + 1)), is_large
-
-
-def items(plan: Plan, column: Column, data: Ints, spans: Spans) -> dict[str, Ints | Spans]:
+def items(plan: Plan, column: Column, data: Bytes, spans: Spans) -> dict[str, Ints | Spans]:
     """Return the fields of list items by name: integers, or the places of texts."""
-    total = spans.size
-    texts, width = _item_layout(column)
-    block, sizes = np.empty(width * total, np.uint8), np.zeros(len(texts), np.int64)
-    expand = getattr(_kernel(plan), column.expand)
-    expand(data, address(spans.found), len(spans.found), total, address(block), address(sizes))
-    result: dict[str, Ints | Spans] = {}
-    for field in column.fields:
-        if field.is_fixed:
-            values = block[field.place * total : (field.place + field.width) * total]
-            result[field.name] = values.view(f"i{field.width}")
-    for text, size in zip(texts, sizes.tolist(), strict=True):
-        values = block[text.place * total : (text.place + _SPAN_WIDTH) * total]
-        result[text.name] = Spans(values.view(np.int64).reshape(-1, 3), size)
-    return result
-
-
-@lru_cache(64)
-def _item_layout(column: Column) -> tuple[list[Column], int]:
-    """Return the text fields of items in order, and the bytes that an item takes in a block."""
-    texts = [field for field in column.fields if not field.is_fixed]
-    return texts, sum(field.width if field.is_fixed else _SPAN_WIDTH for field in column.fields)
+    total, fields = spans.size, column.fields
+    arrays: tuple[Ints, ...] = tuple(
+        room(total, f"i{field.width}") if field.is_fixed else room(3 * total, np.int64) for field in fields
+    )
+    sizes = np.zeros(len(fields), np.int64)
+    getattr(_kernel(plan), column.expand)(data, spans.found.ravel(), arrays, sizes)
+    return {
+        field.name: array if field.is_fixed else Spans(array.view(np.int64).reshape(-1, 3), size)
+        for field, array, size in zip(fields, arrays, sizes.tolist(), strict=True)
+    }

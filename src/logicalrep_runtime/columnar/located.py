@@ -10,8 +10,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-Ints = NDArray[Any]
+Bytes = NDArray[np.uint8]
+Int64s = NDArray[np.int64]
+Ints = NDArray[np.integer[Any]]
 """Integers of some width."""
+Records = NDArray[np.void]
+Record = Any
+"""An item of Records, whose fields are attributes in a kernel."""
 
 TAKEN = 0
 REFUSED = -1
@@ -35,24 +40,24 @@ PADDING = 64
 class Spans:
     """The places of one column's values of varying length. Valid until the walk's memory is given back."""
 
-    found: Ints
+    found: Int64s
     """Three 64-bit integers for each value: its row, its start in the batch's data, and its length in bytes (for a
     list, its number of items)."""
     size: int
     """The total number of bytes or items."""
 
     @property
-    def rows(self) -> Ints:
+    def rows(self) -> Int64s:
         """The rows that have a value."""
         return self.found[:, 0]
 
     @property
-    def starts(self) -> Ints:
+    def starts(self) -> Int64s:
         """The start of each value."""
         return self.found[:, 1]
 
     @property
-    def lengths(self) -> Ints:
+    def lengths(self) -> Int64s:
         """The number of bytes or items of each value."""
         return self.found[:, 2]
 
@@ -61,13 +66,13 @@ class Spans:
 class Cells:
     """The values of rows, one after the other. Valid until the walk's memory is given back."""
 
-    offsets: Ints
+    offsets: Int64s
     """The index of each message's first value, and last the number of values."""
-    kinds: Ints
+    kinds: Bytes
     """The values' kinds as bytes."""
-    starts: Ints
+    starts: Int64s
     """The start of each value's bytes in the batch's data."""
-    lengths: Ints
+    lengths: NDArray[np.uint32]
     """The number of bytes of each value."""
     size: int
     """The total number of bytes."""
@@ -93,9 +98,9 @@ class Located:
 
     count: int
     """The number of located messages; if the walk stopped at a refused message, the number before it."""
-    tags: Ints
+    tags: Bytes
     """Each message's tag; 0 for a refused message."""
-    status: Ints
+    status: Bytes
     """0 for each message that was read; for the others REFUSED_BIT and the facts that held there."""
     facts: int
     """The session's facts as bits after the last message."""
@@ -111,7 +116,7 @@ class Located:
     """The cells by the column's number."""
     copied: dict[int, CopiedCells] = field(default_factory=dict)
     """The copied cells by the column's number; in place of `cells`."""
-    validity: dict[int, NDArray[np.uint8]] = field(default_factory=dict)
+    validity: dict[int, Bytes] = field(default_factory=dict)
     """The messages that have a column, as bits as in Arrow, by the column's number."""
 
     def give_back(self) -> None:
@@ -127,11 +132,6 @@ def check_offsets(data: Ints, offsets: Ints) -> None:
     wrong = np.flatnonzero((offsets[1:] < offsets[:-1]) | (offsets[1:] > len(data)) | (offsets[:-1] < 0))
     if len(wrong):
         raise ValueError(f"the offsets of message {wrong[0]} do not lie within the batch's data")
-
-
-def address(array: Ints) -> int:
-    """Return the address of an array's items, in a seventh of the time that its `ctypes` takes."""
-    return pa.py_buffer(array).address  # type: ignore[no-any-return]
 
 
 def room(count: int, dtype: Any) -> Any:

@@ -1,21 +1,24 @@
-"""The memory access of compiled kernels: by address, in signed 64-bit arithmetic.
+"""The memory access of compiled kernels: items of contiguous arrays, in signed 64-bit arithmetic.
 
-Indexing an array costs numba a branch for negative indices at each access, and it reads an integer byte by byte; a
-function with many array arguments takes long to compile. Here an integer in network byte order is one load, outputs are
-addresses, and every integer is an int64: an unsigned 64-bit integer keeps its bits. The caller must therefore check an
-offset before using it, as the kernels do. With NUMBA_BOUNDSCHECK=1 everything read from a batch is checked as well, and
-a missing check in a kernel raises IndexError.
+Indexing an array costs numba a branch for negative indices at each access, and it reads an integer in network byte
+order byte by byte. Here both are one load, and every integer is an int64: an unsigned 64-bit integer keeps its bits.
+The caller must therefore check an index before using it, as the kernels do. With NUMBA_BOUNDSCHECK=1 every read and
+every write is checked as well, and a missing check in a kernel raises IndexError.
+
+A kernel that has many arrays takes them as a NamedTuple; arrays of one type each, so that it is compiled once.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from logicalrep_runtime.columnar.kept import keep
+from logicalrep_runtime.columnar.located import Bytes, Ints
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 # numba's results have no more precise types.
 ir: Any = importlib.import_module("llvmlite.ir")
@@ -33,25 +36,21 @@ def intrinsic(function: Function) -> Any:
     return _intrinsic(function)
 
 
-def compiled(function: Function) -> Function:
+def compiled(function: F) -> F:
     """Declare a function that is called from Python: it is compiled at its first call and kept on disk."""
     kernel = numba.njit(**_OPTIONS)(function)
     keep(kernel, function)
     return kernel  # type: ignore[no-any-return]
 
 
-def inlined(function: Function) -> Function:
+def inlined(function: F) -> F:
     """Declare a function that is inlined into its callers."""
     return numba.njit(forceinline=True, **_OPTIONS)(function)  # type: ignore[no-any-return]
 
 
-_POINTER = ir.IntType(8).as_pointer()
-
-
-def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """Return the address of an item of a one-dimensional, contiguous array, as a pointer to bytes."""
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [index]), _POINTER)
+def _item(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    """Return a pointer to an item of a one-dimensional, contiguous array."""
+    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 
 def _load(width: int, signed: bool) -> Any:
@@ -61,7 +60,7 @@ def _load(width: int, signed: bool) -> Any:
     def load(typing_context: Any, data: Any, offset: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             bits = ir.IntType(8 * width)
-            pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+            pointer = _item(context, builder, signature.args[0], arguments[0], arguments[1])
             value = builder.load(builder.bitcast(pointer, bits.as_pointer()), align=1)
             if width > 1:
                 value = builder.bswap(value)
@@ -74,71 +73,71 @@ def _load(width: int, signed: bool) -> Any:
     return load
 
 
-def _pointer(builder: Any, address: Any, item: Any) -> Any:
-    return builder.inttoptr(address, item.as_pointer())
+@intrinsic
+def _read(typing_context: Any, array: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = builder.load(_item(context, builder, array, *arguments))
+        extend = builder.sext if array.dtype.signed else builder.zext
+        return value if array.dtype.bitwidth == 64 else extend(value, ir.IntType(64))
+
+    return types.int64(array, types.int64), generate
 
 
-def _integer(width: int) -> tuple[Any, Any]:
-    """Make intrinsics that write and read an item of an array of integers, given by its address."""
-    bits = ir.IntType(8 * width)
+@intrinsic
+def _write(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
+    is_float = isinstance(array.dtype, types.Float)
 
-    @intrinsic
-    def write(typing_context: Any, address: Any, index: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = builder.gep(_pointer(builder, arguments[0], bits), [arguments[1]])
-            builder.store(arguments[2] if width == 8 else builder.trunc(arguments[2], bits), pointer)
-            return context.get_dummy_value()
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer, value = _item(context, builder, array, *arguments[:2]), arguments[2]
+        if not is_float and array.dtype.bitwidth < 64:
+            value = builder.trunc(value, pointer.type.pointee)
+        builder.store(value, pointer)
+        return context.get_dummy_value()
 
-        return types.void(types.int64, types.int64, types.int64), generate
-
-    @intrinsic
-    def read(typing_context: Any, address: Any, index: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            value = builder.load(builder.gep(_pointer(builder, arguments[0], bits), [arguments[1]]))
-            return value if width == 8 else builder.zext(value, ir.IntType(64))
-
-        return types.int64(types.int64, types.int64), generate
-
-    return write, read
+    return types.void(array, types.int64, array.dtype if is_float else types.int64), generate
 
 
-write1, read1 = _integer(1)
-write2, read2 = _integer(2)
-write4, read4 = _integer(4)
-write8, read8 = _integer(8)
+if numba.config.BOUNDSCHECK:
+
+    @inlined
+    def read(array: Ints, index: int) -> int:
+        if index < 0 or index >= len(array):
+            raise IndexError("a kernel reads outside of an array")
+        return _read(array, index)  # type: ignore[no-any-return]
+
+    @inlined
+    def write(array: Ints, index: int, value: Any) -> None:
+        if index < 0 or index >= len(array):
+            raise IndexError("a kernel writes outside of an array")
+        _write(array, index, value)
+
+else:
+    read, write = _read, _write
+    """Read an item of an array of integers; write an item of an array of numbers."""
 
 
 @intrinsic
 def _copy(typing_context: Any, target: Any, to: Any, source: Any, start: Any, length: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        target_pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
-        source_pointer = _address(context, builder, signature.args[2], arguments[2], arguments[3])
+        target_pointer = _item(context, builder, signature.args[0], arguments[0], arguments[1])
+        source_pointer = _item(context, builder, signature.args[2], arguments[2], arguments[3])
         _cgutils.raw_memcpy(builder, target_pointer, source_pointer, arguments[4], 1)
         return context.get_dummy_value()
 
     return types.void(target, types.int64, source, types.int64, types.int64), generate
 
 
-def _copy_block(width: int) -> Any:
-    """Make an intrinsic that copies `width` bytes, which takes a processor one or two instructions."""
+@intrinsic
+def _copy_lanes(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
+    """Copy LANES bytes, which takes a processor one or two instructions."""
 
-    @intrinsic
-    def copy_block(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            block = ir.VectorType(ir.IntType(8), width).as_pointer()
-            target_pointer = _address(context, builder, signature.args[0], arguments[0], arguments[1])
-            source_pointer = _address(context, builder, signature.args[2], arguments[2], arguments[3])
-            value = builder.load(builder.bitcast(source_pointer, block), align=1)
-            builder.store(value, builder.bitcast(target_pointer, block), align=1)
-            return context.get_dummy_value()
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = load_lanes(context, builder, signature.args[2], arguments[2], arguments[3])
+        pointer = _item(context, builder, signature.args[0], arguments[0], arguments[1])
+        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        return context.get_dummy_value()
 
-        return types.void(target, types.int64, source, types.int64), generate
-
-    return copy_block
-
-
-_copy16 = _copy_block(16)
-_copy32 = _copy_block(32)
+    return types.void(target, types.int64, source, types.int64), generate
 
 
 def checked(load: Any, width: int) -> Any:
@@ -147,7 +146,7 @@ def checked(load: Any, width: int) -> Any:
         return load
 
     @inlined
-    def load_within(data: Any, offset: int) -> Any:
+    def load_within(data: Bytes, offset: int) -> Any:
         if offset < 0 or offset + width > len(data):
             raise IndexError("a kernel reads outside of a message")
         return load(data, offset)
@@ -161,7 +160,7 @@ LANES = 32
 
 def load_lanes(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
     """Load the LANES bytes of an array from an offset on as one vector, within an intrinsic."""
-    pointer = _address(context, builder, array_type, array, offset)
+    pointer = _item(context, builder, array_type, array, offset)
     return builder.load(builder.bitcast(pointer, ir.VectorType(ir.IntType(8), LANES).as_pointer()), align=1)
 
 
@@ -178,7 +177,7 @@ int64 = checked(_load(8, True), 8)
 if numba.config.BOUNDSCHECK:
 
     @inlined
-    def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
+    def copy(target: Bytes, to: int, source: Bytes, start: int, length: int, limit: int) -> None:
         if start < 0 or length < 0 or to < 0 or start + length > len(source) or to + length > min(limit, len(target)):
             raise IndexError("a kernel copies outside of an array")
         for index in range(length):
@@ -187,59 +186,44 @@ if numba.config.BOUNDSCHECK:
 else:
 
     @inlined
-    def copy(target: Any, to: int, source: Any, start: int, length: int, limit: int) -> None:
-        """Copy bytes, short ones in blocks. The next copy overwrites the excess, which stays below `limit`."""
-        if length <= 16 and start + 16 <= len(source) and to + 16 <= limit:
-            _copy16(target, to, source, start)
-        elif length <= 32 and start + 32 <= len(source) and to + 32 <= limit:
-            _copy32(target, to, source, start)
+    def copy(target: Bytes, to: int, source: Bytes, start: int, length: int, limit: int) -> None:
+        """Copy bytes, short ones in a block. The next copy overwrites the excess, which stays below `limit`."""
+        if length <= LANES and start + LANES <= len(source) and to + LANES <= limit:
+            _copy_lanes(target, to, source, start)
         else:
             _copy(target, to, source, start, length)
 
 
-SLACK = LANES
-"""The number of bytes that `copy_to` may write behind those that it copies."""
-
-
 @intrinsic
-def _copy_lanes(typing_context: Any, target: Any, to: Any, source: Any, start: Any) -> Any:
+def _clear(typing_context: Any, array: Any, start: Any, size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        value = load_lanes(context, builder, signature.args[2], arguments[2], arguments[3])
-        pointer = builder.gep(_pointer(builder, arguments[0], ir.IntType(8)), [arguments[1]])
-        builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=1)
+        _cgutils.memset(builder, _item(context, builder, array, *arguments[:2]), arguments[2], 0)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, source, types.int64), generate
-
-
-@intrinsic
-def _copy_to(typing_context: Any, target: Any, to: Any, source: Any, start: Any, length: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = builder.gep(_pointer(builder, arguments[0], ir.IntType(8)), [arguments[1]])
-        source_pointer = _address(context, builder, signature.args[2], arguments[2], arguments[3])
-        _cgutils.raw_memcpy(builder, pointer, source_pointer, arguments[4], 1)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64, source, types.int64, types.int64), generate
+    return types.void(array, types.int64, types.int64), generate
 
 
 if numba.config.BOUNDSCHECK:
 
     @inlined
-    def copy_to(target: int, to: int, source: Any, start: int, length: int) -> None:
-        if start < 0 or length < 0 or start + length > len(source):
-            raise IndexError("a kernel copies from outside of a message")
-        _copy_to(target, to, source, start, length)
+    def clear(array: Ints, start: int, size: int) -> None:
+        if start < 0 or size < 0 or start + size > len(array):
+            raise IndexError("a kernel clears outside of an array")
+        _clear(array, start, size)
 
 else:
+    clear = _clear
+    """Set bytes to 0."""
 
-    @inlined
-    def copy_to(target: int, to: int, source: Any, start: int, length: int) -> None:
-        """Copy bytes to an address, short ones in blocks: SLACK more bytes may be written behind them."""
-        if length <= SLACK and start + SLACK <= len(source):
-            _copy_lanes(target, to, source, start)
-        else:
-            _copy_to(target, to, source, start, length)
+
+@intrinsic
+def count_bits(typing_context: Any, bits: Any) -> Any:
+    """Return the number of bits that are 1."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate
 
 
 uint64 = int64
@@ -247,7 +231,7 @@ uint64 = int64
 
 
 @inlined
-def find_zero(data: Any, start: int, end: int) -> int:
+def find_zero(data: Bytes, start: int, end: int) -> int:
     """Return the place of the next zero byte from `start` to before `end`; -1 if there is none."""
     offset = start
     while offset < end:

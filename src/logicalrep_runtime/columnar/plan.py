@@ -28,13 +28,16 @@ class Column:
     """The kernel's function that reads the items of a list."""
     path: str = ""
     """The path of one of a row's values in a message, with {} for its number: `new.cells[{}].value`."""
-    place: int = 0
-    """The offset of an item's field in the kernel's block, in bytes per item."""
 
     @property
     def is_fixed(self) -> bool:
         """Whether the column's values have a fixed width, so that rows without a value take room too."""
         return self.kind in ("char", "bool", "int")
+
+    @property
+    def has_spans(self) -> bool:
+        """Whether the column's values are texts, bytes or lists other than rows."""
+        return not self.is_fixed and self.kind != "cells"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from logicalrep_runtime.columnar.located import Bytes, Ints
 from logicalrep_runtime.columnar.memory import (
     LANES,
     checked,
@@ -14,14 +15,14 @@ from logicalrep_runtime.columnar.memory import (
     ir,
     lane_bits,
     load_lanes,
-    read4,
+    read,
     types,
     uint8,
 )
 
 
 @compiled
-def is_utf8(data: Any, start: int, end: int) -> bool:
+def is_utf8(data: Bytes, start: int, end: int) -> bool:
     """Return whether bytes are UTF-8 as Python defines it: shortest forms, no surrogates, up to U+10FFFF."""
     offset = start
     while offset < end:
@@ -117,11 +118,11 @@ _beyond_ascii_at = checked(_beyond_ascii, LANES)
 
 
 @compiled
-def are_utf8(texts: Any, start: int, length: int, ends: int, count: int) -> bool:
+def are_utf8(texts: Bytes, start: int, length: int, ends: Ints) -> bool:
     """Return whether all texts are UTF-8. True is certain; if False, `is_utf8` tells which texts are not.
 
-    The texts are adjacent in `texts` from `start` on, with PADDING more bytes on either side; `ends` is the address of
-    32-bit integers: 0, then the end of each text.
+    The texts are adjacent in `texts` from `start` on, with PADDING more bytes on either side; `ends` has 0, then the
+    end of each text.
     """
     first, end = start, start + length
     while first < end and _beyond_ascii_at(texts, first) == 0:
@@ -132,6 +133,6 @@ def are_utf8(texts: Any, start: int, length: int, ends: int, count: int) -> bool
     errors = uint8(texts, end - 1) >= 0xC0 or uint8(texts, end - 2) >= 0xE0 or uint8(texts, end - 3) >= 0xF0
     for offset in range(first, end, LANES):
         errors |= _errors_at(texts, offset) != 0
-    for index in range(count):
-        errors |= uint8(texts, start + read4(ends, index)) & 0xC0 == 0x80
+    for index in range(len(ends) - 1):
+        errors |= uint8(texts, start + read(ends, index)) & 0xC0 == 0x80
     return not errors

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted, addresses
+from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted
 from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_table
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.arrow.kernels.rows import fill_rows
+from logicalrep.arrow.kernels.rows import FeedColumns, Messages, Tables, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
 from logicalrep.arrow.placed_rows import PlacedRows
@@ -27,7 +27,7 @@ from logicalrep.transactions.relations import DeliveredRelations, Relations, Tab
 from logicalrep.transactions.tags import MESSAGE, RELATION, TRUNCATE, TYPE
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
-from logicalrep_runtime.columnar.located import address, room
+from logicalrep_runtime.columnar.located import room
 
 _OPS = Names(["insert", "update", "delete"])
 _MOST_VALUES = 1 << 22
@@ -101,7 +101,7 @@ class ColumnarFeed:
     def _parts(self, chosen: Any, table_of: Any) -> list[Any]:
         """Divide rows into parts of so many values that their arrays stay small, however wide their tables are."""
         assert self._tables is not None
-        widths = self._tables.for_maps.widths
+        widths = self._tables.for_rows.widths
         if not len(chosen) or len(chosen) * int(widths.max()) <= _MOST_VALUES:
             return [chosen] if len(chosen) else []
         values = np.cumsum(widths[table_of[chosen]])
@@ -119,9 +119,7 @@ class ColumnarFeed:
         truncated: dict[int, list[TableDescription]] = {}
         position = 0
         for at in [*np.flatnonzero((tags == RELATION) | (tags == TYPE) | (tags == TRUNCATE)).tolist(), len(tags)]:
-            unknown = number_tables(
-                address(tags), address(oids), position, at, self._numbers.address, self._numbers.mask, address(table_of)
-            )
+            unknown = number_tables(tags, oids.view(np.uint32), position, at, self._numbers.places, table_of)
             if unknown >= 0:
                 raise _not_described(int(oids.view(np.uint32)[unknown]))
             if at < len(tags) and tags[at] != TRUNCATE:
@@ -131,7 +129,7 @@ class ColumnarFeed:
                 assert isinstance(message, v1.Truncate)
                 truncated[at] = [self._known[self._number(oid)] for oid in message.relation_ids]
             position = at + 1
-        if self._tables is None or len(self._tables.oids) != len(self._known):
+        if self._tables is None or len(self._tables.for_rows.oids) != len(self._known):
             self._tables = _Tables(self._known)
         return table_of, truncated
 
@@ -171,41 +169,44 @@ class ColumnarFeed:
     ) -> PlacedRows:
         assert self._tables is not None
         tables, count = self._tables, len(chosen)
-        ops, numbers = room(2 * count, np.int32).reshape(2, count)
-        relation_id, lsn, commit_lsn, moments, xid, ordinal = columns = room(6 * count, np.int64).reshape(6, count)
-        of_messages = addresses(messages.tags, messages.lsns, table_of, run.transaction_of, run.ordinals)
-        of_transactions = addresses(run.final_lsn, run.commit_timestamp, run.xid)
-        of_rows = addresses(ops, numbers, *columns)
+        columns = FeedColumns(
+            *room(2 * count, np.int32).reshape(2, count), *room(6 * count, np.int64).reshape(6, count)
+        )
         values, names = fill_rows(
-            address(chosen), count, address(of_messages), address(tables.addresses), address(of_transactions),
-            address(of_rows),
-        )  # fmt: skip
-        rows = Wanted(chosen, numbers, values, names)
+            chosen,
+            Messages(messages.tags, messages.lsns, table_of, run.transaction_of, run.ordinals),
+            tables.for_rows,
+            Transactions(run.final_lsn, run.commit_timestamp, run.xid),
+            columns,
+        )
+        rows = Wanted(chosen, columns.tables, values, names)
         field = self._schema.field
         after, unchanged = maps.after(rows, field("after").type, field("unchanged").type)
         origin: Any = pa.nulls(count, pa.string())
         if run.origins:
-            names = [run.origins.get(number) for number in range(len(run.xid))]
-            origin = pa.array(names, pa.string()).take(pa.array(run.transaction_of[chosen]))
+            origins = [run.origins.get(number) for number in range(len(run.xid))]
+            origin = pa.array(origins, pa.string()).take(pa.array(run.transaction_of[chosen]))
         arrays = {
-            "op": _OPS.take(ops, pa.string()),
-            "schema": tables.schemas.take(numbers, pa.string()),
-            "table": tables.names.take(numbers, pa.string()),
-            "relation_id": pa.array(relation_id),
+            "op": _OPS.take(columns.ops, pa.string()),
+            "schema": tables.schemas.take(columns.tables, pa.string()),
+            "table": tables.names.take(columns.tables, pa.string()),
+            "relation_id": pa.array(columns.relation_id),
             "before": maps.before(rows, field("before").type),
             "after": after,
-            "key": tables.for_maps.keys(numbers, field("key").type),
+            "key": tables.for_maps.keys(columns.tables, field("key").type),
             "unchanged": unchanged,
-            "lsn": pa.array(lsn),
-            "commit_lsn": pa.array(commit_lsn),
-            "commit_timestamp": pa.array(moments).cast(field("commit_timestamp").type),
-            "xid": pa.array(xid),
-            "ordinal": pa.array(ordinal),
+            "lsn": pa.array(columns.lsn),
+            "commit_lsn": pa.array(columns.commit_lsn),
+            "commit_timestamp": pa.array(columns.commit_timestamp).cast(field("commit_timestamp").type),
+            "xid": pa.array(columns.xid),
+            "ordinal": pa.array(columns.ordinal),
             "origin": origin,
-            "gid": pa.array(map(gids.get, commit_lsn.tolist()), pa.string()) if gids else pa.nulls(count, pa.string()),
+            "gid": pa.nulls(count, pa.string()),
         }
+        if gids:
+            arrays["gid"] = pa.array(map(gids.get, columns.commit_lsn.tolist()), pa.string())
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
-        return PlacedRows(batch, commit_lsn)
+        return PlacedRows(batch, columns.commit_lsn)
 
     def _rare(
         self,
@@ -288,6 +289,6 @@ class _Tables:
     def __init__(self, known: list[TableDescription]) -> None:
         self.schemas = Names([relation.schema for relation in known])
         self.names = Names([relation.name for relation in known])
-        self.oids = np.array([relation.relation_id for relation in known], np.int64)
         self.for_maps = TableNames(known)
-        self.addresses = addresses(self.oids, self.for_maps.widths, self.for_maps.name_sizes)
+        oids = np.array([relation.relation_id for relation in known], np.int64)
+        self.for_rows = Tables(oids, self.for_maps.columns.widths, self.for_maps.name_sizes)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.texts import Texts, refuse_texts
 from logicalrep.arrow.kernels import maps as map_kernels
@@ -15,11 +15,18 @@ from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import BINARY
 from logicalrep_protocol.columnar import LocatedBatch
-from logicalrep_runtime.columnar.located import PADDING, address, padded_room, room
-from logicalrep_runtime.columnar.memory import SLACK
+from logicalrep_runtime.columnar.located import PADDING, padded_room, room
 from logicalrep_runtime.columnar.utf8 import are_utf8
 
-__all__ = ["Names", "RowMaps", "TableNames", "Wanted", "addresses"]
+__all__ = ["Names", "RowMaps", "TableNames", "Wanted"]
+
+_NO_SIDE = map_kernels.Side(
+    np.empty(0, np.int64),
+    np.empty(0, np.uint8),
+    np.empty(0, np.uint8),
+    np.empty(0, np.int64),
+    np.empty(0, np.uint32),
+)
 
 
 class Names:
@@ -27,17 +34,14 @@ class Names:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.ends = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int32)
-        self.characters = np.frombuffer("".join(texts).encode() + bytes(SLACK), np.uint8)
+        self.characters = np.array(bytearray("".join(texts).encode()), np.uint8)
 
-    def take(self, numbers: Any, type_: Any) -> Any:
-        """Return an array of the texts of these numbers, which are int32."""
+    def take(self, numbers: NDArray[np.int32], type_: pa.DataType) -> pa.Array:
+        """Return an array of the texts of these numbers."""
         count, ends = len(numbers), room(len(numbers) + 1, np.int32)
-        size = map_kernels.find_names(address(numbers), count, address(self.ends), address(ends))
-        copies = pa.allocate_buffer(size + SLACK)
-        map_kernels.copy_names(
-            address(numbers), count, self.characters, address(self.ends), copies.address, address(ends)
-        )
-        return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(ends), copies.slice(0, size)], 0)
+        copies = room(map_kernels.find_names(numbers, self.ends, ends), np.uint8)
+        map_kernels.copy_names(numbers, self.characters, self.ends, copies, ends)
+        return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(ends), pa.py_buffer(copies)], 0)
 
 
 class TableNames:
@@ -45,27 +49,22 @@ class TableNames:
 
     def __init__(self, known: Sequence[TableDescription]) -> None:
         self.known = tuple(known)
-        self.widths = np.array([len(relation.columns) for relation in known], np.int64)
-        self.first = np.cumsum(self.widths) - self.widths
-        """The number of each table's first column."""
-        self.is_key = np.array([column.key for relation in known for column in relation.columns], np.uint8)
         self.names = Names([name for relation in known for name in relation.names])
-        self.name_sizes = (self.names.ends[self.first + self.widths] - self.names.ends[self.first]).astype(np.int64)
+        widths = np.array([len(relation.columns) for relation in known], np.int64)
+        first = np.cumsum(widths) - widths
+        is_key = np.array([column.key for relation in known for column in relation.columns], np.uint8)
+        self.columns = map_kernels.Columns(first, widths, is_key, self.names.characters, self.names.ends)
+        self.name_sizes = (self.names.ends[first + widths] - self.names.ends[first]).astype(np.int64)
         """The bytes of the names of each table's columns."""
-        self.addresses = addresses(self.first, self.widths, self.is_key, self.names.ends)
         keys = [len(relation.key) for relation in known]
-        self._key_columns = np.flatnonzero(self.is_key).astype(np.int32)
+        self._key_columns = np.flatnonzero(is_key).astype(np.int32)
         self._key_ends = np.cumsum([0, *keys], dtype=np.int64)
         self._longest_key = max(keys, default=0)
 
-    def keys(self, tables: Any, type_: Any) -> Any:
+    def keys(self, tables: NDArray[np.int32], type_: pa.ListType) -> pa.Array:
         """Return for each of these tables the list of its key columns' names."""
-        columns = room(len(tables) * self._longest_key, np.int32)
-        ends = room(len(tables) + 1, np.int32)
-        count = map_kernels.find_keys(
-            address(tables), len(tables), address(self._key_columns), address(self._key_ends), address(columns),
-            address(ends),
-        )  # fmt: skip
+        columns, ends = room(len(tables) * self._longest_key, np.int32), room(len(tables) + 1, np.int32)
+        count = map_kernels.find_keys(tables, self._key_columns, self._key_ends, columns, ends)
         return lists(type_, ends, self.names.take(columns[:count], type_.value_type))
 
 
@@ -73,47 +72,24 @@ class TableNames:
 class Wanted:
     """Messages whose rows are wanted."""
 
-    messages: Any
+    messages: NDArray[np.int64]
     """The messages' indices in the batch, in order."""
-    tables: Any
-    """The numbers of their tables, as int32."""
+    tables: NDArray[np.int32]
+    """The numbers of their tables."""
     most_values: int
     """The total number of values that their tables have."""
     most_names: int
     """The total bytes of these values' names."""
 
 
-class _Entries:
-    """The entries of the maps of some rows, filled by `kernels.maps`."""
+@dataclass(frozen=True, slots=True)
+class _Filled:
+    """The filled entries of the maps of some rows."""
 
-    def __init__(self, rows: Wanted, most_bytes: int) -> None:
-        """Make room for the values of all columns, of at most `most_bytes` bytes."""
-        count, most = len(rows.messages), rows.most_values
-        self.names, self.name_ends = room(rows.most_names + SLACK, np.uint8), room(most + 1, np.int32)
-        self.values, self.value_ends = padded_room(most_bytes), room(most + 1, np.int32)
-        self.value_bits = _set_bits(most)
-        self.binary_entries, self.binary_columns = room(most, np.int32), room(most, np.int32)
-        self.ends, self.row_bits = room(count + 1, np.int32), _set_bits(count)
-        self.unsent, self.unsent_ends = room(most, np.int32), room(count + 1, np.int32)
-        self.addresses = addresses(
-            self.names, self.name_ends, self.values[PADDING:], self.value_ends, self.value_bits, self.binary_entries,
-            self.binary_columns, self.ends, self.row_bits, self.unsent, self.unsent_ends,
-        )  # fmt: skip
-        self.found = np.zeros(7, np.int64)
-
-    def filled(self) -> None:
-        """Note the sizes after filling."""
-        self.count, names_size, self.size, self.nulls, binary, self.missing, left_out = self.found.tolist()
-        self.names, self.unsent = self.names[:names_size], self.unsent[:left_out]
-        self.binary_entries, self.binary_columns = self.binary_entries[:binary], self.binary_columns[:binary]
-        # Copying writes behind the copied bytes.
-        self.values[PADDING + self.size :][:PADDING] = 0
-
-
-def _set_bits(count: int) -> Any:
-    bits = room((count + 7) // 8, np.uint8)
-    bits.fill(0xFF)
-    return bits
+    entries: map_kernels.Entries
+    values: NDArray[np.uint8]
+    """The memory of the entries' values, which has PADDING zero bytes before and behind them."""
+    sizes: map_kernels.Sizes
 
 
 class RowMaps:
@@ -123,76 +99,92 @@ class RowMaps:
         self._batch = batch
         self._tables = tables
         self._texts = texts
-        self._old_kinds = batch.located.fixed.get(batch.numbers["old_kind"])
+        self._old_kinds = batch.located.fixed.get(batch.numbers["old_kind"], _NO_SIDE.kinds).view(np.uint8)
         self._old, self._new = self._side("old"), self._side("new")
 
-    def before(self, rows: Wanted, type_: Any) -> Any:
+    def before(self, rows: Wanted, type_: pa.MapType) -> pa.Array:
         """Return the old rows as an array of maps, null where there is none. A key row has no other columns.
 
         Raises TransactionError for a row with another number of values than its table has columns, and ValueError for a
         value that is not text.
         """
-        return self._maps(self._entries(rows, self._old, None), type_)
+        return self._maps(self._filled(rows, self._old, _NO_SIDE), type_)
 
-    def after(self, rows: Wanted, type_: Any, names_type: Any) -> tuple[Any, Any]:
+    def after(self, rows: Wanted, type_: pa.MapType, names_type: pa.ListType) -> tuple[pa.Array, pa.Array]:
         """Return the new rows as maps without the values that were not sent, and lists of those columns' names.
 
         A value that was not sent is taken from the old row if that was sent whole.
         """
-        entries = self._entries(rows, self._new, self._old)
-        names = self._tables.names.take(entries.unsent, names_type.value_type)
-        return self._maps(entries, type_), lists(names_type, entries.unsent_ends, names)
+        filled = self._filled(rows, self._new, self._old)
+        names = self._tables.names.take(filled.entries.unsent[: filled.sizes.unsent], names_type.value_type)
+        return self._maps(filled, type_), lists(names_type, filled.entries.unsent_ends, names)
 
-    def _side(self, name: str) -> Any:
+    def _side(self, name: str) -> map_kernels.Side:
         number = self._batch.numbers[name]
         cells = self._batch.located.cells.get(number)
         if cells is None:
-            return np.zeros(5, np.int64)
+            return _NO_SIDE
         validity = self._batch.located.validity[number]
-        return addresses(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
+        return map_kernels.Side(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
-    def _entries(self, rows: Wanted, side: Any, other: Any) -> _Entries:
+    def _filled(self, rows: Wanted, side: map_kernels.Side, other: map_kernels.Side) -> _Filled:
         places = self._batch.offsets
-        entries = _Entries(rows, int(places[rows.messages[-1] + 1]) - int(places[rows.messages[0]]))
-        wrong = map_kernels.fill_maps(
-            address(rows.messages), len(rows.messages), address(rows.tables), address(self._tables.addresses),
-            address(side), 0 if other is None else address(other),
-            0 if self._old_kinds is None else address(self._old_kinds), self._batch.data,
-            self._tables.names.characters, address(entries.addresses), address(entries.found),
-        )  # fmt: skip
-        if wrong >= 0:
-            relation = self._tables.known[int(rows.tables[wrong])]
+        count, most = len(rows.messages), rows.most_values
+        values = padded_room(int(places[rows.messages[-1] + 1]) - int(places[rows.messages[0]]))
+        entries = map_kernels.Entries(
+            names=room(rows.most_names, np.uint8),
+            name_ends=room(most + 1, np.int32),
+            values=values[PADDING:],
+            value_ends=room(most + 1, np.int32),
+            value_bits=_set_bits(most),
+            binary_entries=room(most, np.int32),
+            binary_columns=room(most, np.int32),
+            ends=room(count + 1, np.int32),
+            row_bits=_set_bits(count),
+            unsent=room(most, np.int32),
+            unsent_ends=room(count + 1, np.int32),
+        )
+        sizes = map_kernels.fill_maps(
+            rows.messages, rows.tables, self._tables.columns, side, other, self._old_kinds, self._batch.data, entries
+        )
+        if sizes.wrong >= 0:
+            relation = self._tables.known[int(rows.tables[sizes.wrong])]
             reason = f"a row does not have a value for each of the {len(relation.columns)} columns of {relation}"
             raise TransactionError("message", None, None, reason)
-        entries.filled()
-        return entries
+        # Copying writes behind the copied bytes.
+        values[PADDING + sizes.values :][:PADDING] = 0
+        return _Filled(entries, values, sizes)
 
-    def _maps(self, entries: _Entries, type_: Any) -> Any:
-        buffers = [None, pa.py_buffer(entries.name_ends), pa.py_buffer(entries.names)]
-        names = pa.Array.from_buffers(type_.key_type, entries.count, buffers, 0)
-        values = self._as_texts(entries) if len(entries.binary_entries) else self._texts_of(entries)
+    def _maps(self, filled: _Filled, type_: pa.MapType) -> pa.Array:
+        entries, sizes = filled.entries, filled.sizes
+        buffers = [None, pa.py_buffer(entries.name_ends), pa.py_buffer(entries.names[: sizes.names])]
+        names = pa.Array.from_buffers(type_.key_type, sizes.entries, buffers, 0)
+        values = self._as_texts(filled) if sizes.binary else self._texts_of(filled)
         items = pa.StructArray.from_arrays([names, values], fields=[type_.key_field, type_.item_field])
-        return lists(type_, entries.ends, items, entries.row_bits, entries.missing)
+        return lists(type_, entries.ends, items, entries.row_bits, sizes.missing)
 
-    def _bytes_of(self, entries: _Entries, type_: Any) -> Any:
-        validity = pa.py_buffer(entries.value_bits) if entries.nulls else None
-        values = pa.py_buffer(entries.values).slice(PADDING, entries.size)
-        buffers = [validity, pa.py_buffer(entries.value_ends), values]
-        return pa.Array.from_buffers(type_, entries.count, buffers, entries.nulls)
+    def _bytes_of(self, filled: _Filled, type_: pa.DataType) -> pa.Array:
+        entries, sizes = filled.entries, filled.sizes
+        validity = pa.py_buffer(entries.value_bits) if sizes.nulls else None
+        values = pa.py_buffer(filled.values).slice(PADDING, sizes.values)
+        return pa.Array.from_buffers(
+            type_, sizes.entries, [validity, pa.py_buffer(entries.value_ends), values], sizes.nulls
+        )
 
-    def _texts_of(self, entries: _Entries) -> Any:
-        texts = self._bytes_of(entries, pa.string())
-        if not are_utf8(entries.values, PADDING, entries.size, address(entries.value_ends), entries.count):
+    def _texts_of(self, filled: _Filled) -> pa.Array:
+        texts = self._bytes_of(filled, pa.string())
+        ends = filled.entries.value_ends[: filled.sizes.entries + 1]
+        if not are_utf8(filled.values, PADDING, filled.sizes.values, ends):
             with refuse_texts():
                 texts.validate(full=True)
         return texts
 
-    def _as_texts(self, entries: _Entries) -> Any:
+    def _as_texts(self, filled: _Filled) -> pa.Array:
         """Return the values as text; those in binary format are converted one by one."""
-        texts = self._bytes_of(entries, pa.binary()).to_pylist()
-        first = self._tables.first
-        tables = np.searchsorted(first, entries.binary_columns, side="right") - 1
-        places = (entries.binary_entries, tables, entries.binary_columns - first[tables])
+        texts = self._bytes_of(filled, pa.binary()).to_pylist()
+        columns, first = filled.entries.binary_columns[: filled.sizes.binary], self._tables.columns.first
+        tables = np.searchsorted(first, columns, side="right") - 1
+        places = (filled.entries.binary_entries[: filled.sizes.binary], tables, columns - first[tables])
         for entry, table, number in zip(*(part.tolist() for part in places), strict=True):
             column = self._texts.columns(self._tables.known[table])[number]
             texts[entry] = column.type.to_text(column.load(BINARY, texts[entry])).encode()
@@ -200,12 +192,19 @@ class RowMaps:
             return pa.array(texts, pa.binary()).cast(pa.string())
 
 
-def lists(type_: Any, ends: Any, items: Any, bits: Any = None, missing: int = 0) -> Any:
+def _set_bits(count: int) -> NDArray[np.uint8]:
+    bits: NDArray[np.uint8] = room((count + 7) // 8, np.uint8)
+    bits.fill(0xFF)
+    return bits
+
+
+def lists(
+    type_: pa.DataType,
+    ends: NDArray[np.int32],
+    items: pa.Array,
+    bits: NDArray[np.uint8] | None = None,
+    missing: int = 0,
+) -> pa.Array:
     """Make a list or map array of the items up to the ends, of which the first is 0; `bits` has 0 for missing rows."""
     validity = pa.py_buffer(bits) if missing else None
     return pa.Array.from_buffers(type_, len(ends) - 1, [validity, pa.py_buffer(ends)], missing, children=[items])
-
-
-def addresses(*arrays: Any) -> Any:
-    """Return the addresses of arrays, as an array for a kernel."""
-    return np.array([address(array) for array in arrays], np.int64)

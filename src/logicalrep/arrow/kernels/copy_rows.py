@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from logicalrep.transactions.tags import NULL, TEXT
+from logicalrep_runtime.columnar.located import Bytes, Ints
 from logicalrep_runtime.columnar.memory import compiled, copy, uint8
 
 _TAB, _NEWLINE, _BACKSLASH, _OF_NULL = map(ord, "\t\n\\N")
@@ -13,7 +12,9 @@ _HEADER = 5
 
 
 @compiled
-def insert_messages(source: Any, beginning: Any, columns: int, meanings: Any, offsets: Any, target: Any) -> int:
+def insert_messages(
+    source: Bytes, beginning: Bytes, columns: int, meanings: Bytes, offsets: Ints, target: Bytes
+) -> int:
     """Make messages of rows: each begins with the same bytes, followed by the values of its row.
 
     The last byte of the source is a newline. `meanings` has for each byte its meaning after a backslash. `offsets` gets
@@ -57,7 +58,7 @@ def insert_messages(source: Any, beginning: Any, columns: int, meanings: Any, of
 
 
 @compiled
-def _copy_unescaped(source: Any, start: int, end: int, meanings: Any, target: Any, place: int) -> int:
+def _copy_unescaped(source: Bytes, start: int, end: int, meanings: Bytes, target: Bytes, place: int) -> int:
     """Copy a value without its backslashes; return its length."""
     first = place
     while start < end:

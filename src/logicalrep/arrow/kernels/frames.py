@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from logicalrep_runtime.columnar.located import Bytes, Ints
 from logicalrep_runtime.columnar.memory import compiled, copy, int32, int64
 
 
 @compiled
-def split_compiled(source: Any, header: int, longest: int, lsns: Any, offsets: Any, tags: Any, target: Any) -> Any:
+def split_compiled(
+    source: Bytes, header: int, longest: int, lsns: Ints, offsets: Ints, tags: Bytes, target: Bytes
+) -> Any:
     """Copy the messages of whole frames together, with their LSNs and tags. Returns the number and bytes of frames."""
     offsets[0] = 0
     count = place = start = 0
@@ -28,7 +31,7 @@ def split_compiled(source: Any, header: int, longest: int, lsns: Any, offsets: A
 
 
 @compiled
-def cut_out(source: Any, places: Any, start: int, length: int, offsets: Any, target: Any) -> None:
+def cut_out(source: Bytes, places: Ints, start: int, length: int, offsets: Ints, target: Bytes) -> None:
     """Copy messages together, each without the `length` bytes at `start` within it."""
     offsets[0] = 0
     to = 0

@@ -1,58 +1,83 @@
-"""The compiled loop that fills the feed's rows from their messages, tables and transactions.
-
-Arrays are given by their addresses, as in all compiled kernels: see logicalrep_runtime.columnar.memory.
-"""
+"""The compiled loop that fills the feed's rows from their messages, tables and transactions."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
-from logicalrep_runtime.columnar.memory import compiled, read1, read4, read8, write4, write8
+import numpy as np
+from numpy.typing import NDArray
+
+from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints
+from logicalrep_runtime.columnar.memory import compiled, read, write
 
 _INSERT, _UPDATE = map(ord, "IU")
 
-_TAGS, _LSNS, _TABLES, _TRANSACTIONS, _ORDINALS = range(5)
-"""The entries on a chunk's messages."""
 
-_OIDS, _WIDTHS, _NAME_SIZES = range(3)
-"""The entries on tables, by their number."""
+class Messages(NamedTuple):
+    """A chunk's messages."""
 
-_FINAL_LSNS, _COMMIT_TIMESTAMPS, _XIDS = range(3)
-"""The entries on transactions, by their number."""
+    tags: Bytes
+    lsns: Int64s
+    tables: NDArray[np.int32]
+    """The number of each row change's table."""
+    transactions: Int64s
+    """The number of each one's transaction."""
+    ordinals: Int64s
 
-_OPS, _TABLE_NUMBERS, _RELATION_IDS, _LSN, _COMMIT_LSN, _COMMIT_TIMESTAMP, _XID, _ORDINAL = range(8)
-"""The entries on rows: the first two have 4 bytes, the others 8."""
+
+class Tables(NamedTuple):
+    """Tables, by their number."""
+
+    oids: Int64s
+    widths: Int64s
+    """The number of columns."""
+    name_sizes: Int64s
+    """The bytes of the columns' names."""
+
+
+class Transactions(NamedTuple):
+    """Transactions, by their number."""
+
+    final_lsns: Int64s
+    commit_timestamps: Int64s
+    xids: Int64s
+
+
+class FeedColumns(NamedTuple):
+    """The feed's columns of integers, and the number of each row's operation and table."""
+
+    ops: NDArray[np.int32]
+    """0 for insert, 1 for update, 2 for delete."""
+    tables: NDArray[np.int32]
+    relation_id: Int64s
+    lsn: Int64s
+    commit_lsn: Int64s
+    commit_timestamp: Int64s
+    xid: Int64s
+    ordinal: Int64s
 
 
 @compiled
-def fill_rows(rows: int, count: int, of_messages: int, of_tables: int, of_transactions: int, of_rows: int) -> Any:
-    """Fill the columns of the rows of a chunk's messages.
+def fill_rows(
+    rows: Ints, messages: Messages, tables: Tables, transactions: Transactions, columns: FeedColumns
+) -> tuple[int, int]:
+    """Fill the columns from the messages with these indices.
 
-    `op` is 0 for insert, 1 for update, 2 for delete. Returns the number of values that the tables of all rows have, and
-    the bytes of their columns' names.
+    Returns the number of values that the tables of all rows have, and the bytes of their columns' names.
     """
-    tags, lsns, tables = read8(of_messages, _TAGS), read8(of_messages, _LSNS), read8(of_messages, _TABLES)
-    transactions, ordinals = read8(of_messages, _TRANSACTIONS), read8(of_messages, _ORDINALS)
-    oids, widths = read8(of_tables, _OIDS), read8(of_tables, _WIDTHS)
-    name_sizes = read8(of_tables, _NAME_SIZES)
-    final_lsns, commit_timestamps = read8(of_transactions, _FINAL_LSNS), read8(of_transactions, _COMMIT_TIMESTAMPS)
-    xids = read8(of_transactions, _XIDS)
-    ops, table_numbers = read8(of_rows, _OPS), read8(of_rows, _TABLE_NUMBERS)
-    relation_ids, row_lsns = read8(of_rows, _RELATION_IDS), read8(of_rows, _LSN)
-    commit_lsns, moments = read8(of_rows, _COMMIT_LSN), read8(of_rows, _COMMIT_TIMESTAMP)
-    row_xids, row_ordinals = read8(of_rows, _XID), read8(of_rows, _ORDINAL)
     values = names = 0
-    for index in range(count):
-        row = read8(rows, index)
-        tag, table, transaction = read1(tags, row), read4(tables, row), read8(transactions, row)
-        write4(ops, index, 0 if tag == _INSERT else 1 if tag == _UPDATE else 2)
-        write4(table_numbers, index, table)
-        write8(relation_ids, index, read8(oids, table))
-        write8(row_lsns, index, read8(lsns, row))
-        write8(commit_lsns, index, read8(final_lsns, transaction))
-        write8(moments, index, read8(commit_timestamps, transaction))
-        write8(row_xids, index, read8(xids, transaction))
-        write8(row_ordinals, index, read8(ordinals, row))
-        values += read8(widths, table)
-        names += read8(name_sizes, table)
+    for index in range(len(rows)):
+        row = read(rows, index)
+        tag, table = read(messages.tags, row), read(messages.tables, row)
+        transaction = read(messages.transactions, row)
+        write(columns.ops, index, 0 if tag == _INSERT else 1 if tag == _UPDATE else 2)
+        write(columns.tables, index, table)
+        write(columns.relation_id, index, read(tables.oids, table))
+        write(columns.lsn, index, read(messages.lsns, row))
+        write(columns.commit_lsn, index, read(transactions.final_lsns, transaction))
+        write(columns.commit_timestamp, index, read(transactions.commit_timestamps, transaction))
+        write(columns.xid, index, read(transactions.xids, transaction))
+        write(columns.ordinal, index, read(messages.ordinals, row))
+        values += read(tables.widths, table)
+        names += read(tables.name_sizes, table)
     return values, names

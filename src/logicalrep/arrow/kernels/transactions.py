@@ -1,18 +1,16 @@
-"""The compiled loops over a chunk's messages that find each one's transaction and table.
-
-Arrays are given by their addresses, as in all compiled kernels: see logicalrep_runtime.columnar.memory.
-"""
+"""The compiled loops over a chunk's messages that find each one's transaction and table."""
 
 from __future__ import annotations
 
 from logicalrep.arrow.table_numbers import FREE
 from logicalrep.transactions.tags import BEGIN, COMMIT, DELETE, INSERT, MESSAGE, STREAM_ABORT, TRUNCATE, UPDATE
-from logicalrep_runtime.columnar.memory import compiled, read1, read4, read8, write4, write8
+from logicalrep_runtime.columnar.located import Bytes, Ints
+from logicalrep_runtime.columnar.memory import compiled, read, write
 
 
 @compiled
 def follow(
-    tags: int, count: int, is_open: bool, changes: int, truncated: int, transaction_of: int, ordinals: int
+    tags: Bytes, is_open: bool, changes: int, truncated: Ints, transaction_of: Ints, ordinals: Ints
 ) -> tuple[int, bool, int]:
     """Note each message's transaction number, and the number of changes before it in the transaction.
 
@@ -25,8 +23,8 @@ def follow(
     """
     number = 0
     truncates = 0
-    for row in range(count):
-        tag = read1(tags, row)
+    for row in range(len(tags)):
+        tag = read(tags, row)
         if tag == BEGIN:
             if is_open:
                 return row, is_open, changes
@@ -35,32 +33,33 @@ def follow(
             changes = 0
         elif tag != MESSAGE and is_open == (tag == STREAM_ABORT):
             return row, is_open, changes
-        write8(transaction_of, row, number)
-        write8(ordinals, row, changes)
+        write(transaction_of, row, number)
+        write(ordinals, row, changes)
         if tag == COMMIT:
             is_open = False
         elif tag in (INSERT, UPDATE, DELETE, MESSAGE):
             changes += 1
         elif tag == TRUNCATE:
-            changes += read8(truncated, truncates)
+            changes += read(truncated, truncates)
             truncates += 1
     return -1, is_open, changes
 
 
 @compiled
-def number_tables(tags: int, oids: int, first: int, last: int, places: int, mask: int, tables: int) -> int:
+def number_tables(tags: Bytes, oids: Ints, first: int, last: int, places: Ints, tables: Ints) -> int:
     """Note the table number of each row change from `first` to before `last`.
 
-    `oids` has each message's table OID, `places` the places of TableNumbers. Returns the first change whose table has
-    no number, -1 if all have one.
+    `oids` has each message's table OID, `places` is that of TableNumbers. Returns the first change whose table has no
+    number, -1 if all have one.
     """
+    mask = (len(places) >> 1) - 1
     for row in range(first, last):
-        if read1(tags, row) in (INSERT, UPDATE, DELETE):
-            oid = read4(oids, row)
+        if read(tags, row) in (INSERT, UPDATE, DELETE):
+            oid = read(oids, row)
             place = oid & mask
-            while read8(places, 2 * place) != oid:
-                if read8(places, 2 * place) == FREE:
+            while read(places, 2 * place) != oid:
+                if read(places, 2 * place) == FREE:
                     return row
                 place = (place + 1) & mask
-            write4(tables, row, read8(places, 2 * place + 1))
+            write(tables, row, read(places, 2 * place + 1))
     return -1

@@ -10,31 +10,31 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logicalrep.arrow.kernels import lines
 from logicalrep.transactions.tags import NULL
 from logicalrep.values import Column, arrow_array_or_text
 from logicalrep.values import column_type as type_of
-from logicalrep_runtime.columnar.located import address, room
+from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 
 __all__ = ["Found", "Loaded", "LocatedRows", "RowReader", "Rows", "ValuePlaces", "has"]
 
 
-Ints = NDArray[Any]
+_NO_KINDS = np.empty(0, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
 class ValuePlaces:
     """The places of the values of a batch's rows."""
 
-    data: Ints
-    kinds: Ints
-    starts: Ints
-    lengths: Ints
+    data: Bytes
+    kinds: Bytes
+    starts: Int64s
+    lengths: NDArray[np.uint32]
 
     def value(self, cell: int) -> bytes:
         """Return the bytes of one value."""
@@ -47,9 +47,9 @@ class LocatedRows:
     """The places of the old or new rows of all messages of a batch."""
 
     cells: ValuePlaces
-    offsets: Ints
+    offsets: Int64s
     """The index of each message's first value, and last the number of values."""
-    validity: Ints
+    validity: Bytes
     """The messages that have such a row, in bits."""
 
 
@@ -60,19 +60,15 @@ class Found:
     cells: ValuePlaces
     count: int
     """The number of messages."""
-    rows: Ints
+    rows: Int64s
     """The indices among them of those with a row."""
-    first: Ints
+    first: Int64s
     """The index of each row's first value."""
-    whole_rows: Ints
+    whole_rows: Int64s
     """`rows` without those that are a key, which have the key's columns and any others that were sent."""
-    whole_first: Ints
-    more: dict[int, tuple[Ints, Ints]] = field(default_factory=dict)
+    whole_first: Int64s
+    more: dict[int, tuple[Int64s, Int64s]] = field(default_factory=dict)
     """The rows with a value, and its first value, by column outside of the key, if key rows have one there."""
-
-    def having(self, index: int, *, in_key: bool) -> tuple[Ints, Ints]:
-        """Return the rows that have a column, and the index of each one's first value."""
-        return (self.rows, self.first) if in_key else self.more.get(index, (self.whole_rows, self.whole_first))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +78,7 @@ class Loaded:
     arrays: Sequence[pa.Array]
     states: Callable[[int], pa.Buffer]
     """The states of each column, by its index."""
-    left: dict[int, Ints]
+    left: dict[int, Int64s]
     """The rows whose values are left, by the column's index."""
 
 
@@ -119,35 +115,41 @@ class RowReader:
         names = [column.name for column in columns]
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
-        # Imported late: importing the compiled loops takes a while.
-        from logicalrep.arrow.kernels import loaders
+        codes = [_code(column, type_) for column, type_ in zip(columns, self.types, strict=True)]
+        self.lines = np.zeros((len(columns), len(lines.Line._fields)), np.int64)
+        """Each column's Line, as far as it is the same for all rows."""
+        for index, (line, (code, *decimal)) in enumerate(zip(self.lines, codes, strict=True)):
+            line[: lines.FIXED] = code, lines.WIDTHS.get(code, 8), *decimal, index
 
-        self.kernels: Any = loaders
-        plan = [_code(loaders, column, type_) for column, type_ in zip(columns, self.types, strict=True)]
-        self.table = np.zeros((len(columns), loaders.ENTRIES), np.int64)
-        for line, (code, precision, scale) in zip(self.table, plan, strict=True):
-            width = _WIDTHS.get(_name_of(loaders, code), 8)
-            line[: loaders.ROWS] = code, width, precision, scale
-
-    def find(self, rows: Ints, walk: LocatedRows, kinds: Ints | None) -> tuple[Found, int | None]:
+    def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[Found, int | None]:
         """Find the places of the values of some messages' rows; `kinds` has each message's kind of row, or is None.
 
         The second result is a message whose row has another number of values than there are columns, if any.
         """
-        count, width = len(rows), len(self.columns)
-        any_ = room(2 * count, np.int64).reshape(2, count)
-        # If no row is a key, both are the same.
-        whole = any_ if kinds is None else room(2 * count, np.int64).reshape(2, count)
-        found, found_whole, wrong, has_more = self.kernels.find_rows(
-            address(rows), count, address(walk.offsets), address(walk.validity), address(walk.cells.kinds), width,
-            address(self.in_key), 0 if kinds is None else address(kinds), address(any_), address(whole),
-        )  # fmt: skip
-        (there, first), (whole, whole_first) = any_[:, :found], whole[:, :found_whole]
-        more = self._more(walk.cells, there, first, whole) if has_more else {}
-        row = None if wrong < 0 else int(rows[wrong])
-        return Found(walk.cells, count, there, first, whole, whole_first, more), row
+        # Imported late: importing the compiled loops takes a while.
+        from logicalrep.arrow.kernels.finding import FoundRows, find_rows
 
-    def _more(self, cells: ValuePlaces, rows: Ints, first: Ints, whole: Ints) -> dict[int, tuple[Ints, Ints]]:
+        count = len(rows)
+        found = whole = FoundRows(*room(2 * count, np.int64).reshape(2, count))
+        if kinds is not None:
+            whole = FoundRows(*room(2 * count, np.int64).reshape(2, count))
+        there, there_whole, wrong, has_more = find_rows(
+            rows,
+            walk.offsets,
+            walk.validity,
+            walk.cells.kinds,
+            self.in_key.view(np.uint8),
+            _NO_KINDS if kinds is None else kinds.view(np.uint8),
+            found,
+            whole,
+        )
+        having = found.rows[:there], found.cells[:there]
+        having_whole = having if kinds is None else (whole.rows[:there_whole], whole.cells[:there_whole])
+        more = self._more(walk.cells, *having, having_whole[0]) if has_more else {}
+        row = None if wrong < 0 else int(rows[wrong])
+        return Found(walk.cells, count, *having, *having_whole, more), row
+
+    def _more(self, cells: ValuePlaces, rows: Int64s, first: Int64s, whole: Int64s) -> dict[int, tuple[Int64s, Int64s]]:
         """Return `Found.more` of rows, some of which are whole."""
         is_whole = np.isin(rows, whole)
         more = {}
@@ -160,7 +162,7 @@ class RowReader:
     def find_none(self, count: int) -> Found:
         """Return the result for `count` messages without such a row."""
         none = np.empty(0, np.int64)
-        return Found(ValuePlaces(*(np.empty(0, np.uint8),) * 2, none, none), count, *(none,) * 4)
+        return Found(ValuePlaces(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
 
     def rows(self, found: Found, loaded: Loaded) -> Rows:
         """Return rows as columns, including the values that were left."""
@@ -177,7 +179,7 @@ class RowReader:
         return Rows(pa.RecordBatch.from_arrays(arrays, schema=self.schema), kept, loaded.states)
 
     def _with_left(
-        self, array: pa.Array, rows: Ints, cells: ValuePlaces, places: Ints, index: int
+        self, array: pa.Array, rows: Int64s, cells: ValuePlaces, places: Int64s, index: int
     ) -> tuple[pa.Array, dict[int, str]]:
         """Return the array with these rows' values, read by their type's loaders, and the texts that it cannot hold."""
         column = self.columns[index]
@@ -196,59 +198,39 @@ class RowReader:
         return pa.concat_arrays([array, loaded]).take(pa.array(order)), dict(sorted(kept.items()))
 
 
-def has(validity: Ints, rows: Ints) -> NDArray[np.bool_]:
+def has(validity: Bytes, rows: Int64s) -> NDArray[np.bool_]:
     """Return whether messages have a column, given the bits of all messages."""
     return (validity[rows >> 3] >> (rows & 7).astype(np.uint8) & 1).astype(bool)  # type: ignore[no-any-return]
 
 
-_WIDTHS = {
-    "OTHER": 0,
-    "BOOLEAN": 1,
-    "INT16": 2,
-    "INT32": 4,
-    "DATE": 4,
-    "FLOAT32": 4,
-    "DECIMAL": 16,
-    "STRING": 4,
-    "UUID": 4,
-    "NUMBER": 4,
-    "BYTES": 4,
-}
-"""The bytes of a value, or of an offset, in its array; 8 for all other types."""
-
-
-def _name_of(kernels: Any, code: int) -> str:
-    return next((name for name in _WIDTHS if getattr(kernels, name) == code), "")
-
-
 _KNOWN = {
-    16: ("BOOLEAN", pa.bool_()),
-    17: ("BYTES", pa.binary()),
-    20: ("INT64", pa.int64()),
-    21: ("INT16", pa.int16()),
-    23: ("INT32", pa.int32()),
-    25: ("STRING", pa.string()),
-    26: ("OID", pa.int64()),
-    28: ("OID", pa.int64()),
-    29: ("OID", pa.int64()),
-    700: ("FLOAT32", pa.float32()),
-    701: ("FLOAT64", pa.float64()),
-    1082: ("DATE", pa.date32()),
-    1114: ("TIMESTAMP", pa.timestamp("us")),
-    1184: ("TIMESTAMPTZ", pa.timestamp("us", "UTC")),
-    1700: ("NUMBER", pa.string()),
-    2950: ("UUID", pa.string()),
+    16: (lines.BOOLEAN, pa.bool_()),
+    17: (lines.BYTES, pa.binary()),
+    20: (lines.INT64, pa.int64()),
+    21: (lines.INT16, pa.int16()),
+    23: (lines.INT32, pa.int32()),
+    25: (lines.STRING, pa.string()),
+    26: (lines.OID, pa.int64()),
+    28: (lines.OID, pa.int64()),
+    29: (lines.OID, pa.int64()),
+    700: (lines.FLOAT32, pa.float32()),
+    701: (lines.FLOAT64, pa.float64()),
+    1082: (lines.DATE, pa.date32()),
+    1114: (lines.TIMESTAMP, pa.timestamp("us")),
+    1184: (lines.TIMESTAMPTZ, pa.timestamp("us", "UTC")),
+    1700: (lines.NUMBER, pa.string()),
+    2950: (lines.UUID, pa.string()),
 }
 _BY_LOADER = {type_of(oid).from_text: known for oid, known in _KNOWN.items()}
 _NUMERIC = re.compile(r"numeric\((\d+),(\d+)\)").fullmatch
 
 
-def _code(kernels: Any, column: Column, arrow_type: pa.DataType) -> tuple[int, int, int]:
-    """Return the kernels' code for a column, and a decimal's precision and scale."""
-    name, made = _BY_LOADER.get(column.type.from_text, ("OTHER", None))
+def _code(column: Column, arrow_type: pa.DataType) -> tuple[int, int, int]:
+    """Return the code of a column's loader, and a decimal's precision and scale."""
+    code, made = _BY_LOADER.get(column.type.from_text, (lines.OTHER, None))
     numeric = _NUMERIC(column.type.name)
     if numeric is not None and pa.types.is_decimal128(arrow_type) and int(numeric[2]) <= int(numeric[1]):
-        return kernels.DECIMAL, int(numeric[1]), int(numeric[2])
-    if made != arrow_type or (name == "STRING" and column.encoding != "utf-8"):
-        name = "OTHER"
-    return getattr(kernels, name), 0, 0
+        return lines.DECIMAL, int(numeric[1]), int(numeric[2])
+    if made != arrow_type or (code == lines.STRING and column.encoding != "utf-8"):
+        return lines.OTHER, 0, 0
+    return code, 0, 0

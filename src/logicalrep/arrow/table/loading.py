@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from logicalrep.arrow.table.columns import Found, Ints, Loaded, RowReader, Rows
+from logicalrep.arrow.kernels.lines import BOOLEAN, LINE, OTHER, STRING, Line
+from logicalrep.arrow.table.columns import Found, Loaded, RowReader, Rows, ValuePlaces
 from logicalrep.transactions.errors import TooLargeError
-from logicalrep.transactions.tags import BINARY, TEXT
-from logicalrep_runtime.columnar.located import PADDING, address, padded_room, room
+from logicalrep_runtime.columnar.located import PADDING, Bytes, Int64s, Records, padded_room, room
 
 __all__ = ["Part", "load"]
 
@@ -21,124 +23,138 @@ Part = tuple[RowReader, Found]
 _ALIGNED = 64
 
 
-def load(data: Ints, parts: Sequence[Part]) -> list[Rows]:
+def load(data: Bytes, parts: Sequence[Part]) -> list[Rows]:
     """Return the rows of each part as columns, from a batch's data.
 
     Raises:
         ValueError: a column has more than 2 GiB of text.
     """
-    there = [(reader, found) for reader, found in parts if len(found.rows)]
-    loaded = iter(_by_kernels(there[0][0].kernels, data, there) if there else ())
-    return [reader.rows(found, next(loaded) if len(found.rows) else _left((reader, found))) for reader, found in parts]
+    there = [part for part in parts if len(part[1].rows)]
+    loaded = iter(_by_kernels(data, there) if there else ())
+    return [reader.rows(found, next(loaded) if len(found.rows) else _nothing(reader, found)) for reader, found in parts]
 
 
-def _left(part: Part) -> Loaded:
-    """Leave all values to the loaders of their types; tests compare the compiled loaders with this."""
-    reader, found = part
-    states = np.zeros((len(reader.columns), found.count), np.int8)
-    for index, in_key in enumerate(reader.in_key.tolist()):
-        rows, first = found.having(index, in_key=in_key)
-        states[index, rows] = found.cells.kinds[first + index]
+def _nothing(reader: RowReader, found: Found) -> Loaded:
+    """Return the columns of a part without rows."""
     arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
-    left = {index: np.flatnonzero((line == TEXT) | (line == BINARY)) for index, line in enumerate(states)}
-    return Loaded(
-        arrays, lambda index: pa.py_buffer(states[index]), {index: rows for index, rows in left.items() if len(rows)}
-    )
+    return Loaded(arrays, lambda index: pa.py_buffer(bytes(found.count)), {})
 
 
-def _by_kernels(kernels: Any, data: Ints, parts: Sequence[Part]) -> list[Loaded]:
-    """Read all parts with the compiled loaders; each column is a line of their table."""
-    table = _table(kernels, parts)
-    counts, is_absent = table[:, kernels.CHANGES], table[:, kernels.COUNT] == 0
-    # One block holds the states, the validity, then values or offsets, each at a multiple of 64 bytes.
-    strides = -(-counts // (8 * _ALIGNED)) * 8 * _ALIGNED
-    sizes = np.stack([strides, strides // 8, -(-table[:, kernels.WIDTH] * (counts + 1) // _ALIGNED) * _ALIGNED])
-    # Columns without rows share the zeros at the front.
-    nothing = int(sizes[:, is_absent].max(initial=0))
-    sizes[:, is_absent] = 0
-    places = nothing + (np.cumsum(sizes) - sizes.ravel()).reshape(3, -1)
-    block = pa.allocate_buffer(nothing + int(sizes.sum()))
-    whole = np.frombuffer(block, np.uint8)
-    whole[:nothing].fill(0)
-    table[:, [kernels.STATES, kernels.VALIDITY, kernels.VALUES]] = block.address + places.T
-    left = room(2 * int(table[:, kernels.COUNT].sum()), np.int64).reshape(-1, 2)
-    kernels.measure_rows(address(table), len(table))
-    totals = table[:, kernels.TOTAL]
+def _by_kernels(data: Bytes, parts: Sequence[Part]) -> list[Loaded]:
+    """Read all parts with the compiled loaders, each column by its line."""
+    # Imported late: importing the compiled loops takes a while.
+    from logicalrep.arrow.kernels.loaders import Cells, Left, Output, Places, load_rows, measure_rows
+
+    sides = list({id(found.cells): found.cells for _, found in parts}.values())
+    lines, rows, first = _lines(parts, sides)
+    places = Places(_joined(rows), _joined(first))
+    old, new = (Cells(side.kinds, side.starts, side.lengths) for side in (sides[0], sides[-1]))
+    measure_rows(lines, (old, new), places)
+    totals = lines["total"]
     if totals.max(initial=0) > 2**31 - 1:
         raise TooLargeError("a column of more than 2 GiB needs smaller batches")
-    characters = padded_room(int(totals.sum()))
-    texts = pa.py_buffer(characters)
-    table[:, kernels.TEXTS] = table[:, kernels.NEXT] = PADDING + np.cumsum(totals) - totals
-    count = kernels.load_rows(data, address(table), len(table), whole, block.address, characters, address(left))
+    lines["texts"] = lines["next"] = PADDING + np.cumsum(totals) - totals
+    memory = _Memory.of(lines, int(totals.sum()))
+    left = Left(*room(2 * int(lines["having"].sum()), np.int64).reshape(2, -1))
+    out = Output(*(memory.bytes.view(dtype) for dtype in ("u1", "i2", "i4", "i8", "f4", "f8")))
+    count = load_rows(data, lines, (old, new), places, out, memory.characters, left)
 
-    of_lines = _by_line(left[:count])
-    zeros = block.slice(0, nothing)
-    entries = kernels.CODE, kernels.WIDTH, kernels.COUNT, kernels.TEXTS, kernels.TOTAL, kernels.VALUED
-    lines = enumerate(zip(*(table[:, entry].tolist() for entry in entries), *places[1:].tolist(), strict=True))
-    loaded = []
-    first = 0
+    of_lines = _by_line(left.lines[:count], left.rows[:count])
+    known = enumerate(map(Line._make, lines.tolist()))
+    return [_loaded(memory, reader, list(islice(known, len(reader.types))), of_lines) for reader, _ in parts]
+
+
+def _lines(parts: Sequence[Part], sides: Sequence[ValuePlaces]) -> tuple[Records, list[Int64s], list[Int64s]]:
+    """Return the lines of all parts' columns, without places in the output; and the rows that columns have."""
+    lines = np.concatenate([reader.lines for reader, _ in parts]).view(LINE).ravel()
+    rows: list[Int64s] = []
+    first: list[Int64s] = []
+    place = start = 0
+
+    def enter(its: Records, which: int | slice | NDArray[np.bool_], having: tuple[Int64s, Int64s]) -> None:
+        nonlocal place
+        its["first"][which], its["having"][which] = place, len(having[0])
+        rows.append(having[0])
+        first.append(having[1])
+        place += len(having[0])
+
     for reader, found in parts:
-        arrays, rest = [], {}
-        for index, type_ in enumerate(reader.types):
-            line, (code, width, there, start, total, valued, validity, values) = next(lines)
-            if line in of_lines:
-                rest[index] = of_lines[line]
-            if code == kernels.OTHER:
-                arrays.append(pa.nulls(found.count, type_))
-                continue
-            if not there:
-                buffers = [zeros] * (3 if code >= kernels.STRING else 2)
+        its = lines[start : start + len(reader.columns)]
+        start += len(its)
+        its["side"], its["changes"] = sides[0] is not found.cells, found.count
+        if found.whole_rows is found.rows:
+            enter(its, slice(None), (found.rows, found.first))
+            continue
+        enter(its, reader.in_key, (found.rows, found.first))
+        enter(its, ~reader.in_key, (found.whole_rows, found.whole_first))
+        for index, having in found.more.items():
+            enter(its, index, having)
+    return lines, rows, first
+
+
+def _joined(arrays: Sequence[Int64s]) -> Int64s:
+    return np.concatenate(arrays, out=room(sum(map(len, arrays)), np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class _Memory:
+    """The memory that lines are loaded into."""
+
+    block: pa.Buffer
+    """The states, the validity, then values or offsets, each at a multiple of 64 bytes; zeros at the front."""
+    bytes: Bytes
+    """The same memory."""
+    zeros: pa.Buffer
+    """Zeros for all columns without rows."""
+    characters: Bytes
+    texts: pa.Buffer
+    """The same memory."""
+
+    @classmethod
+    def of(cls, lines: Records, text_size: int) -> _Memory:
+        """Make the memory, and enter the places of the output into the lines."""
+        counts, widths, is_absent = lines["changes"], lines["width"], lines["having"] == 0
+        strides = -(-counts // (8 * _ALIGNED)) * 8 * _ALIGNED
+        sizes = np.stack([strides, strides // 8, -(-widths * (counts + 1) // _ALIGNED) * _ALIGNED])
+        nothing = int(sizes[:, is_absent].max(initial=0))
+        sizes[:, is_absent] = 0
+        places = nothing + (np.cumsum(sizes) - sizes.ravel()).reshape(3, -1)
+        lines["states"], lines["validity"] = np.where(is_absent, 0, places[0]), places[1] // 4
+        lines["values"] = places[2] // np.maximum(widths, 1)
+        block = pa.allocate_buffer(nothing + int(sizes.sum()))
+        whole = np.frombuffer(block, np.uint8)
+        whole[:nothing].fill(0)
+        characters = padded_room(text_size)
+        return cls(block, whole, block.slice(0, nothing), characters, pa.py_buffer(characters))
+
+    def array(self, line: Line, type_: pa.DataType) -> pa.Array:
+        """Return a line's values."""
+        if line.code == OTHER:
+            return pa.nulls(line.changes, type_)
+        if not line.having:
+            buffers = [self.zeros] * (3 if line.code >= STRING else 2)
+        else:
+            is_full = line.valued == line.changes
+            buffers = [None if is_full else self.block.slice(4 * line.validity, -(-line.changes // 8))]
+            start = line.width * line.values
+            if line.code >= STRING:
+                buffers.append(self.block.slice(start, line.width * (line.changes + 1)))
+                buffers.append(self.texts.slice(line.texts, line.total))
+            elif line.code == BOOLEAN:
+                values = self.bytes[start : start + line.changes]
+                buffers.append(pa.py_buffer(np.packbits(values, bitorder="little")))
             else:
-                buffers = [block.slice(validity, -(-found.count // 8)) if valued < found.count else None]
-                if code >= kernels.STRING:
-                    buffers += [block.slice(values, width * (found.count + 1)), texts.slice(start, total)]
-                elif code == kernels.BOOLEAN:
-                    buffers.append(pa.py_buffer(np.packbits(whole[values : values + found.count], bitorder="little")))
-                else:
-                    buffers.append(block.slice(values, width * found.count))
-            arrays.append(pa.Array.from_buffers(type_, found.count, buffers, found.count - valued))
-        of_part = np.where(is_absent, 0, places[0])[first : first + len(arrays)]
-        loaded.append(Loaded(arrays, _states(block, of_part, found.count), rest))
-        first += len(arrays)
-    return loaded
+                buffers.append(self.block.slice(start, line.width * line.changes))
+        return pa.Array.from_buffers(type_, line.changes, buffers, line.changes - line.valued)
 
 
-def _states(block: pa.Buffer, places: Ints, count: int) -> Callable[[int], pa.Buffer]:
-    """Return the states of each column of a part. They are made late, as few callers need them."""
-    return lambda index: block.slice(int(places[index]), count)
+def _loaded(memory: _Memory, reader: RowReader, lines: Sequence[tuple[int, Line]], left: dict[int, Int64s]) -> Loaded:
+    """Return the columns of one part. The states are made late, as few callers need them."""
+    arrays = [memory.array(line, type_) for (_, line), type_ in zip(lines, reader.types, strict=True)]
+    rest = {index: left[number] for index, (number, _) in enumerate(lines) if number in left}
+    return Loaded(arrays, lambda index: memory.block.slice(lines[index][1].states, lines[index][1].changes), rest)
 
 
-def _table(kernels: Any, parts: Sequence[Part]) -> Ints:
-    """Return the lines of all parts' columns."""
-    widths = [len(reader.columns) for reader, _ in parts]
-    table = np.concatenate([reader.table for reader, _ in parts])
-    in_key = np.concatenate([reader.in_key for reader, _ in parts])[:, None]
-    of_parts = [
-        [
-            *(address(found.rows), address(found.first), len(found.rows)),
-            *(address(found.whole_rows), address(found.whole_first), len(found.whole_rows)),
-            *(found.count, address(found.cells.kinds), address(found.cells.starts), address(found.cells.lengths)),
-        ]
-        for _, found in parts
-    ]
-    facts = np.repeat(np.array(of_parts, np.int64), widths, axis=0)
-    table[:, [kernels.ROWS, kernels.FIRST, kernels.COUNT]] = np.where(in_key, facts[:, :3], facts[:, 3:6])
-    line = 0
-    for (_, found), width in zip(parts, widths, strict=True):
-        for index, (rows, first) in found.more.items():
-            table[line + index, [kernels.ROWS, kernels.FIRST, kernels.COUNT]] = address(rows), address(first), len(rows)
-        line += width
-    table[:, kernels.CHANGES] = facts[:, 6]
-    cells = parts[0][1].cells
-    sizes = [cells.kinds.itemsize, cells.starts.itemsize, cells.lengths.itemsize]
-    indices = np.concatenate([np.arange(width) for width in widths])[:, None]
-    table[:, [kernels.KINDS, kernels.STARTS, kernels.LENGTHS]] = facts[:, 7:] + sizes * indices
-    return table
-
-
-def _by_line(left: Ints) -> dict[int, Ints]:
+def _by_line(lines: Int64s, rows: Int64s) -> dict[int, Int64s]:
     """Return the rows that are left of each line, in order."""
-    result: dict[int, Ints] = {}
-    for line in np.unique(left[:, 0]).tolist():
-        result[line] = np.sort(left[left[:, 0] == line, 1])
-    return result
+    return {line: np.sort(rows[lines == line]) for line in np.unique(lines).tolist()}

@@ -28,12 +28,10 @@ from logicalrep.values import Column, TypeCatalog, column_type
 from logicalrep_protocol.columnar import LocatedBatch, RowDecodeError, Session, locate_batch
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import PARSE, Relation, Truncate, Type
-from logicalrep_runtime.columnar.located import address, room
+from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 from logicalrep_runtime.scalars import Oid
 
 __all__ = ["DecodedTable", "Rows", "TableDecoder"]
-
-Ints = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class _Version:
     relation: TableDescription
     reader: RowReader
     is_wanted: bool
-    rows: list[Ints] = field(default_factory=list)
+    rows: list[Int64s] = field(default_factory=list)
 
 
 class TableDecoder:
@@ -190,7 +188,7 @@ class TableDecoder:
                 self._current[message.relation_id] = self._version(relation)
         return list(touched.values())
 
-    def _streaming(self, tags: Ints) -> NDArray[np.bool_]:
+    def _streaming(self, tags: Bytes) -> NDArray[np.bool_]:
         """Return whether each message lies in a segment of a streamed transaction."""
         result = np.empty(len(tags), bool)
         streaming, start = self.session.streaming, 0
@@ -203,7 +201,7 @@ class TableDecoder:
     def _bytes(self, batch: LocatedBatch, row: int) -> bytes:
         return batch.data[batch.offsets[row] : batch.offsets[row + 1]].tobytes()
 
-    def _assign(self, batch: LocatedBatch, changes: Ints, oids: Ints, touched: dict[int, _Version]) -> None:
+    def _assign(self, batch: LocatedBatch, changes: Int64s, oids: Ints, touched: dict[int, _Version]) -> None:
         """Assign changes to the current versions of their relations."""
         for oid, rows in _by_table(oids, changes):
             version = self._known(batch, oid, int(rows[0]), "relation_id")
@@ -248,11 +246,12 @@ class TableDecoder:
         number = batch.numbers
         fixed = batch.located.fixed
         old_kinds = fixed.get(number["old_kind"])
+        located_old, located_new = _located(batch, "old"), _located(batch, "new")
         parts, changes = [], []
         for version in versions:
             rows = np.concatenate(version.rows)
-            old = self._find(batch, version, number["old"], rows, old_kinds)
-            new = self._find(batch, version, number["new"], rows, None)
+            old = self._find(batch, "old", located_old, version, rows, old_kinds)
+            new = self._find(batch, "new", located_new, version, rows, None)
             if version.is_wanted:
                 parts += [(version.reader, old), (version.reader, new)]
                 changes.append((version, rows))
@@ -275,24 +274,21 @@ class TableDecoder:
             tables.append(table)
         return tables
 
-    def _find(self, batch: LocatedBatch, version: _Version, number: int, rows: Ints, kinds: Ints | None) -> Found:
+    def _find(
+        self, batch: LocatedBatch, name: str, located: LocatedRows | None, version: _Version, rows: Int64s,
+        kinds: Ints | None,
+    ) -> Found:  # fmt: skip
         """Find the old or new rows of messages. `kinds` has each message's kind of row if rows can be a key."""
-        cells = batch.located.cells.get(number)
-        if cells is None:
+        if located is None:
             return version.reader.find_none(len(rows))
-        walk = LocatedRows(
-            ValuePlaces(batch.data, cells.kinds, cells.starts, cells.lengths),
-            cells.offsets,
-            batch.located.validity[number],
-        )
-        found, wrong = version.reader.find(rows, walk, kinds)
+        found, wrong = version.reader.find(rows, located, kinds)
         if wrong is not None:
             raise self._error(
                 batch,
                 wrong,
-                f"{batch.columns[number].name}.column_count",
+                f"{name}.column_count",
                 f"{len(version.reader.columns)} values, as many as {version.relation} has columns",
-                str(cells.offsets[wrong + 1] - cells.offsets[wrong]),
+                str(located.offsets[wrong + 1] - located.offsets[wrong]),
             )
         return found
 
@@ -314,15 +310,24 @@ class TableDecoder:
         return {Oid(oid): version.relation for oid, version in self._current.items()}
 
 
-def _by_table(oids: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
+def _located(batch: LocatedBatch, name: str) -> LocatedRows | None:
+    """Return the places of all old or new rows; None if the batch has none."""
+    number = batch.numbers[name]
+    cells = batch.located.cells.get(number)
+    if cells is None:
+        return None
+    values = ValuePlaces(batch.data, cells.kinds, cells.starts, cells.lengths)
+    return LocatedRows(values, cells.offsets, batch.located.validity[number])
+
+
+def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
     """Yield each table's OID and its rows in order, for the tables that have some. `oids` has those of all messages."""
-    from logicalrep.arrow.kernels.loaders import GROUPS, group_rows
+    from logicalrep.arrow.kernels.finding import GROUPS, group_rows
 
     count = len(rows)
     codes, places, grouped = room(count, np.uint16), room(GROUPS, np.uint16), room(count, np.int64)
-    found, counts = room(GROUPS // 2, np.uint32), room(GROUPS // 2, np.uint32)
-    arrays = oids, codes, places, found, counts, grouped
-    tables = group_rows(address(rows), count, *(address(array) for array in arrays))
+    found, counts, starts = room(3 * GROUPS // 2, np.uint32).reshape(3, -1)
+    tables = group_rows(rows, oids, codes, places, found, counts, starts, grouped)
     if tables >= 0:
         return _parts(found[:tables].tolist(), counts[:tables].tolist(), grouped)
     # There are more tables than the loop counts.
@@ -334,7 +339,7 @@ def _by_table(oids: Ints, rows: Ints) -> Iterator[tuple[int, Ints]]:
     return _parts(ordered[starts].tolist(), sizes, rows[order])
 
 
-def _parts(values: list[int], sizes: list[int], rows: Ints) -> Iterator[tuple[int, Ints]]:
+def _parts(values: list[int], sizes: list[int], rows: Int64s) -> Iterator[tuple[int, Int64s]]:
     stop = 0
     for value, size in zip(values, sizes, strict=True):
         yield value, rows[stop : stop + size]

@@ -147,7 +147,7 @@ class FeedTable(Shipped):
         cells = of_rows * width + self._places(maps.keys[entries], batch, of_rows)
         count = len(maps) * width
         is_given, kinds = np.zeros(count, bool), np.full(count, NULL, np.uint8)
-        starts, lengths = np.zeros(count, np.int64), np.zeros(count, np.int32)
+        starts, lengths = np.zeros(count, np.int64), np.zeros(count, np.uint32)
         # Spark may be configured to send large strings.
         items = maps.items[entries].cast(pa.string())
         _, offsets, data = items.buffers()
