@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from logicalrep.arrow.message_batch import MessageBatch, of_tags
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.tags import BEGIN, IN_EVERY_SESSION, ORIGIN, TRUNCATE
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
+from logicalrep_runtime.columnar.located import Bytes, Int64s
 from logicalrep_runtime.scalars import TransactionId
 
 _EVERYTHING = (1 << 64) - 1
@@ -31,17 +32,17 @@ class UnsupportedError(Exception):
 class IndexedBatch:
     """The transactions of a chunk. Number 0 is the one it begins in; the others are counted by their Begin."""
 
-    transaction_of: Any
+    transaction_of: Int64s
     """Each message's transaction number."""
-    ordinals: Any
+    ordinals: Int64s
     """The number of changes before each message in its transaction."""
-    in_range: Any
+    in_range: NDArray[np.bool_]
     """Whether each message's transaction is in the wanted range."""
-    final_lsn: Any
+    final_lsn: Int64s
     """Each transaction's final LSN: its 64 bits as a signed integer."""
-    commit_timestamp: Any
+    commit_timestamp: Int64s
     """Each transaction's commit time, in microseconds since 1970."""
-    xid: Any
+    xid: Int64s
     origins: dict[int, str]
     """The origins of transactions that have one, by transaction number."""
 
@@ -61,7 +62,7 @@ class TransactionIndex:
         # The transaction that the next chunk begins in: its columns, its origin, its changes so far.
         self._open: tuple[tuple[int, int, int], str | None, int] | None = None
 
-    def supported(self, tags: Any) -> int:
+    def supported(self, tags: Bytes) -> int:
         """Return the number of messages before the first, outside of a transaction, that cannot be read in columns."""
         unknown = np.flatnonzero(~_IN_COLUMNS.take(tags))
         return int(unknown[0]) if len(unknown) else len(tags)
@@ -114,9 +115,9 @@ def _tables_of(data: bytes) -> int:
     return len(truncate.relation_ids)
 
 
-def integers(batch: LocatedBatch, name: str, rows: Any) -> Any:
+def integers(batch: LocatedBatch, name: str, rows: Int64s) -> Int64s:
     """Return a field of messages that all have it as int64: an LSN's 64 bits, or a time in microseconds since 1970."""
     if not len(rows):
         return np.empty(0, np.int64)
     values = batch.located.fixed[batch.numbers[name]][rows]
-    return values if values.itemsize == 8 else values.view(np.uint32).astype(np.int64)
+    return values.view(np.int64) if values.itemsize == 8 else values.view(np.uint32).astype(np.int64)

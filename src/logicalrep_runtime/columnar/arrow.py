@@ -116,27 +116,27 @@ class Maker:
             arrays[number + 1] = make(self, column, number, type_, pa.py_buffer(located.validity[number]))
         return arrays
 
-    def _char(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+    def _char(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         return _characters(self.located.fixed[number], validity)
 
-    def _number(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+    def _number(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         return self._fixed(column, self.located.fixed[number], type_, validity)
 
-    def _rows(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+    def _rows(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         copied = self.located.copied.get(number) or self._copied(self.located.cells[number])
         return _array_of(type_, self.located.count, [validity, copied.offsets], self._cells(column, copied, type_))
 
-    def _list(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+    def _list(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         spans, count = self.located.spans[number], self.located.count
         offsets = locating().lists(spans, count, self.index_type)
         child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
         return _array_of(type_, count, [validity, offsets], child)
 
-    def _text(self, column: Column, number: int, type_: pa.DataType, validity: Any) -> pa.Array:
+    def _text(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         count = self.located.count
         return _array_of(type_, count, [validity, *self._bytes(column, self.located.spans[number], count)])
 
-    def _fixed(self, column: Column, values: Ints, type_: pa.DataType, validity: Any) -> pa.Array:
+    def _fixed(self, column: Column, values: Ints, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         if column.kind == "bool":
             bits = np.packbits(values.astype(bool), bitorder="little")
             return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(bits)])
@@ -144,7 +144,7 @@ class Maker:
             values = values.view(f"u{column.width}").astype(wider)
         return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(values)])
 
-    def _bytes(self, column: Column, spans: Spans, count: int) -> tuple[Any, Any]:
+    def _bytes(self, column: Column, spans: Spans, count: int) -> tuple[pa.Buffer, pa.Buffer]:
         """Return buffers of the offsets of `count` rows and of their bytes, texts in UTF-8."""
         offsets, values = locating().texts(self.data, spans, count, self.index_type)
         if column.kind == "text" and self.encoding != "utf-8":
@@ -191,7 +191,9 @@ class Maker:
         return pa.Array.from_buffers(type_, len(kinds), [None], children=[kind_array, value_array])
 
 
-def _array_of(type_: pa.DataType, count: int, buffers: list[Any], child: pa.Array | None = None) -> pa.Array:
+def _array_of(
+    type_: pa.DataType, count: int, buffers: list[pa.Buffer | None], child: pa.Array | None = None
+) -> pa.Array:
     return pa.Array.from_buffers(type_, count, buffers, children=None if child is None else [child])
 
 
@@ -203,13 +205,13 @@ def _widened(column: Column, type_: pa.DataType) -> str | None:
     return f"i{type_.bit_width // 8}"
 
 
-def _characters(values: Ints, validity: Any) -> pa.Array:
+def _characters(values: Ints, validity: pa.Buffer | None) -> pa.Array:
     """Make an array of one-character texts: the bytes are the text, and the offsets count up."""
     count = len(values)
     return pa.Array.from_buffers(pa.string(), count, [validity, _counting(count), pa.py_buffer(values)])
 
 
-_Make = Callable[[Maker, Column, int, pa.DataType, Any], pa.Array]
+_Make = Callable[[Maker, Column, int, pa.DataType, pa.Buffer | None], pa.Array]
 _MAKES: dict[str, _Make] = {
     "char": Maker._char,
     "bool": Maker._number,

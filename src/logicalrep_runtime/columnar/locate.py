@@ -31,6 +31,8 @@ from logicalrep_runtime.columnar.plan import Column, Plan
 from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out, gather, gather_texts, spread_lists
 
 _ALIGNED = 64
+IndexType = type[np.signedinteger[Any]]
+"""The type of offsets."""
 _NO_SPANS = np.empty(0, np.int64)
 
 
@@ -115,7 +117,7 @@ class _Layout:
         self.columns = np.zeros(len(plan.columns), COLUMN)
         # The slice of each column's bitmap; of columns of fixed width also the slice and dtype of their values.
         self.bitmaps: list[tuple[int, slice]] = []
-        self.fixed: list[tuple[int, slice, np.dtype[np.signedinteger[Any]]]] = []
+        self.fixed: list[tuple[int, slice, np.dtype[np.integer[Any]]]] = []
         # First come the tags, then whether each message was refused.
         place = 2 * stride
         self.tags, self.status = slice(0, count), slice(stride, stride + count)
@@ -174,7 +176,8 @@ class _Arrays:
 
     def _out(self) -> Out:
         spans = tuple(self.spans.get(number, _NO_SPANS) for number in self.layout.spans)
-        block = Block(self.columns, self.block, *(self.block.view(dtype) for dtype in (np.int16, np.int32, np.int64)))
+        view = self.block.view
+        block = Block(self.columns, self.block, view(np.int16), view(np.int32), view(np.int64))
         cells = tuple(cells.arrays for cells in self.cells)
         return Out(self.block[self.layout.tags], self.status, self.known, block, spans, cells)
 
@@ -223,21 +226,23 @@ class _Arrays:
         self.spans, self.cells = {}, []
 
 
-def gathered(data: Bytes, starts: Int64s, lengths: Ints, size: int, index_type: Any) -> tuple[Any, Any]:
+def gathered(
+    data: Bytes, starts: Int64s, lengths: Ints, size: int, index_type: IndexType
+) -> tuple[pa.Buffer, pa.Buffer]:
     """Copy values together. Returns buffers of their offsets and of their bytes, `size` in all."""
     offsets, values = room(len(starts) + 1, index_type), room(size, np.uint8)
     gather(data, np.ascontiguousarray(starts), lengths.astype(np.uint32), offsets, values)
     return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
-def texts(data: Bytes, spans: Spans, count: int, index_type: Any) -> tuple[Any, Any]:
+def texts(data: Bytes, spans: Spans, count: int, index_type: IndexType) -> tuple[pa.Buffer, pa.Buffer]:
     """Copy spans together. Returns buffers of the offsets of all `count` rows and of the bytes."""
     offsets, values = room(count + 1, index_type), room(spans.size, np.uint8)
     gather_texts(data, spans.found.ravel(), offsets, values)
     return pa.py_buffer(offsets), pa.py_buffer(values)
 
 
-def lists(spans: Spans, count: int, index_type: Any) -> Any:
+def lists(spans: Spans, count: int, index_type: IndexType) -> pa.Buffer:
     """Return a buffer of the offsets of all `count` rows into the items of lists."""
     offsets = room(count + 1, index_type)
     spread_lists(spans.found.ravel(), offsets)
@@ -248,7 +253,7 @@ def items(plan: Plan, column: Column, data: Bytes, spans: Spans) -> dict[str, In
     """Return the fields of list items by name: integers, or the places of texts."""
     total, fields = spans.size, column.fields
     arrays: tuple[Ints, ...] = tuple(
-        room(total, f"i{field.width}") if field.is_fixed else room(3 * total, np.int64) for field in fields
+        room(total, np.dtype(f"i{field.width}")) if field.is_fixed else room(3 * total, np.int64) for field in fields
     )
     sizes = np.zeros(len(fields), np.int64)
     getattr(_kernel(plan), column.expand)(data, spans.found.ravel(), arrays, sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ Bytes = NDArray[np.uint8]
 Int64s = NDArray[np.int64]
 Ints = NDArray[np.integer[Any]]
 """Integers of some width."""
+_Number = TypeVar("_Number", bound=np.number[Any])
 Records = NDArray[np.void]
 Record = Any
 """An item of Records, whose fields are attributes in a kernel."""
@@ -82,13 +83,13 @@ class Cells:
 class CopiedCells:
     """The values of rows as copies made by the walk: buffers for Arrow."""
 
-    offsets: Any
+    offsets: pa.Buffer
     """The index of each message's first value, and last the number of values."""
-    kinds: Any
+    kinds: pa.Buffer
     """The values' kinds as bytes."""
-    starts: Any
+    starts: pa.Buffer
     """The start of each value among the copied bytes, and last the end of all."""
-    values: Any
+    values: pa.Buffer
     """The copied bytes."""
 
 
@@ -134,20 +135,20 @@ def check_offsets(data: Ints, offsets: Ints) -> None:
         raise ValueError(f"the offsets of message {wrong[0]} do not lie within the batch's data")
 
 
-def room(count: int, dtype: Any) -> Any:
+def room(count: int, dtype: type[_Number] | np.dtype[_Number]) -> NDArray[_Number]:
     """Return an uninitialized array in memory from Arrow's pool, which reuses it."""
     dtype = np.dtype(dtype)
     return np.frombuffer(pa.allocate_buffer(count * dtype.itemsize), dtype)
 
 
-def zeros(count: int, dtype: Any) -> Any:
+def zeros(count: int, dtype: type[_Number]) -> NDArray[_Number]:
     """Return an array of zeros in memory from Arrow's pool."""
     array = room(count, dtype)
     array.fill(0)
     return array
 
 
-def padded_room(size: int) -> Any:
+def padded_room(size: int) -> Bytes:
     """Return uninitialized bytes with PADDING zero bytes before and behind them."""
     array = room(size + 2 * PADDING, np.uint8)
     array[:PADDING] = array[-PADDING:] = 0

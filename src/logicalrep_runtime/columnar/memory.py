@@ -140,7 +140,7 @@ def _copy_lanes(typing_context: Any, target: Any, to: Any, source: Any, start: A
     return types.void(target, types.int64, source, types.int64), generate
 
 
-def checked(load: Any, width: int) -> Any:
+def checked(load: Function, width: int) -> Function:
     """Make an intrinsic that reads `width` bytes of an array, within its bounds if bounds checking is on."""
     if not numba.config.BOUNDSCHECK:
         return load

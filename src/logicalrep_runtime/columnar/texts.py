@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep_runtime.columnar.located import Ints
+from logicalrep_runtime.columnar.located import Bytes, Ints
 
 
-def are_valid(data: Ints, starts: Ints, lengths: Ints, encoding: str) -> NDArray[np.bool_]:
+def are_valid(data: Bytes, starts: Ints, lengths: Ints, encoding: str) -> NDArray[np.bool_]:
     """Return whether each text can be decoded. Texts are tried one by one, since only the codec can tell."""
     result = np.ones(len(starts), bool)
-    buffer = _bytes(data)
+    buffer = memoryview(data.data)
     for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         try:
             str(buffer[start : start + length], encoding)
@@ -24,15 +23,11 @@ def are_valid(data: Ints, starts: Ints, lengths: Ints, encoding: str) -> NDArray
     return result
 
 
-def transcoded(offsets: Ints, values: Any, encoding: str) -> tuple[Any, Any]:
+def transcoded(offsets: Ints, values: pa.Buffer, encoding: str) -> tuple[pa.Buffer, pa.Buffer]:
     """Convert adjacent texts to UTF-8. Returns buffers of the new offsets and the new bytes."""
-    buffer = _bytes(values)
+    buffer = memoryview(values)
     places = offsets.tolist()
     texts = [str(buffer[start:end], encoding).encode() if start < end else b"" for start, end in pairwise(places)]
     new = np.zeros(len(offsets), offsets.dtype)
     np.cumsum([len(text) for text in texts], out=new[1:])
     return pa.py_buffer(new), pa.py_buffer(b"".join(texts))
-
-
-def _bytes(data: Any) -> memoryview:
-    return memoryview(data)

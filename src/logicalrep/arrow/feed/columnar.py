@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted
 from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_table
@@ -27,9 +28,11 @@ from logicalrep.transactions.relations import DeliveredRelations, Relations, Tab
 from logicalrep.transactions.tags import MESSAGE, RELATION, TRUNCATE, TYPE
 from logicalrep_protocol import v1
 from logicalrep_protocol.columnar import LocatedBatch, Session, locate_batch
-from logicalrep_runtime.columnar.located import room
+from logicalrep_runtime.columnar.located import Int64s, room
 
 _OPS = Names(["insert", "update", "delete"])
+Numbers = NDArray[np.int32]
+"""The number of each message's table description."""
 _MOST_VALUES = 1 << 22
 
 
@@ -98,7 +101,7 @@ class ColumnarFeed:
             else:
                 yield from self._rare(messages.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at), gids)
 
-    def _parts(self, chosen: Any, table_of: Any) -> list[Any]:
+    def _parts(self, chosen: Int64s, table_of: Numbers) -> list[Int64s]:
         """Divide rows into parts of so many values that their arrays stay small, however wide their tables are."""
         assert self._tables is not None
         widths = self._tables.for_rows.widths
@@ -108,7 +111,7 @@ class ColumnarFeed:
         places = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
         return [part for part in np.split(chosen, places) if len(part)]
 
-    def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Any, dict[int, list[TableDescription]]]:
+    def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Numbers, dict[int, list[TableDescription]]]:
         """Return each row's description number, or the number of all descriptions for a message without a table.
 
         Also returns the descriptions of each Truncate's tables at that point, by its index.
@@ -161,9 +164,9 @@ class ColumnarFeed:
     def _plain(
         self,
         maps: RowMaps,
-        chosen: Any,
+        chosen: Int64s,
         messages: MessageBatch,
-        table_of: Any,
+        table_of: Numbers,
         run: IndexedBatch,
         gids: Mapping[int, str],
     ) -> PlacedRows:
@@ -182,7 +185,7 @@ class ColumnarFeed:
         rows = Wanted(chosen, columns.tables, values, names)
         field = self._schema.field
         after, unchanged = maps.after(rows, field("after").type, field("unchanged").type)
-        origin: Any = pa.nulls(count, pa.string())
+        origin = pa.nulls(count, pa.string())
         if run.origins:
             origins = [run.origins.get(number) for number in range(len(run.xid))]
             origin = pa.array(origins, pa.string()).take(pa.array(run.transaction_of[chosen]))
@@ -269,11 +272,11 @@ class ColumnarFeed:
         return _placed(row, commit_lsn % (1 << 64))
 
 
-def _placed(row: Any, position: int) -> PlacedRows:
+def _placed(row: pa.RecordBatch, position: int) -> PlacedRows:
     return PlacedRows(row, np.array([position], np.uint64).view(np.int64))
 
 
-def _first_uses(table_of: Any, changes: Any) -> Any:
+def _first_uses(table_of: Numbers, changes: NDArray[np.bool_]) -> Int64s:
     """Return the index of the first change with each description."""
     places = np.flatnonzero(changes)
     return places[np.unique(table_of[places], return_index=True)[1]]

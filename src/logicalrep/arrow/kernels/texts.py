@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from logicalrep.arrow.kernels.digits import MINUS, POINT, ZERO
@@ -25,7 +26,7 @@ _A, _F, _X, _BACKSLASH = map(ord, "afx\\")
 _UUID_MARKS = 1 << 8 | 1 << 13 | 1 << 18 | 1 << 23
 
 
-def lanes_between(least: str, most: str) -> Any:
+def lanes_between(least: str, most: str) -> Callable[[Bytes, int], int]:
     """Make an intrinsic that returns bits for which of 32 characters lie between two others.
 
     These are given for each place in order; the last ones hold for all following places.
@@ -69,7 +70,7 @@ def is_bytes(data: Bytes, start: int, length: int, kind: int) -> bool:
 
 
 @inlined
-def is_uuid(data: Bytes, start: int, length: int, kind: int) -> Any:
+def is_uuid(data: Bytes, start: int, length: int, kind: int) -> bool:
     if kind == BINARY or length != 36 or start + 36 > len(data):
         return False
     last = start + 36 - LANES
@@ -79,7 +80,7 @@ def is_uuid(data: Bytes, start: int, length: int, kind: int) -> Any:
 
 
 @inlined
-def is_number(data: Bytes, start: int, length: int, kind: int) -> Any:
+def is_number(data: Bytes, start: int, length: int, kind: int) -> bool:
     """Return whether the text is a decimal number without leading zeros, as the server prints it."""
     end = start + length
     if kind == BINARY:
@@ -124,7 +125,7 @@ def _hexadecimal(byte: int) -> int:
 
 
 @inlined
-def from_hexadecimal(data: Bytes, start: int, end: int, texts: Bytes, target: int) -> Any:
+def from_hexadecimal(data: Bytes, start: int, end: int, texts: Bytes, target: int) -> int:
     """Write the bytes that hexadecimal digits stand for; return their number."""
     size = (end - start) >> 1
     for number in range(size):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.arrow.placed_rows import PlacedRows
@@ -20,6 +20,7 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import UNCHANGED
 from logicalrep.values import Column
 from logicalrep_protocol.columnar import Session
+from logicalrep_runtime.columnar.located import Int64s, Ints
 from logicalrep_runtime.scalars import Lsn
 
 _OLD_IS_WHOLE = "O"
@@ -64,10 +65,12 @@ class ColumnarTyped:
             for table in tables:
                 yield from self._rows(table, run, position, at)
             if at < len(messages):
-                yield self._batch([pa.nulls(1, field.type) for field in self._own()], [TRUNCATE], [at], run, [])
+                yield self._batch(
+                    [pa.nulls(1, field.type) for field in self._own()], np.array([TRUNCATE]), np.array([at]), run, []
+                )
             position = at
 
-    def _own(self) -> list[Any]:
+    def _own(self) -> list[pa.Field]:
         return [self._schema.field(name) for name in self._check.names]
 
     def _truncates(self, messages: MessageBatch, run: IndexedBatch) -> Iterator[int]:
@@ -100,7 +103,7 @@ class ColumnarTyped:
         )[order]
         whole = table.old_kinds.to_numpy(zero_copy_only=False) == _OLD_IS_WHOLE
         columns = []
-        unchanged: list[tuple[str, Any]] = []
+        unchanged: list[tuple[str, NDArray[np.bool_]]] = []
         for field in self._own():
             place = table.new.values.schema.get_field_index(field.name)
             if place < 0:
@@ -126,7 +129,12 @@ class ColumnarTyped:
         yield self._batch(columns, change_type, rows[np.concatenate((old, new))[order]], run, unchanged)
 
     def _batch(
-        self, columns: list[Any], change_type: Any, rows: Any, run: IndexedBatch, unchanged: list[tuple[str, Any]]
+        self,
+        columns: list[pa.Array],
+        change_type: Ints,
+        rows: Int64s,
+        run: IndexedBatch,
+        unchanged: list[tuple[str, NDArray[np.bool_]]],
     ) -> PlacedRows:
         transaction = run.transaction_of[rows]
         of_commits = run.final_lsn[transaction], run.commit_timestamp[transaction], run.ordinals[rows]

@@ -334,9 +334,9 @@ def _by_table(oids: Ints, rows: Int64s) -> Iterator[tuple[int, Int64s]]:
     values = oids[rows]
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)])
-    sizes = np.diff(starts, append=len(ordered)).tolist()
-    return _parts(ordered[starts].tolist(), sizes, rows[order])
+    begins = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))[: len(ordered)])
+    sizes = np.diff(begins, append=len(ordered)).tolist()
+    return _parts(ordered[begins].tolist(), sizes, rows[order])
 
 
 def _parts(values: list[int], sizes: list[int], rows: Int64s) -> Iterator[tuple[int, Int64s]]:
