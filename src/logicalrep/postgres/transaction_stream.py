@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Literal, Self, TypeVar, overload
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
@@ -22,11 +22,19 @@ from logicalrep.transactions.logs import warn
 from logicalrep.transactions.resume_token import ResumeToken
 from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT
 from logicalrep.transactions.table_names import table_name
-from logicalrep.transactions.transaction import Decision, NonTransactionalMessage, PreparedTransaction, Transaction
+from logicalrep.transactions.transaction import (
+    Decision,
+    Event,
+    NonTransactionalMessage,
+    PreparedTransaction,
+    Transaction,
+)
 from logicalrep_runtime.scalars import Lsn
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from logicalrep.arrow.batch_intake import WholeTransactions
 
 _Item = TypeVar("_Item")
 
@@ -67,7 +75,7 @@ class Stream(Generic[_Item]):
     def __iter__(self) -> Iterator[_Item]:
         """Yield the transactions that have changes, in commit order; each is closed when the loop asks for the next."""
         with self._assembler() as assembler:
-            intake: Intake[Any] = Intake(assembler)
+            intake: Intake[WholeTransactions] = Intake(assembler)
             with self._started(intake, self._needs) as events:
                 for event in events:
                     self.position = intake.position
@@ -152,7 +160,9 @@ class Stream(Generic[_Item]):
         return retried(connect, self._retry_timeout)
 
     @contextmanager
-    def _started(self, intake: Intake[Any], needs: Needs) -> Iterator[Iterator[Any]]:
+    def _started(
+        self, intake: Intake[WholeTransactions], needs: Needs
+    ) -> Iterator[Iterator[Event | WholeTransactions]]:
         """Yield the events, of a replication that ends with the context."""
         with self._connected(needs) as connection:
             ensure_slot(connection, needs)
@@ -173,7 +183,7 @@ class Stream(Generic[_Item]):
         finally:
             self.close()
 
-    def _events(self, replication: Replication) -> Generator[Any, None, None]:
+    def _events(self, replication: Replication) -> Generator[Event | WholeTransactions, None, None]:
         """Yield the events; acknowledge each once the loop asks for the next, as it is then safe."""
         before = Lsn(0)
         try:
@@ -240,7 +250,7 @@ def stream(
     memory_limit: int = DEFAULT_MEMORY_LIMIT,
     directory: str | os.PathLike[str] | None = None,
     retry_timeout: float = 60,
-) -> Stream[Any]:
+) -> Stream[Transaction] | Stream[Transaction | NonTransactionalMessage]:
     """Read the committed transactions of a replication slot, as they commit. Needs `logicalrep[postgres]`.
 
     A transaction is acknowledged to the server when the loop asks for the next one. If the program crashes, or leaves

@@ -14,8 +14,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
@@ -208,7 +208,7 @@ class AutoStreamReader(SlotStreamReader):
 
     # In an executor
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a partition."""
         reader = self._peek if isinstance(partition, SlotRange) else self._walsender
         return reader.read(partition)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.pace import Pace
@@ -41,7 +40,7 @@ class Limits:
     """The WAL from its start on, in bytes."""
 
 
-def read_limit(options: SourceOptions) -> Any:
+def read_limit(options: SourceOptions) -> ReadMaxRows | ReadMaxBytes:
     """Return the options' limit as Spark's object."""
     if options.max_changes is not None:
         return ReadMaxRows(options.max_changes)

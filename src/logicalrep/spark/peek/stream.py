@@ -11,8 +11,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
@@ -155,7 +155,7 @@ class PeekStreamReader(SlotStreamReader):
 
     # In an executor
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a part of the slot."""
         assert isinstance(partition, SlotRange)
         log_to_standard_error()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -35,7 +34,7 @@ class CarriedRows(InputPartition):
     data: bytes
     """An Arrow stream, compressed."""
 
-    def read(self) -> Iterator[Any]:
+    def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the record batches."""
         with pa.ipc.open_stream(self.data) as reader:
             yield from reader
@@ -45,11 +44,11 @@ class RowsInMemory:
     """Rows in the driver's memory until Spark has committed them, for which no folder is needed."""
 
     def __init__(self) -> None:
-        self._batches: deque[tuple[Any, NDArray[np.int64]]] = deque()
+        self._batches: deque[tuple[pa.RecordBatch, NDArray[np.int64]]] = deque()
         self.size = 0
         """The bytes that the rows take."""
 
-    def write(self, batch: Any, positions: NDArray[np.int64]) -> None:
+    def write(self, batch: pa.RecordBatch, positions: NDArray[np.int64]) -> None:
         """Add rows with the positions that decide their batch, which do not decrease within a record batch."""
         self._batches.append((batch, positions))
         self.size += batch.nbytes
@@ -75,16 +74,16 @@ class RowsInMemory:
         self._batches.clear()
         self.size = 0
 
-    def _between(self, start: Lsn, end: Lsn) -> Iterator[Any]:
+    def _between(self, start: Lsn, end: Lsn) -> Iterator[pa.RecordBatch]:
         for batch, positions in self._batches:
             first, last = positions.searchsorted([int(start), int(end)])
             if first < last:
                 yield batch.slice(first, last - first)
 
 
-def _tasks(batches: Iterator[Any]) -> Iterator[bytes]:
+def _tasks(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
     """Yield Arrow streams of these rows, each small enough for a task unless it is a single row."""
-    gathered: list[Any] = []
+    gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         if size and size + batch.nbytes > _GATHERED:
@@ -96,7 +95,7 @@ def _tasks(batches: Iterator[Any]) -> Iterator[bytes]:
         yield from _compressed(gathered)
 
 
-def _compressed(batches: list[Any]) -> Iterator[bytes]:
+def _compressed(batches: list[pa.RecordBatch]) -> Iterator[bytes]:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batches[0].schema, options=_ZSTD) as writer:
         for batch in batches:

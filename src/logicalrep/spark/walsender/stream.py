@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
+import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
@@ -159,7 +159,7 @@ class WalsenderStreamReader(SlotStreamReader):
         """Return whether the receiver keeps all rows of a batch."""
         return self._receiver is not None and self._receiver.has_all_of(start, end)
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a partition."""
         assert isinstance(partition, CarriedRows | SegmentRange)
         return collected_once(partition.read())
