@@ -16,6 +16,7 @@ from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import BINARY
 from logicalrep_protocol.columnar import LocatedBatch
 from logicalrep_runtime.columnar.located import PADDING, padded_room, room
+from logicalrep_runtime.columnar.memory import LANES
 from logicalrep_runtime.columnar.utf8 import are_utf8
 
 __all__ = ["Names", "RowMaps", "TableNames", "Wanted"]
@@ -34,7 +35,8 @@ class Names:
 
     def __init__(self, texts: Sequence[str]) -> None:
         self.ends = np.cumsum([0, *(len(text.encode()) for text in texts)], dtype=np.int32)
-        self.characters = np.array(bytearray("".join(texts).encode()), np.uint8)
+        # With bytes behind them, the last texts too are copied in blocks.
+        self.characters = np.array(bytearray("".join(texts).encode() + bytes(LANES)), np.uint8)
 
     def take(self, numbers: NDArray[np.int32], type_: pa.DataType) -> pa.Array:
         """Return an array of the texts of these numbers."""

@@ -57,6 +57,17 @@ class Cells(NamedTuple):
     lengths: NDArray[np.uint32]
 
 
+class Share(NamedTuple):
+    """Some of the rows that have a column: the rows, the index of each one's first value, and the column's arrays."""
+
+    rows: Int64s
+    cells: Int64s
+    kinds: Bytes
+    starts: Int64s
+    lengths: NDArray[np.uint32]
+    states: Bytes
+
+
 class Places(NamedTuple):
     """The rows that have a column, of all lines one after another, and the index of each row's first value."""
 
@@ -90,28 +101,23 @@ def _leave(left: Left, count: int, index: int, row: int) -> int:
     return count + 1
 
 
-def _numbers(parse: Callable[..., Any], put: Callable[..., Any] = write, scale: int = 1) -> Callable[..., int]:
-    """Make the loop over a line's rows from `begin` to `end` for a type whose values become numbers of one width.
+def _numbers(parse: Callable[..., Any], put: Callable[..., Any] = write) -> Callable[..., int]:
+    """Make the loop over a share of a line's rows for a type whose values become numbers of one width.
 
     The loop returns the number of values left so far.
     """
 
     @inlined
-    def load(
-        data: Bytes, cells: Cells, places: Places, line: Record, index: int, begin: int, end: int, states: Bytes,
-        values: NDArray[Any], left: Left, count: int,
-    ) -> int:  # fmt: skip
-        # Parts that begin with the column's own spare additions in the loop.
-        kinds, starts, lengths = cells.kinds[line.column :], cells.starts[line.column :], cells.lengths[line.column :]
-        states, values = states[line.states :], values[scale * line.values :]
-        for place in range(line.first + begin, line.first + end):
-            row, cell = read(places.rows, place), read(places.cells, place)
-            kind = read(kinds, cell)
-            write(states, row, kind)
+    def load(data: Bytes, share: Share, line: Record, index: int, values: NDArray[Any], left: Left, count: int) -> int:
+        first = line.values
+        for place in range(len(share.rows)):
+            row, cell = read(share.rows, place), read(share.cells, place)
+            kind = read(share.kinds, cell)
+            write(share.states, row, kind)
             if kind in (TEXT, BINARY):
-                number, good = parse(data, read(starts, cell), read(lengths, cell), kind, line)
+                number, good = parse(data, read(share.starts, cell), read(share.lengths, cell), kind, line)
                 if good:
-                    put(values, row, number)
+                    put(values, first + row, number)
                 else:
                     count = _leave(left, count, index, row)
         return count
@@ -130,18 +136,15 @@ def _texts(is_good: Callable[..., bool], *, hexadecimal: bool = False) -> Callab
 
     @inlined
     def load(
-        data: Bytes, cells: Cells, places: Places, line: Record, index: int, begin: int, end: int, states: Bytes,
-        offsets: Ints, left: Left, count: int, texts: Bytes,
-    ) -> int:  # fmt: skip
-        kinds, starts, lengths = cells.kinds[line.column :], cells.starts[line.column :], cells.lengths[line.column :]
-        states, offsets = states[line.states :], offsets[line.values + 1 :]
-        target, limit = line.next, line.texts + line.total
-        for place in range(line.first + begin, line.first + end):
-            row, cell = read(places.rows, place), read(places.cells, place)
-            kind = read(kinds, cell)
-            write(states, row, kind)
+        data: Bytes, share: Share, line: Record, index: int, offsets: Ints, left: Left, count: int, texts: Bytes
+    ) -> int:
+        first, target, limit = line.values + 1, line.next, line.texts + line.total
+        for place in range(len(share.rows)):
+            row, cell = read(share.rows, place), read(share.cells, place)
+            kind = read(share.kinds, cell)
+            write(share.states, row, kind)
             if kind in (TEXT, BINARY):
-                start, size = read(starts, cell), read(lengths, cell)
+                start, size = read(share.starts, cell), read(share.lengths, cell)
                 if not is_good(data, start, size, kind):
                     count = _leave(left, count, index, row)
                     continue
@@ -154,7 +157,7 @@ def _texts(is_good: Callable[..., bool], *, hexadecimal: bool = False) -> Callab
                         copy(texts, target + part, data, start + part, LANES, limit)
                 else:
                     copy(texts, target, data, start, size, limit)
-                write(offsets, row, size)
+                write(offsets, first + row, size)
                 target += size
         line.next = target
         return count
@@ -170,7 +173,7 @@ def _parse_nothing(data: Bytes, start: int, length: int, kind: int, line: Record
 _load_int16, _load_int32, _load_int64 = _numbers(parse_int16), _numbers(parse_int32), _numbers(parse_int64)
 _load_oid, _load_boolean = _numbers(parse_oid), _numbers(parse_boolean)
 _load_float32, _load_float64 = _numbers(parse_float32), _numbers(parse_float64)
-_load_decimal, _load_date = _numbers(parse_decimal, _put128, 2), _numbers(parse_date)
+_load_decimal, _load_date = _numbers(parse_decimal, _put128), _numbers(parse_date)
 _load_timestamp, _load_timestamptz = _numbers(parse_timestamp), _numbers(parse_timestamptz)
 _load_string, _load_uuid, _load_number = _texts(is_text), _texts(is_uuid), _texts(is_number)
 _load_bytes = _texts(is_bytes, hexadecimal=True)
@@ -208,7 +211,8 @@ def load_rows(
 
     Returns the number of values left. They are 0 or empty in the output, except for these texts.
     """
-    count = 0
+    # Not the literal 0, for which each loop would be compiled once more.
+    count: int = np.int64(0)  # type: ignore[assignment]
     most = 0
     for index in range(len(lines)):
         most = max(most, lines[index].having)
@@ -220,7 +224,12 @@ def load_rows(
             begin, end = line.having * step // steps, line.having * (step + 1) // steps
             if begin < end:
                 _make_ready(line, places, out, begin, end)
-                count = _load(data, line, index, begin, end, sides[line.side], places, out, texts, left, count)
+                side, column, begin, end = sides[line.side], line.column, line.first + begin, line.first + end
+                share = Share(
+                    places.rows[begin:end], places.cells[begin:end], side.kinds[column:], side.starts[column:],
+                    side.lengths[column:], out.int8[line.states :],
+                )  # fmt: skip
+                count = _load(data, share, line, index, out, texts, left, count)
     for index in range(len(lines)):
         line = lines[index]
         _finish(line, out)
@@ -231,43 +240,42 @@ def load_rows(
 
 @inlined
 def _load(
-    data: Bytes, line: Record, index: int, begin: int, end: int, cells: Cells, places: Places, out: Output,
-    texts: Bytes, left: Left, count: int,
-) -> int:  # fmt: skip
+    data: Bytes, share: Share, line: Record, index: int, out: Output, texts: Bytes, left: Left, count: int
+) -> int:
     """Load some of a line's rows. Returns the number of values left so far."""
     code = line.code
     if code == codes.OTHER:
-        return _load_other(data, cells, places, line, index, begin, end, out.int8, out.int8, left, count)
+        return _load_other(data, share, line, index, out.int8, left, count)
     if code == codes.INT16:
-        return _load_int16(data, cells, places, line, index, begin, end, out.int8, out.int16, left, count)
+        return _load_int16(data, share, line, index, out.int16, left, count)
     if code == codes.INT32:
-        return _load_int32(data, cells, places, line, index, begin, end, out.int8, out.int32, left, count)
+        return _load_int32(data, share, line, index, out.int32, left, count)
     if code == codes.INT64:
-        return _load_int64(data, cells, places, line, index, begin, end, out.int8, out.int64, left, count)
+        return _load_int64(data, share, line, index, out.int64, left, count)
     if code == codes.OID:
-        return _load_oid(data, cells, places, line, index, begin, end, out.int8, out.int64, left, count)
+        return _load_oid(data, share, line, index, out.int64, left, count)
     if code == codes.BOOLEAN:
-        return _load_boolean(data, cells, places, line, index, begin, end, out.int8, out.int8, left, count)
+        return _load_boolean(data, share, line, index, out.int8, left, count)
     if code == codes.FLOAT32:
-        return _load_float32(data, cells, places, line, index, begin, end, out.int8, out.float32, left, count)
+        return _load_float32(data, share, line, index, out.float32, left, count)
     if code == codes.FLOAT64:
-        return _load_float64(data, cells, places, line, index, begin, end, out.int8, out.float64, left, count)
+        return _load_float64(data, share, line, index, out.float64, left, count)
     if code == codes.DECIMAL:
-        return _load_decimal(data, cells, places, line, index, begin, end, out.int8, out.int64, left, count)
+        return _load_decimal(data, share, line, index, out.int64, left, count)
     if code == codes.DATE:
-        return _load_date(data, cells, places, line, index, begin, end, out.int8, out.int32, left, count)
+        return _load_date(data, share, line, index, out.int32, left, count)
     if code == codes.TIMESTAMP:
-        return _load_timestamp(data, cells, places, line, index, begin, end, out.int8, out.int64, left, count)
+        return _load_timestamp(data, share, line, index, out.int64, left, count)
     if code == codes.TIMESTAMPTZ:
-        return _load_timestamptz(data, cells, places, line, index, begin, end, out.int8, out.int64, left, count)
+        return _load_timestamptz(data, share, line, index, out.int64, left, count)
     if code == codes.STRING:
-        return _load_string(data, cells, places, line, index, begin, end, out.int8, out.int32, left, count, texts)
+        return _load_string(data, share, line, index, out.int32, left, count, texts)
     if code == codes.UUID:
-        return _load_uuid(data, cells, places, line, index, begin, end, out.int8, out.int32, left, count, texts)
+        return _load_uuid(data, share, line, index, out.int32, left, count, texts)
     if code == codes.NUMBER:
-        return _load_number(data, cells, places, line, index, begin, end, out.int8, out.int32, left, count, texts)
+        return _load_number(data, share, line, index, out.int32, left, count, texts)
     if code == codes.BYTES:
-        return _load_bytes(data, cells, places, line, index, begin, end, out.int8, out.int32, left, count, texts)
+        return _load_bytes(data, share, line, index, out.int32, left, count, texts)
     return count
 
 
