@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 
 import pytest
 
 from logicalrep.cli.main import main
+from logicalrep.cli.server_options import server_of
 from tests.waiting import eventually
 
 pytest.importorskip("psycopg")
@@ -79,3 +81,9 @@ def test_the_slot_of_a_standby_is_left_alone(db18: Database, capsys: pytest.Capt
             assert "[ROLE_CANNOT_REPLICATE]" in capsys.readouterr().err
     finally:
         db18.execute("SELECT pg_drop_replication_slot('standby_of_mine')", "DROP ROLE nobody_here")
+
+
+def test_sessions_are_named_after_their_command() -> None:
+    given = {"dsn": "dbname=shop", "dsn_file": None, "storage_option": []}
+    settings = server_of(argparse.Namespace(command="verify", **given))
+    assert "fallback_application_name='logicalrep verify'" in repr(settings)

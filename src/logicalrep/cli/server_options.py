@@ -85,7 +85,8 @@ def server_of(options: argparse.Namespace) -> ConnectionSettings:
     # Loaded late: the other commands need none of it.
     from logicalrep.postgres.connection import ConnectionSettings
 
-    return ConnectionSettings(_dsn_of(options))
+    # An operator sees in pg_stat_activity which command a session belongs to.
+    return ConnectionSettings(_dsn_of(options), fallback_application_name=f"logicalrep {options.command}")
 
 
 def server_and_place(options: argparse.Namespace) -> tuple[ConnectionSettings, Place]:
