@@ -75,7 +75,8 @@ class PackedRows:
     def load(cls, data: bytes, relations: Mapping[Oid, TableDescription]) -> PackedRows:
         """Return dumped rows with their table descriptions."""
         lsns, relation_ids, messages = pa.ipc.read_record_batch(pa.py_buffer(data), _SCHEMA).columns
-        return cls(MessageBatch.of(lsns.to_numpy(), messages), relation_ids.to_numpy(), relations)
+        # Copied, as loops are compiled for LSNs that can be written to, like those of rows that were kept in memory.
+        return cls(MessageBatch.of(lsns.to_numpy().copy(), messages), relation_ids.to_numpy(), relations)
 
 
 @dataclass(frozen=True, slots=True)
