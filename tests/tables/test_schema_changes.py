@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from logicalrep.tables.follow import watch
+from logicalrep.tables.load.publishing import Published, ensure_publication
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
 from logicalrep.tables.table_settings import TableSettings
@@ -17,6 +20,7 @@ from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.tables.comparison import delta_rows, differences
 from tests.tables.test_replicate import following, once, settings
+from tests.waiting import eventually
 
 TABLES = """
 CREATE TABLE plain (id int PRIMARY KEY, v bigint, w text);
@@ -358,6 +362,37 @@ def test_a_renamed_table_is_followed_under_its_new_name(
         "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = 'p'"
     )]  # fmt: skip
     assert kept_differences(db18, tmp_path, tables, kept) == {}
+    assert loading.loads == 0
+
+
+def test_a_table_that_is_renamed_during_a_look_is_followed(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db18.execute(
+        "CREATE TABLE plain (id int PRIMARY KEY)",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "INSERT INTO plain VALUES (1)",
+        "CREATE PUBLICATION p FOR TABLE plain, other",
+    )
+    once(db18, tmp_path, publication="p")
+    loading = Loads()
+    statements: list[str] = []
+
+    def ensured(*arguments: Any, **named: Any) -> Published:
+        published = ensure_publication(*arguments, **named)
+        while statements:
+            db18.execute(statements.pop())
+        return published
+
+    monkeypatch.setattr(watch, "ensure_publication", ensured)
+    with following(db18, tmp_path, loading, publication="p") as caught_up:
+        caught_up()
+        statements.append("ALTER TABLE plain RENAME TO later")
+        eventually(lambda: not statements)
+        db18.execute("INSERT INTO later VALUES (2)")
+        caught_up()
+    replicate_with(settings(db18, tmp_path, once=True, publication="p"), loading, tasks=LocalTasks())
+    assert kept_differences(db18, tmp_path, ["public.later"], TableSettings()) == {}
     assert loading.loads == 0
 
 

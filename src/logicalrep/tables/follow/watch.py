@@ -12,7 +12,6 @@ from typing import Self, TypeVar
 import psycopg
 
 from logicalrep.observe.lag import Looks
-from logicalrep.postgres.publications import listed_tables
 from logicalrep.postgres.retries import retried
 from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
@@ -163,13 +162,11 @@ class Watch:
         published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)
         for warning in published.warnings:
             self._warn(warning)
-        names = set(published.tables)
-        publications = (self._publication,)
-        listed = listed_tables(connection, publications)
-        wanted = {table.oid: table for table in listed if table.under is None and table.name in names}
+        # One listing tells the names: a table may be renamed before the next query.
+        wanted = {table.oid: table for table in published.listed}
         columns = {oid: table.columns for oid, table in wanted.items()}
         settings = {oid: self._settings.of(table.name) for oid, table in wanted.items()}
-        now = definitions(connection, columns, publications, settings)
+        now = definitions(connection, columns, (self._publication,), settings)
         time_of_look, head = server_time(connection), wal_head(connection)
         self._looks.seen(time_of_look, head)
         return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.publications import published_tables
+from logicalrep.postgres.publications import PublishedTable, listed_tables, published_tables
 from logicalrep.postgres.slots import Connection, scalar, server_major
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
@@ -96,10 +96,15 @@ class PublicationNeededError(LogicalRepError, RuntimeError):
 class Published:
     """The contents of a publication."""
 
-    tables: tuple[TableName, ...]
+    listed: tuple[PublishedTable, ...]
     """The tables to replicate."""
     warnings: tuple[str, ...]
     """One sentence for each table that is left out, with its remedy."""
+
+    @property
+    def tables(self) -> tuple[TableName, ...]:
+        """The names of the tables to replicate."""
+        return tuple(table.name for table in self.listed)
 
 
 def ensure_publication(
@@ -145,14 +150,14 @@ def ensure_publication(
                 code="PUBLICATION_INCOMPLETE",
             )
         warnings = []
-    tables = published_tables(connection, (name,))
-    absent = [table for table in wanted if table not in tables]
+    listed = [table for table in listed_tables(connection, (name,)) if table.under is None]
+    absent = sorted(set(wanted) - {table.name for table in listed})
     if absent and at_start:
         raise PublicationNeededError(
             f"the publication {name} has no table {', '.join(map(str, absent))}: "
             + ("; ".join(warnings) or "name tables that it has, or add them to it")
         )
-    return Published(tuple(table for table in tables if not wanted or table in wanted), tuple(warnings))
+    return Published(tuple(table for table in listed if not wanted or table.name in wanted), tuple(warnings))
 
 
 def exists(connection: Connection, table: TableName) -> bool:
