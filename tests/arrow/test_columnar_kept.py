@@ -74,20 +74,22 @@ def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _
 _DIGESTS = """
 import sys
 from importlib import import_module
+from logicalrep.arrow.kernels import lines
 from logicalrep_runtime.columnar import kept, utf8
 kernels = [
     *(f"logicalrep_runtime.columnar.{name}" for name in ("utf8", "rows")),
     "logicalrep_protocol.columnar.kernel_v4",
-    *(f"logicalrep.arrow.kernels.{name}" for name in ("copy_rows", "frames", "loaders", "maps", "rows", "transactions")),
+    *(f"logicalrep.arrow.kernels.{name}" for name in ("copy_rows", "finding", "frames", "loaders", "maps", "rows", "transactions")),
 ]
 def digests():
     kept.digest.cache_clear()
     return {name: kept.digest(import_module(name).__name__) for name in kernels}
-before = digests()
-with open(utf8.__file__, "a") as file:
-    print("# changed", file=file)
-after = digests()
-print([name for name in kernels if after[name] != before[name]])
+for module in (utf8, lines):
+    before = digests()
+    with open(module.__file__, "a") as file:
+        print("# changed", file=file)
+    after = digests()
+    print([name for name in kernels if after[name] != before[name]])
 sys.modules["logicalrep.arrow.kernels.transactions"].FREE -= 1
 print([name for name, digest in digests().items() if digest != after[name]])
 """
@@ -96,6 +98,7 @@ print([name for name, digest in digests().items() if digest != after[name]])
 def test_a_kernel_is_made_of_the_files_of_its_functions_and_of_numbers(copy: _Copy) -> None:
     assert copy.run(_DIGESTS).splitlines() == [
         "['logicalrep_runtime.columnar.utf8', 'logicalrep_protocol.columnar.kernel_v4', 'logicalrep.arrow.kernels.loaders']",
+        "['logicalrep.arrow.kernels.loaders']",
         "['logicalrep.arrow.kernels.transactions']",
     ]
 

@@ -17,6 +17,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 _caching: Any = importlib.import_module("numba.core.caching")
@@ -72,7 +73,9 @@ def digest(name: str) -> str:
     for own, value in sorted(vars(module).items()):
         if isinstance(value, int | float | str | bytes | tuple) and not own.startswith("__"):
             parts.append(f"{own}={value!r}".encode())
-        elif (other := getattr(value, "__module__", None)) and other != name and other.partition(".")[0] in _OURS:
+            continue
+        other = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if other and other != name and other.partition(".")[0] in _OURS:
             others.add(other)
     parts += [digest(other).encode() for other in sorted(others)]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
