@@ -238,3 +238,14 @@ def test_an_auto_cdc_flow_takes_a_typed_table(spark: Any, db18: Database, tmp_pa
 
 def test_the_page_of_options_is_the_table_of_options() -> None:
     assert (ROOT / "docs" / "options.md").read_text("utf-8") == page(), "run `make docs/options.md`"
+
+
+@pytest.mark.thorough
+@pytest.mark.postgres
+@pytest.mark.spark
+def test_the_demonstration_of_the_source_ends_with_equal_tables() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "logicalrep.spark.demo"], capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("The stream equals the server's tables.\n")
