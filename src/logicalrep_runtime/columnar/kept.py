@@ -62,6 +62,11 @@ class _Files(_caching.CompileResultCacheImpl):  # type: ignore[misc]
 class _Cache(_caching.FunctionCache):  # type: ignore[misc]
     _impl_class = _Files
 
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        # numba compares the version before it unpickles the types, which may name a class that is gone.
+        self._cache_file._version += self._cache_file._source_stamp
+
 
 @functools.cache
 def digest(name: str) -> str:
