@@ -49,7 +49,7 @@ class ColumnSource:
 
     @property
     def has_spans(self) -> bool:
-        """Whether its values have no fixed width and are not those of rows."""
+        """True for texts, bytes, and lists other than rows."""
         return not self.is_fixed and self.kind != "cells"
 
     def __str__(self) -> str:

@@ -71,6 +71,23 @@ def test_a_kernel_is_compiled_again_when_a_file_of_its_functions_changes(copy: _
     assert copy.run(NUMBA_BOUNDSCHECK="1") == f"compiled {copy.beside}"
 
 
+_OF_PLACES = """
+import numpy as np
+from logicalrep.arrow.kernels import finding
+numbers, characters = np.zeros(0, np.int64), np.zeros(0, np.uint8)
+found = getattr(finding, "Places", getattr(finding, "Renamed", None))(numbers, numbers)
+finding.find_rows(numbers, numbers, characters, characters, characters, characters, found, found)
+print("compiled" if finding.find_rows.stats.cache_misses else "loaded")
+"""
+
+
+def test_a_kernel_is_compiled_again_when_a_class_of_its_arrays_is_gone(copy: _Copy) -> None:
+    assert [copy.run(_OF_PLACES), copy.run(_OF_PLACES)] == ["compiled", "loaded"]
+    path = copy.root / "logicalrep" / "arrow" / "kernels" / "finding.py"
+    path.write_text(path.read_text("utf-8").replace("Places", "Renamed"), "utf-8")
+    assert copy.run(_OF_PLACES) == "compiled"
+
+
 _DIGESTS = """
 import sys
 from importlib import import_module

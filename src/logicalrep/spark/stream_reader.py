@@ -1,4 +1,4 @@
-"""What the stream readers of a slot have in common: the driver's connection, the table, the sink's pace."""
+"""The base of the stream readers of a slot: the driver's connection, the table, the sink's pace."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _MOST_CELLS_KEPT = 1 << 22
 _FEWEST_SPANS = 1 << 10
 _MOST_SPANS_KEPT = 1 << 20
 
-_NO_OFFSETS, _NO_STARTS, _NO_LENGTHS = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.uint32)
+_NO_PLACES, _NO_LENGTHS = np.empty(0, np.int64), np.empty(0, np.uint32)
 _NO_COPIES = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.uint8)
 
 
@@ -32,7 +32,7 @@ class Scratch:
 
     def __init__(self) -> None:
         kinds = np.empty(0, np.uint8)
-        self.arrays = CellArrays(kinds, _NO_OFFSETS, _NO_STARTS, _NO_LENGTHS, *_NO_COPIES)
+        self.arrays = CellArrays(kinds, _NO_PLACES, _NO_PLACES, _NO_LENGTHS, *_NO_COPIES)
 
     @property
     def capacity(self) -> int:
@@ -109,7 +109,7 @@ class Copies:
         """The buffers as arrays, which are valid until the buffers grow."""
         kinds, values = np.frombuffer(self.kinds, np.uint8), np.frombuffer(self.values, np.uint8)
         offsets, starts = np.frombuffer(self.offsets, np.int32), np.frombuffer(self.starts, np.int32)
-        return CellArrays(kinds, _NO_OFFSETS, _NO_STARTS, _NO_LENGTHS, offsets, starts, values)
+        return CellArrays(kinds, _NO_PLACES, _NO_PLACES, _NO_LENGTHS, offsets, starts, values)
 
     def give(self, result: Located, number: int, count: int, filled: int, size: int) -> None:
         """Put the found values into the result, in buffers cut to their size."""

@@ -226,6 +226,12 @@ def count_bits(typing_context: Any, bits: Any) -> Any:
     return types.int64(types.int64), generate
 
 
+@inlined
+def has_bit(bits: Bytes, index: int) -> bool:
+    """Return whether a bit is 1; they are in Arrow's order."""
+    return read(bits, index >> 3) >> (index & 7) & 1 == 1
+
+
 uint64 = int64
 """Read an unsigned integer with the same bits: an LSN from 2^63 on is negative until an array of uint64 views it."""
 

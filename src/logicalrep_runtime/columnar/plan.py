@@ -36,7 +36,7 @@ class Column:
 
     @property
     def has_spans(self) -> bool:
-        """Whether the column's values are texts, bytes or lists other than rows."""
+        """True for texts, bytes, and lists other than rows."""
         return not self.is_fixed and self.kind != "cells"
 
 

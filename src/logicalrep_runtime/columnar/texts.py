@@ -14,7 +14,7 @@ from logicalrep_runtime.columnar.located import Bytes, Ints
 def are_valid(data: Bytes, starts: Ints, lengths: Ints, encoding: str) -> NDArray[np.bool_]:
     """Return whether each text can be decoded. Texts are tried one by one, since only the codec can tell."""
     result = np.ones(len(starts), bool)
-    buffer = memoryview(data.data)
+    buffer = data.data
     for index, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         try:
             str(buffer[start : start + length], encoding)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from logicalrep.transactions.tags import KEY, NULL
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints
-from logicalrep_runtime.columnar.memory import compiled, read, write
+from logicalrep_runtime.columnar.memory import compiled, has_bit, read, write
 
 GROUPS = 1 << 12
 """The places of the hash table in `group_rows`; at most half of them are used."""
@@ -58,8 +58,8 @@ def group_rows(
     return tables
 
 
-class FoundRows(NamedTuple):
-    """The messages with a row, by their index among some, and the first value of each."""
+class Places(NamedTuple):
+    """Rows, by their index among some messages, and the index of each row's first value."""
 
     rows: Int64s
     cells: Int64s
@@ -73,8 +73,8 @@ def find_rows(
     kinds: Bytes,
     in_key: Bytes,
     key_kinds: Bytes,
-    found: FoundRows,
-    whole: FoundRows,
+    found: Places,
+    whole: Places,
 ) -> tuple[int, int, int, bool]:
     """Find the messages that have a row, and the first value of each row.
 
@@ -92,7 +92,7 @@ def find_rows(
     has_more = False
     for index in range(len(rows)):
         row = read(rows, index)
-        if not read(validity, row >> 3) >> (row & 7) & 1:
+        if not has_bit(validity, row):
             continue
         cell = read(offsets, row)
         if read(offsets, row + 1) - cell != columns:

@@ -22,6 +22,7 @@ from logicalrep.arrow.kernels.digits import (
     parse_int64,
     parse_oid,
 )
+from logicalrep.arrow.kernels.finding import Places
 from logicalrep.arrow.kernels.lines import BYTES, STRING
 from logicalrep.arrow.kernels.moments import parse_date, parse_timestamp, parse_timestamptz
 from logicalrep.arrow.kernels.texts import from_hexadecimal, is_bytes, is_number, is_text, is_uuid, lanes_between
@@ -66,13 +67,6 @@ class Share(NamedTuple):
     starts: Int64s
     lengths: NDArray[np.uint32]
     states: Bytes
-
-
-class Places(NamedTuple):
-    """The rows that have a column, of all lines one after another, and the index of each row's first value."""
-
-    rows: Int64s
-    cells: Int64s
 
 
 class Output(NamedTuple):

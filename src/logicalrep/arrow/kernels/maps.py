@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from logicalrep.transactions.tags import BINARY, NULL, TEXT, UNCHANGED
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints
-from logicalrep_runtime.columnar.memory import compiled, copy, inlined, read, write
+from logicalrep_runtime.columnar.memory import compiled, copy, has_bit, inlined, read, write
 
 _KEY, _WHOLE = map(ord, "KO")
 
@@ -80,7 +80,7 @@ class Sizes(NamedTuple):
 @inlined
 def _first_cell(side: Side, row: int) -> int:
     """Return the first value of a message's row; -1 if the message has no such row."""
-    if len(side.offsets) == 0 or not read(side.validity, row >> 3) >> (row & 7) & 1:
+    if len(side.offsets) == 0 or not has_bit(side.validity, row):
         return -1
     return read(side.offsets, row)
 

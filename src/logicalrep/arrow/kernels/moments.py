@@ -79,7 +79,7 @@ def _moment(zone: int) -> Callable[..., Any]:
         if kind != TEXT or end < start + 19 or end > start + 26:
             return 0, False
         year, month, wrong = _year_and_month(data, start)
-        # Of the forms "30 23:59" and ":59".
+        # The forms are "30 23:59" and ":59".
         digits = int64(data, start + 8) ^ 0x30302030303A3030
         more = (uint32(data, start + 15) & 0xFFFFFF) ^ 0x3A3030
         wrong |= beyond_nine(digits) | beyond_nine(more)

@@ -127,12 +127,12 @@ class RowReader:
         The second result is a message whose row has another number of values than there are columns, if any.
         """
         # Imported late: importing the compiled loops takes a while.
-        from logicalrep.arrow.kernels.finding import FoundRows, find_rows
+        from logicalrep.arrow.kernels.finding import Places, find_rows
 
         count = len(rows)
-        found = whole = FoundRows(*room(2 * count, np.int64).reshape(2, count))
+        found = whole = Places(*room(2 * count, np.int64).reshape(2, count))
         if kinds is not None:
-            whole = FoundRows(*room(2 * count, np.int64).reshape(2, count))
+            whole = Places(*room(2 * count, np.int64).reshape(2, count))
         there, there_whole, wrong, has_more = find_rows(
             rows,
             walk.offsets,

@@ -43,7 +43,8 @@ def _nothing(reader: RowReader, found: Found) -> Loaded:
 def _by_kernels(data: Bytes, parts: Sequence[Part]) -> list[Loaded]:
     """Read all parts with the compiled loaders, each column by its line."""
     # Imported late: importing the compiled loops takes a while.
-    from logicalrep.arrow.kernels.loaders import Cells, Left, Output, Places, load_rows, measure_rows
+    from logicalrep.arrow.kernels.finding import Places
+    from logicalrep.arrow.kernels.loaders import Cells, Left, Output, load_rows, measure_rows
 
     sides = list({id(found.cells): found.cells for _, found in parts}.values())
     lines, rows, first = _lines(parts, sides)
