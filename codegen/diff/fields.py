@@ -100,12 +100,17 @@ def _notation(row: Row) -> tuple[object, str]:
     return type_text(row.row), type_text(row.row)
 
 
+def _column(row: Row) -> tuple[object, str]:
+    return row.row.column, row.row.column
+
+
 _READ: Mapping[str, Callable[[Row], tuple[object, str]]] = {
     "type": _type,
     "accepts": _accepts,
     "sign": _sign,
     "condition": _condition,
     "python": _python,
+    "batch_column": _column,
     "notation": _notation,
 }
 

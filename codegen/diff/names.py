@@ -103,7 +103,9 @@ def as_new(old: Protocol, names: Names) -> Protocol:
 
     def layout(thing: Layout, **changed: Any) -> Layout:
         rows = names.rows.get(layouts.get(thing.name, thing.name), {})
-        fields = tuple(renamed(row, rows, rows, type=_type(row, names)) for row in thing.fields)
+        fields = tuple(
+            renamed(row, rows, rows, type=_type(row, names), batch_column=row.column) for row in thing.fields
+        )
         return renamed(thing, layouts, rows, fields=fields, **changed)
 
     return replace(

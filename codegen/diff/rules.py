@@ -108,7 +108,7 @@ _TABLE = (
     _rule("alternative", "tag", _WIRE, "", "An alternative begins with another tag.", _IS_WAS),
     _rule("field", "added", _WIRE, "", "A field is added."),
     _rule("field", "gone", _WIRE, "", "A field is gone."),
-    _rule("field", "renamed", _API, "", "A field has another name; its place and its bytes are as they were."),
+    _rule("field", "renamed", _API, "", "A field has another name, and a column called after it; no bytes change."),
     _rule("field", "order", _WIRE, "", "A field comes before or after another than it did.", "comes {now}, came {was}"),
     _rule("field", "since", _WIRE, "since", "A field that stays comes to or leaves versions that existed."),
     _rule(
@@ -128,12 +128,16 @@ _TABLE = (
     ),
     _rule("field", "looks-up", _WIRE, "looks_up", "A field looks up what another message describes, or nothing."),
     _rule(
-        "field", "python", _API, "python", "A field has another type in Python; its bytes are as they were.",
+        "field", "python", _API, "python", "A field and its column have another type; bytes are as they were.",
         "is {now} in Python, was {was}", "wire",
     ),
     _rule(
         "field", "notation", _DOC, "notation", "The type of a field is written otherwise and means the same.",
         "is written {now}, was {was}", "wire field-python",
+    ),
+    _rule(
+        "field", "column", _API, "batch_column", "The column of batches that a field fills has another name.",
+        "fills the column {now} of batches, was {was}", "field-renamed",
     ),
     _rule("bit", "added", _API, "", "One more bit of a field has a name."),
     _rule("bit", "gone", _API, "", "A bit of a field has no name any more."),

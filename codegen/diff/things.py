@@ -70,9 +70,12 @@ class Things:
             if name not in before:
                 self.add(f"{kind}-added", spot, f"is added{described(now)}", lives)
                 continue
+            found: set[str] = set()
             if (was := old_names.get(name, name)) != name:
                 self.add(f"{kind}-renamed", spot, f"was called {was}", lives)
-            self._compare(kind, before[name], now, spot, owner)
+                if isinstance(now, Row) and (before[name].row.column, now.row.column) == (was, name):
+                    found.add("field-renamed")  # Its column follows it.
+            self._compare(kind, before[name], now, spot, owner, found)
             kept.append((before[name], now, spot))
         for name, gone in before.items():
             if name not in after:
@@ -119,11 +122,11 @@ class Things:
             return frozenset(), frozenset()
         return self._pair.was.of(kind, name, owner), self._pair.now.of(kind, name, owner)
 
-    def _compare(self, kind: str, was: Any, now: Any, spot: Spot, owner: str) -> None:
-        """Note the attributes that differ."""
+    def _compare(self, kind: str, was: Any, now: Any, spot: Spot, owner: str, found: set[str]) -> None:
+        """Note the attributes that differ; `found` are rules that have spoken already."""
         lived, lives = self._exists(kind, name_of(now), owner)
         either = (lived | lives) & self._common
-        found = self._compare_names(was.row, now.row, spot, either) if isinstance(now, Row) else set()
+        found |= self._compare_names(was.row, now.row, spot, either) if isinstance(now, Row) else set()
         for rule in rules_of(kind):
             for attribute in rule.attributes:
                 if rule.says == ORDER:

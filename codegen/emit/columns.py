@@ -1,6 +1,7 @@
 """The columnar decoder's files: each version's columns as data, and its compiled kernel, from the same model as parse.
 
-A column is a field name: every message that has a field of that name fills it, in the rows where it is such a message.
+A column is a field name, or what `batch column` says: every message with such a field fills it, in the rows where it is
+such a message. Two fields of one column must be of one type; no other field decides what a column is called.
 What is no attribute of a message's class (tags, counts, lengths, constants) is no column either. Of a part that is
 there once each field is a column, `new_flags`, but a row's values are called as the part is. So a field that is added
 to the spec is a new column, and a line in a kernel, without a hand on either.
@@ -8,8 +9,9 @@ to the spec is a new column, and a line in a kernel, without a hand on either.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from codegen.emit.python_source import checks_of
 from codegen.emit.rendering import render
@@ -20,8 +22,9 @@ from codegen.spec.notation import Byten, PartName, String
 from codegen.spec.versions import View
 
 _ITEMS = "integers, texts and bytes"
-_OF_BATCHES = ("error", "data")
-"""The columns that batches have for messages that are refused."""
+_OTHERWISE = "give it another name with 'batch column'"
+_OF_BATCHES = ("tag", "error", "data")
+"""The columns that every batch has: tags, and two for messages that are refused."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,14 @@ class ColumnSource:
     def has_spans(self) -> bool:
         """True for texts, bytes, and lists other than rows."""
         return not self.is_fixed and self.kind != "cells"
+
+    @property
+    def held(self) -> str:
+        """The type of its values in words."""
+        integer = self.scalar or f"{'int' if self.signed else 'uint'}{8 * self.width}"
+        words = {"char": "a character", "bool": "a truth value", "int": integer, "ints": f"a list of {integer}"}
+        items = ", ".join(f"{item.name}: {item.held}" for item in self.fields)
+        return (words | {"items": f"a list of ({items})", "cells": "a row's values"}).get(self.kind, self.kind)
 
     def __str__(self) -> str:
         shown = [f"name={self.name!r}", f"kind={self.kind!r}"]
@@ -112,7 +123,11 @@ class _Kernel:
         self.version = now.version
         self.columns: list[ColumnSource] = []
         self.parts: list[PartSource] = []
+        self._clashes: dict[str, Finding] = {}
+        self._owners: dict[str, str] = {}
         self.messages = [self._message(message, shown) for message, shown in self._layouts(versions)]
+        if self._clashes:
+            raise SpecError(list(self._clashes.values()))
 
     def _layouts(self, versions: tuple[View, ...]) -> Iterator[tuple[Message, View]]:
         """The messages of the version, and those of later ones that a session fact lets in."""
@@ -125,8 +140,9 @@ class _Kernel:
 
     def _message(self, message: Message, shown: View) -> MessageSource:
         columns: dict[str, ColumnSource] = {}
-        for name, column in self._columns(message.fields, shown):
-            columns[_local(name)] = self._shared(column, message, tuple(columns.values()))
+        for name, row, column in self._columns(message.fields, shown):
+            self._add(column, message, row, tuple(columns.values()))
+            columns[_local(name)] = column
         return MessageSource(
             message=message,
             version=shown.version,
@@ -135,46 +151,53 @@ class _Kernel:
             steps=_inlined(shown, steps(shown, renamed(message.fields[1:], _local))),
         )
 
-    def _shared(self, column: ColumnSource, message: Message, taken: tuple[ColumnSource, ...]) -> ColumnSource:
-        """The column; by another name where one of its name is of another type, or is the message's already."""
-        known = {other.name: other for other in self.columns}
-        own = f"{snake_case(class_name(message.name))}_{column.name}"
-        while column.name in known or column.name in _OF_BATCHES:
-            if known.get(column.name) == column and column not in taken:
-                return column
-            column = replace(column, name=f"{column.name}_" if column.name.startswith(own) else own)
-        self.columns.append(column)
-        return column
+    def _add(self, column: ColumnSource, message: Message, row: Field, own: tuple[ColumnSource, ...]) -> None:
+        """Take a message's column; where its name stands for something else already, that is a finding."""
+        known = next((other for other in self.columns if other.name == column.name), None)
+        where, problem = f"{message.name}.{row.name} fills the column {column.name!r} of batches", ""
+        if column.name in _OF_BATCHES:
+            problem = f"{where}, which every batch has"
+        elif any(other.name == column.name for other in own):
+            problem = f"{where}, which another field of the message fills"
+        elif known is not None and known != column:
+            held = f"with {column.held}, but {self._owners[column.name]} with {known.held}"
+            problem = f"{where} {held if known.held != column.held else 'otherwise than another message'}"
+        if problem:
+            self._clashes.setdefault(column.name, Finding(row.place, f"{problem}; {_OTHERWISE}"))
+        elif known is None:
+            self.columns.append(column)
+            self._owners[column.name] = f"{message.name}.{row.name}"
 
     def _columns(
         self, fields: tuple[Field, ...], shown: View, within: str = "", name: str = ""
-    ) -> Iterator[tuple[str, ColumnSource]]:
-        """The columns of a layout, those of the parts that are there once among them, each with its row's name."""
+    ) -> Iterator[tuple[str, Field, ColumnSource]]:
+        """The columns of a layout, those of the parts that are there once among them, each with its row."""
         for row in attributes(fields):
             if isinstance(row.type, PartName) and row.repeat is None:
                 inner = shown.part(row.type.name).fields
-                yield from self._columns(inner, shown, f"{within}{row.name}__", f"{name}{row.name}_")
+                yield from self._columns(inner, shown, f"{within}{row.name}__", f"{name}{row.column}_")
                 continue
             column = self._column(row, shown, path=f"{within}{row.name}".replace("__", "."))
             # A row's values are the part that they are in.
-            own = name.rstrip("_") if within and column.kind == "cells" else name + row.name
-            yield within + row.name, replace(column, name=own)
+            is_values = within and column.kind == "cells" and row.batch_column is None
+            own = name.removesuffix("_") if is_values else name + row.column
+            yield within + row.name, row, replace(column, name=own)
 
     def _column(self, row: Field, shown: View, path: str) -> ColumnSource:
         if isinstance(row.type, String):
-            return ColumnSource(row.name, "text")
+            return ColumnSource(row.column, "text")
         if isinstance(row.type, Byten):
-            return ColumnSource(row.name, "bytes")
+            return ColumnSource(row.column, "bytes")
         if isinstance(row.type, PartName):
             return self._repeated(row, shown, path)
         scalar = self.protocol.types[row.named_type].python if row.named_type else ""
         scalar = "" if scalar == "int" else scalar
         if row.repeat is None and row.boolean:
-            return ColumnSource(row.name, "bool", 1)
+            return ColumnSource(row.column, "bool", 1)
         if row.is_character:
-            return ColumnSource(row.name, "char", 1)
+            return ColumnSource(row.column, "char", 1)
         kind = "int" if row.repeat is None else "ints"
-        return ColumnSource(row.name, kind, row.width, self.protocol.signed(row), scalar)
+        return ColumnSource(row.column, kind, row.width, self.protocol.signed(row), scalar)
 
     def _repeated(self, row: Field, shown: View, path: str) -> ColumnSource:
         """A row's values, or a list of items; what else a part could be has no column, which is a finding."""
@@ -183,24 +206,32 @@ class _Kernel:
         if isinstance(step, Cells):
             self._function(step, step.part, shown)
             return ColumnSource(
-                row.name, "cells", valued=step.valued.encode("ascii"), path=f"{path}[{{}}].{step.value}"
+                row.column, "cells", valued=step.valued.encode("ascii"), path=f"{path}[{{}}].{step.value}"
             )
         shapes = [inner.kind for inner in steps(shown, step.part.fields)]
         if not set(shapes) <= {"run", "string", "bytes"}:
             text = f"{row.name} repeats {step.part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
             raise SpecError([Finding(row.place, text)])
-        fields = tuple(self._column(inner, shown, path) for inner in attributes(step.part.fields))
-        function = self._function(step, step.part, shown, fields)
-        return ColumnSource(row.name, "items", fields=fields, expand=f"{function}_items")
+        columns: dict[str, ColumnSource] = {}
+        for inner in attributes(step.part.fields):
+            if inner.column in {column.name for column in columns.values()}:
+                text = (
+                    f"{step.part.name}.{inner.name} is called {inner.column!r} in the items of a column, as another is"
+                )
+                self._clashes.setdefault(text, Finding(inner.place, f"{text}; {_OTHERWISE}"))
+            columns[_local(inner.name)] = self._column(inner, shown, path)
+        function = self._function(step, step.part, shown, columns)
+        return ColumnSource(row.column, "items", fields=tuple(columns.values()), expand=f"{function}_items")
 
-    def _function(self, step: Cells | Single, part: Part, shown: View, columns: tuple[ColumnSource, ...] = ()) -> str:
+    def _function(
+        self, step: Cells | Single, part: Part, shown: View, columns: Mapping[str, ColumnSource] = MappingProxyType({})
+    ) -> str:
         """The name of a part's function; of two versions of a part in one kernel each has its own."""
         if all(known.step.part != part for known in self.parts):
             same = sum(known.function.rstrip("_") == snake_case(part.name) for known in self.parts)
             fields = renamed(part.fields, _local)
-            by_variable = {_local(column.name): column for column in columns}
             name = f"{snake_case(part.name)}_{'_' * same}"
-            self.parts.append(PartSource(step, name, fields, steps(shown, fields), by_variable))
+            self.parts.append(PartSource(step, name, fields, steps(shown, fields), dict(columns)))
         return self.function_of(part)
 
     # What the templates ask.

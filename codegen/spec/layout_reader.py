@@ -17,7 +17,7 @@ _MESSAGE_KEYS = [
 _PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
 _MODIFIERS = [
     "since", "when", "optional", "size", "repeat", "is", "looks up", "printed under", "nonzero", "boolean", "bits",
-    "values", *_TEXTS,
+    "values", "batch column", *_TEXTS,
 ]  # fmt: skip
 _TRANSACTION_EFFECTS = [
     "begins", "streams", "commits", "prepares", "aborts", "commits prepared", "rolls back prepared",
@@ -195,7 +195,15 @@ class LayoutReader:
             boolean=keys.flag("boolean"),
             bits={int(bit): name for bit, name in self._names(keys, "bits", _BIT, _BITS).items()},
             values=self._names(keys, "values", _VALUE, "a letter or a digit"),
+            batch_column=self._column(keys),
         )
+
+    def _column(self, keys: Keys) -> str | None:
+        name = keys.text("batch column") or None
+        if name is not None and not _ATTRIBUTE.fullmatch(name):
+            text = f"'batch column' has {name!r}; lower-case words joined by _ are expected"
+            self.findings.add(keys.place_of("batch column"), text)
+        return name
 
     def _names(self, keys: Keys, key: str, legal: re.Pattern[str], allowed: str) -> dict[str, str]:
         """The names of some bits or characters."""

@@ -81,6 +81,12 @@ class Field:
     boolean: bool = False
     bits: Mapping[int, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
+    batch_column: str | None = None
+
+    @property
+    def column(self) -> str:
+        """The name of its column in batches; within a part that is there once, the end of the name."""
+        return self.batch_column or self.name
 
     @property
     def constants(self) -> tuple[str | int, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from codegen.spec import taken
-from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol
+from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol, attributes
 from codegen.spec.nodes import Findings, allowed
 from codegen.spec.notation import Byte1, Byten, Int, PartName, Unknown
 
@@ -40,6 +40,9 @@ class _Rows:
             self.since(row)
             if row.when is not None:
                 self.when(row, row.when)
+            is_in_batches = row in attributes(self.fields) and not isinstance(self.layout, Alternative)
+            if row.batch_column is not None and not is_in_batches:
+                self.add(row, ": 'batch column' belongs to a field that batches have a column for only")
             if row.looks_up is not None and not self.is_messages:
                 self.add(row, ": 'looks up' belongs to the fields of a message only")
             # Of what is no type, nothing more can be said.

@@ -45,6 +45,8 @@ def _check_keys(protocol: Protocol, message: Message, findings: Findings) -> Non
         if row.looks_up not in described:
             near = allowed(described, row.looks_up)
             findings.add(row.place, f"{where}: 'looks up' names {row.looks_up!r}, which describes nothing; {near}")
+        elif described[row.looks_up] is None:
+            continue  # The message that describes has the finding.
         elif not _is_key(row) or row.named_type != described[row.looks_up]:
             key = f"an integer of type {described[row.looks_up]} that is always there"
             findings.add(row.place, f"{where}: what looks up {row.looks_up} must be {key}")

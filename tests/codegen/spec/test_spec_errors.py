@@ -29,7 +29,7 @@ MESSAGE_KEYS = (
     "ref, since, also since, also when, release, from, doc, note, page note, callback, place, opens, closes, sets, "
     "clears, describes, transaction, fields"
 )
-FIELD_KEYS = "since, when, optional, size, repeat, is, looks up, printed under, nonzero, boolean, bits, values, doc, note, page note"
+FIELD_KEYS = "since, when, optional, size, repeat, is, looks up, printed under, nonzero, boolean, bits, values, batch column, doc, note, page note"
 PROTOCOL_KEYS = "protocol, title, page, anchor, doc, note, checked against, versions, session, blocks, callbacks, files"
 
 # The file, what is replaced in it and by what, and the findings.
@@ -676,6 +676,21 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         "    - xid: Int32\n",
         "    - xid: Int32\n      looks up: Open\n",
         ["spec/shop/row.yaml:8:7: Row.xid: 'looks up' names 'Open', which describes nothing; allowed: none"],
+    ),
+    "a column of batches without a name": (
+        ROW,
+        "    - xid: Int32\n",
+        "    - xid: Int32\n      batch column: The Xid\n",
+        ["spec/shop/row.yaml:9:7: 'batch column' has 'The Xid'; lower-case words joined by _ are expected"],
+    ),
+    "a column of batches for a count": (
+        ROW,
+        "    - cell_count: Int16\n",
+        "    - cell_count: Int16\n      batch column: number\n",
+        [
+            "spec/shop/row.yaml:27:7: Cells.cell_count: 'batch column' belongs to a field that batches have a column for "
+            "only"
+        ],
     ),
     "a look up in a part": (
         ROW,

@@ -127,6 +127,7 @@ OWN_NAMES = """\
     - end: Byte1('N')
       doc: The end.
     - data: Int64 (XLogRecPtr)
+      batch column: open_data
       doc: A position.
 """
 NEW = "    - new: Cells\n      doc: The row now.\n"

@@ -1,0 +1,76 @@
+"""The spec alone decides what a column of batches is called: no field renames another's, and what clashes is refused."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from codegen.spec.model import SpecError
+from codegen.spec.reader import load
+from tests.codegen.spec.generation import emit_unformatted
+from tests.conftest import ROOT
+
+TIMESTAMP = "    - commit_timestamp: Int64 (TimestampTz)\n"
+PLANS = Path("logicalrep_protocol/columnar/plans.py")
+
+# The file, what is replaced in it and by what, and the finding.
+CLASHES: dict[str, tuple[str, str, str, str]] = {
+    "another type": (
+        "begin.yaml",
+        TIMESTAMP,
+        "    - commit_timestamp: Int32 (TransactionId)\n",
+        "commit.yaml:16:7: Commit.commit_timestamp fills the column 'commit_timestamp' of batches with TimestampTz, but "
+        "Begin.commit_timestamp with TransactionId",
+    ),
+    "the column of another field of the message": (
+        "commit.yaml",
+        "    - end_lsn: Int64 (XLogRecPtr)\n",
+        "    - end_lsn: Int64 (XLogRecPtr)\n      batch column: commit_lsn\n",
+        "commit.yaml:14:7: Commit.end_lsn fills the column 'commit_lsn' of batches, which another field of the message "
+        "fills",
+    ),
+    "a column of every batch": (
+        "origin.yaml",
+        "    - name: String\n",
+        "    - name: String\n      batch column: error\n",
+        "origin.yaml:13:7: Origin.name fills the column 'error' of batches, which every batch has",
+    ),
+    "a column of the items of a list": (
+        "relation.yaml",
+        "    - name: String\n      doc: The column's name.\n",
+        "    - name: String\n      batch column: type_id\n      doc: The column's name.\n",
+        "relation.yaml:52:7: Column.type_id is called 'type_id' in the items of a column, as another is",
+    ),
+}
+
+
+def _edited(folder: Path, file: str, before: str, after: str) -> Path:
+    spec = Path(shutil.copytree(ROOT / "spec", folder / "spec"))
+    path = spec / "logicalrep" / file
+    text = path.read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    path.write_text(text.replace(before, after), encoding="utf-8")
+    return spec
+
+
+@pytest.mark.parametrize("name", CLASHES)
+def test_a_column_that_stands_for_two_things_is_refused(name: str, tmp_path: Path) -> None:
+    *edit, finding = CLASHES[name]
+    with pytest.raises(SpecError) as raised:
+        emit_unformatted(load(_edited(tmp_path, *edit)))
+    assert [str(found).removeprefix(f"{tmp_path}/spec/logicalrep/") for found in raised.value.findings] == [
+        f"{finding}; give it another name with 'batch column'"
+    ]
+
+
+def test_a_column_with_a_name_of_its_own_leaves_the_others_alone(tmp_path: Path) -> None:
+    other = "    - commit_timestamp: Int32 (TransactionId)\n      batch column: begin_time\n"
+    before = emit_unformatted(load(ROOT / "spec"))[PLANS].splitlines()
+    after = emit_unformatted(load(_edited(tmp_path, "begin.yaml", TIMESTAMP, other)))[PLANS].splitlines()
+    added = [line.strip() for line in after if line.strip() not in {line.strip() for line in before}]
+    assert any("name='begin_time', kind='int', width=4, scalar='TransactionId'" in line for line in added)
+    assert sum("name='commit_timestamp'" in line for line in after) == sum(
+        "name='commit_timestamp'" in line for line in before
+    )
