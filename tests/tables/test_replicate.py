@@ -22,6 +22,7 @@ from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
@@ -199,3 +200,21 @@ def test_a_table_that_leaves_the_publication_and_joins_again_is_loaded_again(db1
     db18.execute("INSERT INTO t VALUES (2)", "ALTER TABLE t SET LOGGED")
     once(db18, tmp_path, publication="p")
     assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18: Database, tmp_path: Path) -> None:
+    """The server makes an insert of the update, without the value: it did not change, and was never sent."""
+    db18.execute(
+        "CREATE TABLE t (id int, grade int, big text, PRIMARY KEY (id, grade))",
+        "ALTER TABLE t ALTER COLUMN big SET STORAGE EXTERNAL",
+        "INSERT INTO t SELECT i, i, repeat('x', 5000) || i FROM generate_series(1, 9) AS i",
+        "CREATE PUBLICATION p FOR TABLE t WHERE (grade > 5)",
+    )
+    wanted = db18.rows("SELECT id, big FROM t")
+    once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
+    db18.execute("UPDATE t SET grade = grade + 10 WHERE id < 5")
+    once(db18, tmp_path, publication="p", table_settings=TableSettings(append=True))
+    rows = DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().sort_by("id")
+    assert [(each["id"], each["big"]) for each in rows.to_pylist()] == [each for each in wanted if each[0] != 5]
+    changes = DeltaTable(str(tmp_path / "public/t~changes")).to_pyarrow_table().to_pylist()
+    assert {(each["_change_type"], each["big"], *each["_unchanged"]) for each in changes} == {("insert", None, "big")}

@@ -110,14 +110,14 @@ class RowMaps:
         Raises TransactionError for a row with another number of values than its table has columns, and ValueError for a
         value that is not text.
         """
-        return self._maps(self._filled(rows, self._old, _NO_SIDE), type_)
+        return self._maps(self._filled(rows, self._old, _NO_SIDE, are_new=False), type_)
 
     def after(self, rows: Wanted, type_: pa.MapType, names_type: pa.ListType) -> tuple[pa.Array, pa.Array]:
         """Return the new rows as maps without the values that were not sent, and lists of those columns' names.
 
         A value that was not sent is taken from the old row if that was sent whole.
         """
-        filled = self._filled(rows, self._new, self._old)
+        filled = self._filled(rows, self._new, self._old, are_new=True)
         names = self._tables.names.take(filled.entries.unsent[: filled.sizes.unsent], names_type.value_type)
         return self._maps(filled, type_), lists(names_type, filled.entries.unsent_ends, names)
 
@@ -129,7 +129,7 @@ class RowMaps:
         validity = self._batch.located.validity[number]
         return map_kernels.Side(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
-    def _filled(self, rows: Wanted, side: map_kernels.Side, other: map_kernels.Side) -> _Filled:
+    def _filled(self, rows: Wanted, side: map_kernels.Side, other: map_kernels.Side, *, are_new: bool) -> _Filled:
         places = self._batch.offsets
         count, most = len(rows.messages), rows.most_values
         values = padded_room(int(places[rows.messages[-1] + 1]) - int(places[rows.messages[0]]))
@@ -147,7 +147,15 @@ class RowMaps:
             unsent_ends=room(count + 1, np.int32),
         )
         sizes = map_kernels.fill_maps(
-            rows.messages, rows.tables, self._tables.columns, side, other, self._old_kinds, self._batch.data, entries
+            rows.messages,
+            rows.tables,
+            self._tables.columns,
+            side,
+            other,
+            are_new,
+            self._old_kinds,
+            self._batch.data,
+            entries,
         )
         if sizes.wrong >= 0:
             relation = self._tables.known[int(rows.tables[sizes.wrong])]

@@ -97,17 +97,25 @@ def _clear(bits: Bytes, index: int) -> None:
 
 @compiled
 def fill_maps(
-    rows: Ints, tables: Ints, columns: Columns, side: Side, other: Side, old_kinds: Bytes, data: Bytes, to: Entries
+    rows: Ints,
+    tables: Ints,
+    columns: Columns,
+    side: Side,
+    other: Side,
+    are_new: bool,
+    old_kinds: Bytes,
+    data: Bytes,
+    to: Entries,
 ) -> Sizes:
     """Fill the maps of the old or new rows of messages.
 
-    `rows` has the messages' indices in the batch, `tables` their table numbers. `side` is the wanted rows. For new rows
-    `other` is the old rows: a value that was not sent is taken from there if the old row is whole. For old rows it is
-    empty. `old_kinds` has each message's kind of old row in the batch, or is empty if no message has one. An old row
-    that is a key gets the key's columns and those with a value. `data` is the batch's bytes.
+    `rows` has the messages' indices in the batch, `tables` their table numbers. `side` is the wanted rows. `are_new`
+    tells whether they are new rows. For these `other` is the old rows, and empty if no message has one: a value that
+    was not sent is taken from there if the old row is whole. For old rows it is empty. `old_kinds` has each message's
+    kind of old row in the batch, or is empty if no message has one. An old row that is a key gets the key's columns and
+    those with a value. `data` is the batch's bytes.
     """
     entry = names_size = values_size = nulls = binary = missing = left_out = 0
-    are_new = len(other.offsets) > 0
     for ends in (to.name_ends, to.value_ends, to.ends, to.unsent_ends):
         write(ends, 0, 0)
     for index in range(len(rows)):

@@ -67,7 +67,12 @@ def reduced(events: Events) -> Reduced:
 
 
 def by_count(events: Events) -> Reduced:
-    """Reduce the changes of rows without a key: of equal rows it is known only how many more or fewer there are."""
+    """Reduce the changes of rows without a key: of equal rows it is known only how many more or fewer there are.
+
+    Raises NeedsResync if a value was not sent: without it, rows cannot be told apart.
+    """
+    for name in events.unsent:
+        raise NeedsResync(f"a value of its column {name} was not sent, and its rows have no key")
     ids, keys = _numbered([events.old_keys, events.new_keys])
     taken, put = ids[: len(events.old_keys)], ids[len(events.old_keys) :]
     more = np.bincount(put, minlength=len(keys)) - np.bincount(taken, minlength=len(keys))
