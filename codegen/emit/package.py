@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from codegen.emit.columns import emit_columnar
 from codegen.emit.python_source import Block, Source, checks_of, enumeration_name, guards_of
@@ -35,7 +37,9 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
             texts[f"{now.module}.py"] = _version_module(now, blocks[: now.version])
     texts["versions.py"] = render("versions.py.j2", protocol=messages, versions=versions)
     described, init_doc = _described(messages), _decoder_docstring(messages)
-    texts["decoder.py"] = render("decoder.py.j2", protocol=messages, described=described, init_doc=init_doc)
+    texts["decoder.py"] = render(
+        "decoder.py.j2", protocol=messages, described=described, init_doc=init_doc, sessions=_sessions(versions)
+    )
     texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=_package_exports(protocols))
     texts |= emit_columnar(versions)
     return _formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()})
@@ -59,6 +63,30 @@ def _described(protocol: Protocol) -> list[tuple[Message, str, str]]:
         for row in message.fields
         if row.name == message.describes and row.named_type is not None
     ]
+
+
+class _Session(NamedTuple):
+    """The sessions of a version as a type checker tells them apart."""
+
+    messages: str
+    """The messages that may come."""
+    without: frozenset[str]
+    """The session facts that must not hold, as more messages may come then."""
+
+
+def _sessions(versions: tuple[View, ...]) -> Iterator[tuple[int, _Session]]:
+    """Yield each version's sessions: first where nothing lets in messages of later versions, then all."""
+    for now in versions:
+        later: dict[str, list[str]] = {}
+        for message in now.protocol.messages:
+            if message.since > now.version and message.comes_in(now.version):
+                module = now.protocol.versions[message.since - 1].module
+                later.setdefault(message.also_when or "", []).append(f"{module}.{class_name(message.name)}")
+        facts = frozenset(later) - {""}
+        always = " | ".join([f"{now.module}.AnyMessage", *later.pop("", [])])
+        yield now.version, _Session(always, facts)
+        if facts:
+            yield now.version, _Session(" | ".join([always, *chain.from_iterable(later.values())]), frozenset())
 
 
 def _package_exports(protocols: tuple[Protocol, ...]) -> list[str]:

@@ -6,16 +6,30 @@ Generated from spec/ by `python -m codegen regen`; do not edit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Never
+from typing import TYPE_CHECKING, Literal, Never, overload
 
+from logicalrep_protocol import v1, v2, v3, v4
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import PARSE, AnyMessage, Relation, Type
 from logicalrep_runtime.decoder import SessionDecoder
 from logicalrep_runtime.scalars import Oid
 
+if TYPE_CHECKING:
+    # Type checkers have it without an installation; an annotation without brackets is of any version.
+    from typing_extensions import TypeVar
 
-class Decoder(SessionDecoder[AnyMessage]):
+    _Message = TypeVar("_Message", covariant=True, default=AnyMessage)
+else:
+    from typing import TypeVar
+
+    _Message = TypeVar("_Message", covariant=True)
+
+
+class Decoder(SessionDecoder[_Message]):
     """Decodes the messages of one session in the order in which they arrive.
+
+    For type checkers `Decoder(4).decode()` is a message of version 4, and `message.tag == "I"` tells which. A decoder
+    of a version that is known at run time alone has messages of any version.
 
     A new connection, and a new call of pg_logical_slot_get_binary_changes, is a new session: take a new decoder.
     A message that raises DecodeError leaves the decoder as it was.
@@ -35,6 +49,80 @@ class Decoder(SessionDecoder[AnyMessage]):
     parallel: bool
     """Whether the session was started with the option streaming = parallel."""
 
+    @overload
+    def __init__(
+        self: Decoder[v1.AnyMessage | v2.StreamAbort],
+        version: Literal[1],
+        *,
+        two_phase: Literal[False] = False,
+        parallel: bool = False,
+        encoding: str = "utf-8",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Decoder[
+            v1.AnyMessage | v2.StreamAbort | v3.BeginPrepare | v3.Prepare | v3.CommitPrepared | v3.RollbackPrepared
+        ],
+        version: Literal[1],
+        *,
+        two_phase: bool = False,
+        parallel: bool = False,
+        encoding: str = "utf-8",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Decoder[v2.AnyMessage],
+        version: Literal[2],
+        *,
+        two_phase: Literal[False] = False,
+        parallel: bool = False,
+        encoding: str = "utf-8",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Decoder[
+            v2.AnyMessage | v3.BeginPrepare | v3.Prepare | v3.CommitPrepared | v3.RollbackPrepared | v3.StreamPrepare
+        ],
+        version: Literal[2],
+        *,
+        two_phase: bool = False,
+        parallel: bool = False,
+        encoding: str = "utf-8",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Decoder[v3.AnyMessage],
+        version: Literal[3],
+        *,
+        two_phase: bool = False,
+        parallel: bool = False,
+        encoding: str = "utf-8",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Decoder[v4.AnyMessage],
+        version: Literal[4],
+        *,
+        two_phase: bool = False,
+        parallel: bool = False,
+        encoding: str = "utf-8",
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Decoder[AnyMessage],
+        version: int,
+        *,
+        two_phase: bool = False,
+        parallel: bool = False,
+        encoding: str = "utf-8",
+    ) -> None: ...
+
     def __init__(
         self,
         version: int,
@@ -53,7 +141,7 @@ class Decoder(SessionDecoder[AnyMessage]):
         """
         super().__init__(version, encoding=encoding, two_phase=two_phase, parallel=parallel, **unknown)
 
-    def _read(self, parse: Callable[..., AnyMessage], data: bytes) -> AnyMessage:
+    def _read(self, parse: Callable[..., _Message], data: bytes) -> _Message:
         return parse(data, streaming=self.streaming, parallel=self.parallel, encoding=self.encoding)
 
     @property

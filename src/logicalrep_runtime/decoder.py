@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
+from logicalrep_runtime.errors import DecodeError, check_version, codec_name, unknown_argument
 from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
 from logicalrep_runtime.layout_walk import walk
 from logicalrep_runtime.scalars import Buffer
 
-_AnyMessage = TypeVar("_AnyMessage")
+_AnyMessage = TypeVar("_AnyMessage", covariant=True)
 
 OUTSIDE = "outside"
 """The place of messages that stand between transactions and stream segments."""
@@ -37,8 +37,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         known = [fact for fact in self.layouts.session if fact not in self.layouts.kept]
         for name in given.keys() - set(known):
             raise unknown_argument(type(self), name, ["version", *known, "encoding"])
-        if version not in self.parsers:
-            raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, self.parsers))}")
+        check_version(version, self.parsers)
         codec_name(encoding)
         self.version = version
         self.encoding = encoding
@@ -91,7 +90,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         """All session facts by name: whether each holds for the message that comes next."""
         return {fact: getattr(self, fact) for fact in self.layouts.session}
 
-    def _follow(self, layout: MessageLayout, message: _AnyMessage) -> None:
+    def _follow(self, layout: MessageLayout, message: object) -> None:
         """Change the state as the message does."""
         if layout.describes:
             self.described[layout.name][getattr(message, layout.describes)] = message

@@ -103,6 +103,14 @@ def codec_name(encoding: str) -> str:
     return codecs.lookup(encoding).name
 
 
+def check_version(version: object, known: Iterable[int]) -> None:
+    """Raise TypeError for a protocol version that is no int, ValueError for one that is not known."""
+    if not isinstance(version, int) or isinstance(version, bool):
+        raise TypeError(f"a protocol version is an int, and {shown(version)} is a {type(version).__name__}")
+    if version not in known:
+        raise ValueError(f"protocol version {version} is unknown; known are {', '.join(map(str, known))}")
+
+
 def unknown_argument(owner: type, name: str, known: Iterable[str]) -> TypeError:
     """Return the error for an argument that a class does not take; its text lists the known ones."""
     return TypeError(f"{owner.__name__} has no argument {name!r}; there are {', '.join(known)}")

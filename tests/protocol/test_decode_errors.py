@@ -490,3 +490,9 @@ def test_a_decoder_of_no_version_is_refused() -> None:
     for version in (0, max(VERSIONS) + 1, -1):
         with pytest.raises(ValueError, match=f"^protocol version {version} is unknown; known are {known}$"):
             Decoder(version)
+
+
+@pytest.mark.parametrize(("version", "kind"), [("4", "str"), (4.0, "float"), (True, "bool"), (None, "NoneType")])
+def test_a_version_that_is_no_int_is_refused(version: object, kind: str) -> None:
+    with pytest.raises(TypeError, match=f"^a protocol version is an int, and {version!r} is a {kind}$"):
+        Decoder(version)  # type: ignore[call-overload]

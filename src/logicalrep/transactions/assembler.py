@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, Protocol, Self
 
 from logicalrep.transactions.changes import Change, ChangeMessage
-from logicalrep.transactions.errors import refused
+from logicalrep.transactions.errors import of_another_width, refused
 from logicalrep.transactions.open_transactions import HeldTransaction, OpenTransaction
 from logicalrep.transactions.relations import (
     DeliveredRelations,
@@ -391,7 +391,9 @@ class Assembler:
         old = None if isinstance(message, Insert) else message.old
         for row in (new, old):
             if row is not None and len(row.kinds) != len(relation.names):
-                raise refused(message, lsn, block.xid, _of_another_width(len(row.kinds), relation))
+                raise refused(
+                    message, lsn, block.xid, of_another_width(len(row.kinds), str(relation), len(relation.columns))
+                )
         self._appear(block, message)
         self._add(block, message, lsn, relation)
         return ()
@@ -544,10 +546,3 @@ _HANDLERS: dict[str, Callable[[Assembler, Any, Lsn], tuple[Event, ...]]] = {
     "T": Assembler._truncate,
     "M": Assembler._message,
 }
-
-
-def _of_another_width(values: int, relation: TableDescription) -> str:
-    reason = f"has {values} values where the Relation of {relation} has {len(relation.columns)} columns"
-    if values > len(relation.columns):
-        reason += "; PostgreSQL 15.0 and 15.1 do that for a published column list, 15.2 does not"
-    return reason

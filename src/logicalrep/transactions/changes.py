@@ -6,13 +6,16 @@ sent). An empty text differs from all the others.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
+from logicalrep.transactions.errors import of_another_width, refused
 from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.table_names import TableName
 from logicalrep.transactions.tags import BINARY, NULL, UNCHANGED
 from logicalrep_protocol.v1 import Binary, NullValue, Text, TupleData
-from logicalrep_protocol.versions import Delete, Insert, Message, Truncate, Update
-from logicalrep_runtime.scalars import Lsn
+from logicalrep_protocol.versions import Delete, Insert, Message, Relation, Truncate, Update
+from logicalrep_runtime.scalars import Lsn, Oid
 
 Op = Literal["insert", "update", "delete", "truncate", "message"]
 """The operation of a change; `message` is a message from pg_logical_emit_message."""
@@ -69,24 +72,12 @@ class Change:
 
         None if the server sent none: for an Insert, a Truncate, and an Update that left the key unchanged.
         """
-        message = self.message
-        if not isinstance(message, Update | Delete) or message.old is None:
-            return None
-        assert self.relation is not None
-        columns = old_columns(self.relation, message)
-        old = message.old
-        return {self.relation.names[index]: _value(old, index) for index in columns}
+        return None if self.relation is None else _before(self.message, self.relation, self.relation.names)
 
     @property
     def after(self) -> dict[str, Value] | None:
         """The new row by column name, without the columns in `unchanged`; None if there is none."""
-        message = self.message
-        if not isinstance(message, Insert | Update):
-            return None
-        assert self.relation is not None
-        new = resolved(message)
-        kinds = new.kinds
-        return {name: _value(new, index) for index, name in enumerate(self.relation.names) if kinds[index] != UNCHANGED}
+        return None if self.relation is None else _after(self.message, self.relation.names)
 
     @property
     def unchanged(self) -> tuple[str, ...]:
@@ -94,15 +85,66 @@ class Change:
 
         An Insert may have some too, if a row filter made it from an Update.
         """
-        message = self.message
-        if not isinstance(message, Insert | Update) or UNCHANGED not in message.new.kinds:
-            return ()
-        assert self.relation is not None
-        kinds = resolved(message).kinds
-        return tuple(name for name, kind in zip(self.relation.names, kinds, strict=True) if kind == UNCHANGED)
+        return () if self.relation is None else _unchanged(self.message, self.relation.names)
 
 
-def old_columns(relation: TableDescription, message: Update | Delete) -> range | list[int]:
+class NamedRows(NamedTuple):
+    """The rows of an Insert, Update or Delete by column name, as `Change` has them."""
+
+    before: dict[str, Value] | None
+    """The old row; None if the server sent none."""
+    after: dict[str, Value] | None
+    """The new row without the columns in `unchanged`; None for a Delete."""
+    unchanged: tuple[str, ...]
+    """The columns of the new row whose values did not change and were not sent."""
+
+
+def named_rows(message: Insert | Update | Delete, relations: Mapping[Oid, Relation]) -> NamedRows:
+    """Return a message's rows by column name; `relations` are those of the session's `Decoder`.
+
+    Raises TransactionError if no Relation has described the table, or if a row has another number of values.
+
+    Example:
+        >>> message = decoder.decode(data)
+        >>> if message.tag == "I":
+        ...     print(named_rows(message, decoder.relations).after)
+    """
+    relation = relations.get(message.relation_id)
+    if relation is None:
+        raise refused(message, None, None, f"no Relation has described table {message.relation_id}")
+    names = tuple(column.name for column in relation.columns)
+    for row in (getattr(message, "old", None), getattr(message, "new", None)):
+        if row is not None and len(row.kinds) != len(names):
+            table = str(TableName(relation.namespace or "pg_catalog", relation.name))
+            raise refused(message, None, None, of_another_width(len(row.kinds), table, len(names)))
+    return NamedRows(_before(message, relation, names), _after(message, names), _unchanged(message, names))
+
+
+def _before(
+    message: ChangeMessage, relation: Relation | TableDescription, names: tuple[str, ...]
+) -> dict[str, Value] | None:
+    if not isinstance(message, Update | Delete) or message.old is None:
+        return None
+    old = message.old
+    return {names[index]: _value(old, index) for index in old_columns(relation, message)}
+
+
+def _after(message: ChangeMessage, names: tuple[str, ...]) -> dict[str, Value] | None:
+    if not isinstance(message, Insert | Update):
+        return None
+    new = resolved(message)
+    kinds = new.kinds
+    return {name: _value(new, index) for index, name in enumerate(names) if kinds[index] != UNCHANGED}
+
+
+def _unchanged(message: ChangeMessage, names: tuple[str, ...]) -> tuple[str, ...]:
+    if not isinstance(message, Insert | Update) or UNCHANGED not in message.new.kinds:
+        return ()
+    kinds = resolved(message).kinds
+    return tuple(name for name, kind in zip(names, kinds, strict=True) if kind == UNCHANGED)
+
+
+def old_columns(relation: Relation | TableDescription, message: Update | Delete) -> range | list[int]:
     """Return the indexes of the columns that the old row has: all in an O row, those of the key in a K row.
 
     The other columns of a K row are sent as NULL, whatever their values. A value in a column without the key's flag

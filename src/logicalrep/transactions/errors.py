@@ -43,3 +43,11 @@ class TooLargeError(LogicalRepError, ValueError):
 def refused(message: AnyMessage, lsn: Lsn | None, xid: TransactionId | None, reason: str) -> TransactionError:
     """Return the error for a message."""
     return TransactionError(_NAMES[message.tag], lsn, xid, reason)
+
+
+def of_another_width(values: int, table: str, columns: int) -> str:
+    """Return what is wrong with a row that has another number of values than its table has columns."""
+    reason = f"has {values} values where the Relation of {table} has {columns} columns"
+    if values > columns:
+        reason += "; PostgreSQL 15.0 and 15.1 do that for a published column list, 15.2 does not"
+    return reason

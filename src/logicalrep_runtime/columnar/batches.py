@@ -24,7 +24,7 @@ from logicalrep_runtime.columnar.located import (
 )
 from logicalrep_runtime.columnar.plan import Column, Plan, bit_of
 from logicalrep_runtime.columnar.texts import are_valid
-from logicalrep_runtime.errors import DecodeError, codec_name, unknown_argument
+from logicalrep_runtime.errors import DecodeError, check_version, codec_name, unknown_argument
 from logicalrep_runtime.layout import ProtocolLayout
 
 _INT32 = 2**31 - 1
@@ -58,8 +58,7 @@ class ColumnarSession:
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
-        if self.version not in self.plans:
-            raise ValueError(f"protocol version {self.version} is unknown; known are {', '.join(map(str, self.plans))}")
+        check_version(self.version, self.plans)
         # All spellings of one codec give equal sessions.
         object.__setattr__(self, "encoding", codec_name(self.encoding))
 
