@@ -20,6 +20,11 @@ def relative(path: Path) -> Path:
         return path
 
 
+def mask(bit: int) -> str:
+    """A bit of a byte as people write it: 0x02."""
+    return f"0x{bit:02X}"
+
+
 def lowered(text: str) -> str:
     """A sentence to go on with."""
     return text[:1].lower() + text[1:]

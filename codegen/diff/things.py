@@ -11,7 +11,7 @@ from codegen.diff.fields import Row, described, name_of, names_in, read
 from codegen.diff.pair import Pair
 from codegen.diff.rules import ORDER, RULES, Severity, rules_of
 from codegen.diff.wording import key_of, listed, place_in
-from codegen.shared import out_of_order
+from codegen.shared import mask, out_of_order
 from codegen.spec.model import OUTSIDE, Field, Message, Place
 
 _SUBJECTS = {
@@ -177,20 +177,26 @@ class Things:
     def _compare_names(self, was: Field, now: Field, spot: Spot, cases: Cases) -> set[str]:
         """Note names of bits or values that moved, are others, came or went; return whether bytes changed by that."""
         noted = len(self.changes)
-        for what, names_before, names in (("bit", was.bits, now.bits), ("value", was.values, now.values)):
-            before = {str(key): name for key, name in names_before.items()}
-            after = {str(key): name for key, name in names.items()}
+        sides: Iterable[tuple[str, str, Mapping[Any, str], Mapping[Any, str]]] = (
+            ("bit", "mask", was.bits, now.bits),
+            ("value", "value", was.values, now.values),
+        )
+        for rule, what, names_before, names in sides:
+            before, after = (
+                {mask(key) if isinstance(key, int) else key: name for key, name in side.items()}
+                for side in (names_before, names)
+            )
             kept = set(before.values()) & set(after.values())
             for key, name in after.items():
                 old = next((other for other, same in before.items() if same == name), key)
                 if old != key:
-                    self.add(f"{what}-moved", spot, f"{name} is the {what} {key}, was {old}", cases)
+                    self.add(f"{rule}-moved", spot, f"{name} is the {what} {key}, was {old}", cases)
             for key in {**after, **before}:
                 old, new = ("" if (name := side.get(key, "")) in kept else name for side in (before, after))
                 if old and new:
-                    self.add(f"{what}-renamed", spot, f"{what} {key} is {new}, was {old}", cases)
-                elif what == "bit" and new:
-                    self.add("bit-added", spot, f"bit {key} is {new}, had no name", cases)
-                elif what == "bit" and old:
-                    self.add("bit-gone", spot, f"bit {key} has no name, was {old}", cases)
+                    self.add(f"{rule}-renamed", spot, f"{what} {key} is {new}, was {old}", cases)
+                elif rule == "bit" and new:
+                    self.add("bit-added", spot, f"mask {key} is {new}, had no name", cases)
+                elif rule == "bit" and old:
+                    self.add("bit-gone", spot, f"mask {key} has no name, was {old}", cases)
         return {change.severity for change in self.changes[noted:]}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from codegen.shared import lowered, templates
+from codegen.shared import lowered, mask, templates
 from codegen.spec.model import Field, Protocol, SessionFact
 from codegen.spec.names import class_name
 
@@ -74,6 +74,7 @@ _TEMPLATES.globals.update(
     docstring=docstring,
     fact_docstring=fact_docstring,
     hexadecimal=hexadecimal,
+    mask=mask,
     notice=NOTICE,
     quoted=quoted,
 )

@@ -12,6 +12,7 @@ from codegen.emit.python_source import Attribute, Source, enumeration_name
 from codegen.emit.rendering import joined
 from codegen.reference.drawing import NARROW, Picture, draw
 from codegen.reference.layout import Row, rows
+from codegen.shared import mask
 from codegen.spec.model import (
     OUTSIDE,
     Alternative,
@@ -310,7 +311,7 @@ def _attributes(attributes: Iterable[Attribute]) -> list[str]:
     lines = []
     for attribute in attributes:
         lines.append(f"    {attribute.name}: {attribute.annotation}{' = None' if attribute.optional else ''}")
-        lines += [f"    {name}: bool  # bit {bit}" for bit, name in attribute.bits]
+        lines += [f"    {name}: bool  # mask {mask(bit)}" for bit, name in attribute.bits]
     return lines or ["    ..."]
 
 

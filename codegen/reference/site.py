@@ -17,7 +17,7 @@ from codegen.emit.rendering import joined
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
 from codegen.reference.layout import Row, rows
-from codegen.shared import ROOT, add_spec, lowered, templates
+from codegen.shared import ROOT, add_spec, lowered, mask, templates
 from codegen.spec.model import Protocol
 from codegen.spec.notation import INT_WIDTHS, Int, PartName
 from codegen.spec.reader import load
@@ -110,6 +110,7 @@ def _environment(protocols: tuple[Protocol, ...]) -> Environment:
         protocols=protocols,
         named_types={name: named for protocol in protocols for name, named in protocol.types.items()},
         widths=INT_WIDTHS,
+        mask=mask,
         anchor_of=pages.anchor_of,
         href_of=pages.href_of,
         package=PACKAGE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from codegen.shared import mask
 from codegen.spec.model import Field, Message, counted
 from codegen.spec.notation import Byten, String
 from codegen.spec.versions import View
@@ -100,7 +101,7 @@ class Samples:
             numbers |= {"least": -(2 ** (8 * row.width - 1)), "minus one": -1}
         if not row.nonzero and not row.boolean:
             numbers["zero"] = 0
-        numbers |= {f"bit {bit}, {name}": bit for bit, name in row.bits.items()}
+        numbers |= {f"mask {mask(bit)}, {name}": bit for bit, name in row.bits.items()}
         yield from ((what, plain(row, number)) for what, number in numbers.items())
 
     def _counted(self, fields: tuple[Field, ...], values: Fields) -> Fields:

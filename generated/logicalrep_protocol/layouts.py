@@ -1256,7 +1256,7 @@ LOGICALREP = ProtocolLayout(
             alternatives=(
                 PartLayout(
                     name="NullValue",
-                    doc="NULL; in a K row also a column outside the key.",
+                    doc="NULL; in a K row also a column outside the key of the row\u0027s own table.",
                     fields=(
                         Field(
                             name="kind",

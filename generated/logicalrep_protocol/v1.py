@@ -211,7 +211,7 @@ class Message:
 
     @property
     def transactional(self) -> bool:
-        """Bit 1 of `flags`."""
+        """The mask 0x01 of `flags`."""
         return bool(self.flags & 1)
 
     @staticmethod
@@ -414,7 +414,7 @@ class Column:
 
     @property
     def key(self) -> bool:
-        """Bit 1 of `flags`."""
+        """The mask 0x01 of `flags`."""
         return bool(self.flags & 1)
 
     @staticmethod
@@ -647,7 +647,7 @@ _type__type_id, _type__namespace, _type__name = setters(Type)
 
 @dataclass(frozen=True, slots=True)
 class NullValue:
-    """NULL; in a K row also a column outside the key."""
+    """NULL; in a K row also a column outside the key of the row's own table."""
 
     kind: ClassVar[Literal["n"]] = "n"
 
@@ -887,7 +887,8 @@ class Update:
     """The old row; of a K row only the key columns count.
 
     There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
-    NULL, which they need not be.
+    NULL, which they need not be. With publish_via_partition_root the key is that of the partition, while the
+    Relation flags the root's: a flagged column may be NULL here, and one without a flag have a value.
     """
     new: TupleData
     """The new row."""
@@ -988,6 +989,8 @@ class Delete:
     """The old row; of a K row only the key columns count.
 
     A K row has every column of the Relation, and those outside the key are sent as NULL, which they need not be.
+    With publish_via_partition_root the key is that of the partition, while the Relation flags the root's: a
+    flagged column may be NULL here, and one without a flag have a value.
     """
 
     struct: ClassVar[DataclassStruct[Delete]] = DataclassStruct(
@@ -1076,12 +1079,12 @@ class Truncate:
 
     @property
     def cascade(self) -> bool:
-        """Bit 1 of `options`."""
+        """The mask 0x01 of `options`."""
         return bool(self.options & 1)
 
     @property
     def restart_identity(self) -> bool:
-        """Bit 2 of `options`."""
+        """The mask 0x02 of `options`."""
         return bool(self.options & 2)
 
     @staticmethod

@@ -169,7 +169,7 @@ class Message:
 
     @property
     def transactional(self) -> bool:
-        """Bit 1 of `flags`."""
+        """The mask 0x01 of `flags`."""
         return bool(self.flags & 1)
 
     @staticmethod
@@ -551,7 +551,8 @@ class Update:
     """The old row; of a K row only the key columns count.
 
     There when `old_kind` is. A K row has every column of the Relation, and those outside the key are sent as
-    NULL, which they need not be.
+    NULL, which they need not be. With publish_via_partition_root the key is that of the partition, while the
+    Relation flags the root's: a flagged column may be NULL here, and one without a flag have a value.
     """
     new: TupleData
     """The new row."""
@@ -670,6 +671,8 @@ class Delete:
     """The old row; of a K row only the key columns count.
 
     A K row has every column of the Relation, and those outside the key are sent as NULL, which they need not be.
+    With publish_via_partition_root the key is that of the partition, while the Relation flags the root's: a
+    flagged column may be NULL here, and one without a flag have a value.
     """
 
     struct: ClassVar[DataclassStruct[Delete]] = DataclassStruct(
@@ -782,12 +785,12 @@ class Truncate:
 
     @property
     def cascade(self) -> bool:
-        """Bit 1 of `options`."""
+        """The mask 0x01 of `options`."""
         return bool(self.options & 1)
 
     @property
     def restart_identity(self) -> bool:
-        """Bit 2 of `options`."""
+        """The mask 0x02 of `options`."""
         return bool(self.options & 2)
 
     @staticmethod

@@ -102,3 +102,22 @@ def test_batches_of_large_rows_end_early(db: Database, options: PluginOptions) -
     batches = list(peek_batches(db.connection, "s", options))
     assert [message for batch in batches for message in batch] == list(peek(db.connection, "s", options))
     assert max(batch.size for batch in batches) < 40_000_000
+
+
+def test_through_a_root_the_key_of_a_row_is_its_partition_s(db18: Database) -> None:
+    """The note on K rows: columns that the root's Relation flags come as NULL, others with their values."""
+    db18.execute(
+        "CREATE TABLE root (id int, part int, code text NOT NULL, PRIMARY KEY (id, part)) PARTITION BY LIST (part)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES IN (1)",
+        "CREATE UNIQUE INDEX of_leaf ON leaf (code)",
+        "ALTER TABLE leaf REPLICA IDENTITY USING INDEX of_leaf",
+        "CREATE PUBLICATION p FOR TABLE root WITH (publish_via_partition_root = true)",
+    )
+    create_slot(db18.connection, "s")
+    db18.execute("INSERT INTO root VALUES (1, 1, 'x')", "DELETE FROM root")
+    options = PluginOptions(publication_names=("p",), proto_version=1)
+    decoder = options.decoder()
+    messages = [decoder.decode(data) for _, data in peek(db18.connection, "s", options)]
+    (deleted,) = (message for message in messages if message.tag == "D")
+    assert [column.key for column in decoder.relations[deleted.relation_id].columns] == [True, True, False]
+    assert (deleted.old_kind, deleted.old.values) == ("K", (None, None, b"x"))
