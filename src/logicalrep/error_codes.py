@@ -83,6 +83,11 @@ CODES: dict[str, tuple[str, str]] = {
         "The `keys` of `merged` or `changed_rows` are empty, or not columns of the table.",
         "Name the columns of the replica identity, or of a unique index if the identity is FULL.",
     ),
+    "KEY_NOT_SENT": (
+        "The server sends updates or deletes of a table without a column of its replica identity, as it is a generated "
+        "one.",
+        "Run `ALTER TABLE … REPLICA IDENTITY FULL`, then `logicalrep resync` for the table.",
+    ),
     "KEY_NOT_UNIQUE": (
         "The settings by table give a table a key that cannot tell its rows apart.",
         "Name the columns of a unique index, all `NOT NULL`, of a table with `REPLICA IDENTITY FULL`.",

@@ -25,7 +25,7 @@ from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
-from tests.postgres.servers import Database
+from tests.postgres.servers import Database, database
 from tests.spark import workload
 from tests.tables.comparison import differences
 from tests.waiting import eventually
@@ -218,3 +218,30 @@ def test_a_row_that_an_update_brings_into_a_row_filter_has_its_large_value(db18:
     assert [(each["id"], each["big"]) for each in rows.to_pylist()] == [each for each in wanted if each[0] != 5]
     changes = DeltaTable(str(tmp_path / "public/t~changes")).to_pyarrow_table().to_pylist()
     assert {(each["_change_type"], each["big"], *each["_unchanged"]) for each in changes} == {("insert", None, "big")}
+
+
+def test_updates_that_come_without_a_column_of_the_key_stop_their_table(tmp_path: Path) -> None:
+    """PostgreSQL 16 sends no generated columns, and lets a user publish such a table."""
+    with database(16) as db:
+        db.execute(
+            "CREATE TABLE t (a int, v int, g int GENERATED ALWAYS AS (a / 10) STORED, PRIMARY KEY (a, g))",
+            "CREATE TABLE other (id int PRIMARY KEY)",
+            "INSERT INTO t SELECT i, i FROM generate_series(1, 20) AS i",
+            "CREATE PUBLICATION p FOR ALL TABLES",
+        )
+        once(db, tmp_path, publication="p")
+        db.execute("INSERT INTO t VALUES (21, 21)", "INSERT INTO other VALUES (1)")
+        once(db, tmp_path, publication="p")
+        db.execute("UPDATE t SET v = 0 WHERE a = 1", "INSERT INTO other VALUES (2)")
+        with pytest.raises(TablesStoppedError, match=r"run ALTER TABLE public\.t REPLICA IDENTITY FULL"):
+            once(db, tmp_path, publication="p")
+        assert differences(db.dsn, str(tmp_path), ["public.other"]) == {}
+        db.execute("ALTER TABLE t REPLICA IDENTITY FULL")
+        resync(ConnectionSettings(db.dsn), Place(str(tmp_path)), [TableName("public", "t")])
+        once(db, tmp_path, publication="p")
+        db.execute("UPDATE t SET v = 0 WHERE a = 2", "DELETE FROM t WHERE a = 3")
+        once(db, tmp_path, publication="p")
+        found = sorted(
+            (row["a"], row["v"]) for row in DeltaTable(str(tmp_path / "public/t")).to_pyarrow_table().to_pylist()
+        )
+        assert found == sorted(db.rows("SELECT a, v FROM t"))

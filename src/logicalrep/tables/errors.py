@@ -6,7 +6,7 @@ import psycopg
 
 from logicalrep.arrow.feed.texts import TextError
 from logicalrep.tables.delta.forms import BesideDamagedError, ReservedColumnError
-from logicalrep.tables.table_settings import OwnKeyError, ProtectedColumnError
+from logicalrep.tables.table_settings import KeyNotSentError, OwnKeyError, ProtectedColumnError
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep.values import ColumnValueError
 
@@ -17,8 +17,10 @@ OF_ONE_TABLE = (
     ReservedColumnError,
     ProtectedColumnError,
     OwnKeyError,
+    KeyNotSentError,
     BesideDamagedError,
     psycopg.errors.InsufficientPrivilege,
 )
 """A value that its column's type cannot hold, rows that are too large, a column's name that is taken, one that
-cannot be masked or left out, a key that is none, a history that is damaged, or rows that the role may not read."""
+cannot be masked or left out, a key that is none, or is not sent whole, a history that is damaged, or rows that the role
+may not read."""

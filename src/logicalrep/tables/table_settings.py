@@ -37,6 +37,20 @@ class OwnKeyError(LogicalRepError, ValueError):
         )
 
 
+class KeyNotSentError(LogicalRepError, ValueError):
+    """Updates or deletes whose rows cannot be found, as a column of the replica identity is not sent."""
+
+    code = "KEY_NOT_SENT"
+
+    @classmethod
+    def of(cls, table: object) -> Self:
+        """Return the error of a table."""
+        return cls(
+            f"the server sends updates or deletes of {table} without a column of its replica identity, as it does with "
+            f"generated columns, so that their rows cannot be found: run ALTER TABLE {table} REPLICA IDENTITY FULL"
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TableSettings:
     """The way in which a table is kept. A table whose settings change is loaded again.

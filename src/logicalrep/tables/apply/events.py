@@ -17,6 +17,7 @@ from logicalrep.arrow.table.typed_rows import DELETE, INSERT, TRUNCATE
 from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.keys import row_keys
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.table_settings import KeyNotSentError
 from logicalrep.tables.written_values import written_values
 
 _Ints = NDArray[np.int64]
@@ -84,6 +85,7 @@ def events_of(table: ReplicatedTable, batches: Sequence[pa.RecordBatch]) -> Even
     Raises:
         SchemaMismatchError: a row has other columns than the table.
         ColumnValueError: the column's type cannot hold a value.
+        KeyNotSentError: rows are updated or deleted, and the server does not send what tells them apart.
     """
     feed = FeedTable(table.relation, (), table.catalog, allows_missing=False)
     reader = RowReader(table.columns, [True] * len(table.columns), for_spark=True)
@@ -133,6 +135,8 @@ def _part(table: ReplicatedTable, feed: FeedTable, reader: RowReader, batch: pa.
     count = batch.num_rows
     new, takes = np.flatnonzero(images.has_new), np.flatnonzero(images.ops != INSERT)
     takes = takes[images.ops[takes] != TRUNCATE]
+    if table.sent_key is None and len(takes):
+        raise KeyNotSentError.of(table.relation)
     old = np.flatnonzero(images.has_old)
     # An update without an old row has the key that it had before.
     old_source = np.where(images.has_old, np.arange(count), count + np.arange(count))[takes]

@@ -278,11 +278,13 @@ class ReplicatedTables:
         except (NeedsResync, DamagedError) as error:
             self.load(table, error.description)
         except OF_ONE_TABLE as error:
-            # The server may have changed the column's type since.
+            # The server may have changed the column's type since, or the key.
             assert table.log is not None
-            now = self._watch.described(table.oid)
-            if now is None or Definition.of(now).columns != Definition.of(table.log.table).columns:
+            now, copied = self._watch.described(table.oid), Definition.of(table.log.table)
+            if now is None or Definition.of(now).columns != copied.columns:
                 self.load(table, "its columns changed")
+            elif Definition.of(now).key != copied.key or now.relation.replica_identity.value != copied.replica_identity:
+                self.load(table, "its replica identity changed")
             else:
                 self._stand_still(table, str(error))
         return None

@@ -1,18 +1,19 @@
 """The publication of a place: made where there is none, and kept complete if this project made it.
 
 It names its tables one by one. A publication FOR ALL TABLES, or one with a table that has no replica identity, would
-make the server refuse the application's updates and deletes.
+make the server refuse the application's updates and deletes. A table that comes to this leaves the publication again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.publications import PublishedTable, listed_tables, published_tables
+from logicalrep.postgres.publications import PublishedTable, listed_tables
 from logicalrep.postgres.slots import Connection, scalar, server_major
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
@@ -22,7 +23,7 @@ _MARK = "made by logicalrep replicate"
 _ACTIONS = ("insert", "update", "delete", "truncate")
 
 _FOUND = """
-SELECT pubinsert, pubupdate, pubdelete, {truncate}, obj_description(oid, 'pg_publication') = %s
+SELECT pubinsert, pubupdate, pubdelete, {truncate}, {generated}, obj_description(oid, 'pg_publication') = %s
 FROM pg_publication WHERE pubname = %s
 """
 # The columns of a table's replica identity, with REPLICA IDENTITY FULL those of the primary key, if an index has them.
@@ -33,12 +34,31 @@ _KEY = """(
     WHERE index.indrelid = {table}.oid AND index.indisvalid AND index.indimmediate
         AND CASE {table}.relreplident WHEN 'i' THEN index.indisreplident WHEN 'n' THEN false ELSE index.indisprimary END
 )"""
+# A generated column of a table's replica identity that is not sent: its name, its kind, the replica identity, and
+# whether there is a primary key without such a column. From PostgreSQL 18 on the server refuses updates and deletes of
+# such a table once it is published, with REPLICA IDENTITY FULL too; before, its old rows come without the column.
+_UNSENT = """(
+    SELECT ARRAY[generated.attname, generated.attgenerated::text, {table}.relreplident::text, (EXISTS (
+        SELECT FROM pg_index AS index
+        WHERE index.indrelid = {table}.oid AND index.indisprimary AND index.indisvalid AND index.indimmediate
+            AND NOT EXISTS (
+                SELECT FROM pg_attribute AS part
+                WHERE part.attrelid = index.indrelid AND part.attnum = ANY (index.indkey) AND part.attgenerated <> ''
+            )
+    ))::text]
+    FROM pg_attribute AS generated
+    WHERE generated.attrelid = {table}.oid AND generated.attnum > 0 AND NOT generated.attisdropped
+        AND generated.attgenerated NOT IN ({sent}) AND CASE
+            WHEN {table}.relreplident = 'f' THEN {is_of_whole_rows} ELSE {key} @> ARRAY[generated.attname]
+        END
+    ORDER BY generated.attgenerated DESC, generated.attnum LIMIT 1
+)"""
 # Partitions are published with the table that they are parts of, and tables of an extension belong to it. The columns
 # of a partition key depend on their table too. The server takes a partition's own replica identity: for its old rows,
 # and for whether it accepts updates.
-_CANDIDATES = f"""
+_CANDIDATES = """
 WITH RECURSIVE tops AS (
-    SELECT class.*, namespace.nspname, {_KEY.format(table="class")} AS key
+    SELECT class.*, namespace.nspname, {key_of_class} AS key
     FROM pg_class AS class
     JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
     WHERE class.relkind IN ('r', 'p', 'f', 'v', 'm', 'S') AND NOT class.relispartition
@@ -55,18 +75,23 @@ WITH RECURSIVE tops AS (
     JOIN pg_class AS class ON class.oid = inhrelid
 )
 SELECT tops.nspname, tops.relname, tops.relkind, tops.relpersistence,
-    tops.relreplident = 'f' OR tops.key IS NOT NULL, other.nspname, other.relname, other.is_carried
+    tops.relreplident = 'f' OR tops.key IS NOT NULL, {unsent_of_tops}, other.*
 FROM tops
 LEFT JOIN LATERAL (
-    SELECT namespace.nspname, leaf.relname, leaf.relkind = 'r' AND leaf.relpersistence = 'p' AS is_carried
+    SELECT namespace.nspname, leaf.relname, leaf.relkind = 'r' AND leaf.relpersistence = 'p',
+        leaf.relreplident = 'f' OR leaf.key IS NOT NULL, leaf.unsent, leaf.relreplident <> 'f' AND NOT leaf.has_key
     FROM parts
-    JOIN pg_class AS leaf ON leaf.oid = parts.oid AND leaf.relkind <> 'p'
+    CROSS JOIN LATERAL (
+        SELECT class.*, {key_of_class} AS key, ({key_of_class} @> tops.key) IS TRUE AS has_key,
+            {unsent_of_class} AS unsent
+        FROM pg_class AS class WHERE class.oid = parts.oid AND class.relkind <> 'p'
+    ) AS leaf
     JOIN pg_namespace AS namespace ON namespace.oid = leaf.relnamespace
     WHERE parts.top = tops.oid AND (
         leaf.relkind <> 'r' OR leaf.relpersistence <> 'p'
-        OR leaf.relreplident <> 'f' AND ({_KEY.format(table="leaf")} @> tops.key) IS NOT TRUE
+        OR leaf.relreplident <> 'f' AND NOT leaf.has_key OR leaf.unsent IS NOT NULL
     )
-    ORDER BY 1, 2 LIMIT 1
+    ORDER BY leaf.has_key, 1, 2 LIMIT 1
 ) AS other ON true
 ORDER BY 1, 2
 """
@@ -83,6 +108,8 @@ _EXISTS = """
 SELECT FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
 WHERE namespace.nspname = %s AND class.relname = %s
 """
+_CHECKS_GENERATED = 18
+"""The first major version that refuses updates and deletes of a table whose replica identity is not sent whole."""
 _KINDS = {"f": "foreign tables", "v": "views", "m": "materialized views", "S": "sequences"}
 
 
@@ -123,10 +150,15 @@ def ensure_publication(
         PublicationNeededError: the role may not make it, or it leaves out some kinds of changes, or wanted tables.
         psycopg.errors.LockNotAvailable: another session alters a table.
     """
-    truncate = "pubtruncate" if server_major(connection) >= 11 else "true"
-    found = connection.execute(_FOUND.format(truncate=truncate).encode(), (_MARK, name)).fetchone()
-    there = published_tables(connection, (name,)) if found is not None else []
-    candidates, warnings = _candidates(connection, wanted, there)
+    major = server_major(connection)
+    of_version = {
+        "truncate": "pubtruncate" if major >= 11 else "true",
+        "generated": "pubgencols = 's'" if major >= 18 else "false",
+    }
+    found = connection.execute(_FOUND.format(**of_version).encode(), (_MARK, name)).fetchone()
+    there = {table.name: table for table in listed_tables(connection, (name,))} if found is not None else {}
+    sends_generated = found is not None and found[-2]
+    candidates, refusing, warnings = _candidates(connection, name, wanted, there, sends_generated=sends_generated)
     missing = [table for table in wanted if table not in candidates and table not in there]
     if missing and (found is None or found[-1]):
         warnings += [reason for table in missing for reason in _unknown(connection, table)]
@@ -138,6 +170,7 @@ def ensure_publication(
         except PublicationNeededError as error:
             raise PublicationNeededError("; ".join([*warnings, error.description])) from None
     elif found[-1]:
+        warnings += _drop(connection, name, refusing)
         warnings += _add(connection, name, [table for table in candidates if table not in there])
     else:
         left_out = [action for action, is_published in zip(_ACTIONS, found, strict=False) if not is_published]
@@ -172,42 +205,148 @@ def is_ours(connection: Connection, name: str) -> bool:
 
 
 def _candidates(
-    connection: Connection, wanted: Sequence[TableName], there: Sequence[TableName]
-) -> tuple[list[TableName], list[str]]:
-    """Return the tables that can be published, and warnings about the others; `there` are published already."""
+    connection: Connection,
+    publication: str,
+    wanted: Sequence[TableName],
+    there: Mapping[TableName, PublishedTable],
+    *,
+    sends_generated: bool,
+) -> tuple[list[TableName], list[TableName], list[str]]:
+    """Return the tables that can be published, those of `there` that must not be any longer, and warnings.
+
+    Args:
+        connection: a connection to the server.
+        publication: the publication's name.
+        wanted: the tables to replicate; none for all.
+        there: the tables that are published already.
+        sends_generated: whether the publication sends stored generated columns.
+    """
     can: list[TableName] = []
+    refusing: list[TableName] = []
     warnings: list[str] = []
     others: dict[str, list[str]] = {}
-    for schema, name, kind, persistence, has_identity, *part, is_carried in connection.execute(
-        _CANDIDATES.encode()
-    ).fetchall():
+    major = server_major(connection)
+    query = _candidates_query(major, sends_generated=sends_generated)
+    for schema, name, kind, persistence, has_identity, unsent, *part in connection.execute(query.encode()).fetchall():
         table = TableName(schema, name)
         if wanted and table not in wanted:
             continue
-        shown, other = str(table), table if part[0] is None else TableName(*part)
+        published, is_carried = there.get(table), True
+        columns = published.columns or () if published is not None else ()
+        identities = [_Identity.of(table, has_identity, unsent, columns, is_root=kind == "p")]
+        if part[0] is not None:
+            *other, is_carried, part_has_identity, part_unsent, differs = part
+            identities.append(_Identity.of(TableName(*other), part_has_identity, part_unsent, columns, differs=differs))
         if kind in _KINDS or persistence != "p":
-            others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(shown)
-        elif is_carried is False:
+            others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(str(table))
+        elif not is_carried:
             warnings.append(
-                f"{shown} is not replicated, as its partition {other} is foreign or unlogged, whose changes "
-                "logical replication does not carry: detach it"
+                f"{table} is not replicated, as its partition {identities[1].table} is foreign or unlogged, whose "
+                "changes logical replication does not carry: detach it"
             )
-        elif has_identity and other == table:
-            can.append(table)
-        else:
+        elif reason := _reason(identities, major, publication):
             effect = "is not replicated"
-            if table in there:
-                effect = "is published, and the server refuses its updates and deletes"
-            why = f"its partition {other} has another replica identity: run"
-            if other == table:
-                why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
-            warnings.append(f"{shown} {effect}, as {why} ALTER TABLE {other} REPLICA IDENTITY FULL")
+            if published is not None:
+                effect = "is published, and its updates and deletes cannot be followed"
+                if any(each.is_refused(major) for each in identities):
+                    refusing.append(table)
+                    effect = "is not replicated any more"
+            warnings.append(f"{table} {effect}, as {reason}")
+        else:
+            can.append(table)
     if others:
         listed = "; ".join(
             f"{kind} ({', '.join(names[:5])}{', …' if len(names) > 5 else ''})" for kind, names in others.items()
         )
         warnings.append(f"logical replication does not carry {listed}; nor does it carry large objects")
-    return can, warnings
+    return can, refusing, warnings
+
+
+@dataclass(frozen=True, slots=True)
+class _Identity:
+    """The replica identity of a table or of a partition."""
+
+    table: TableName
+    is_there: bool
+    unsent: tuple[str, str, str, str] | None
+    """A generated column of it that is not sent, as `_UNSENT` tells."""
+    is_root: bool = False
+    """Whether it is that of a partitioned table, which has no rows of its own."""
+    differs: bool = False
+    """Whether it is that of a partition, without the columns of its table's."""
+
+    @classmethod
+    def of(
+        cls,
+        table: TableName,
+        is_there: bool,
+        unsent: Sequence[str] | None,
+        columns: Collection[str],
+        *,
+        is_root: bool = False,
+        differs: bool = False,
+    ) -> Self:
+        """Return one as the catalog tells it; `columns` has the columns of a column list, which are sent."""
+        if unsent is None or unsent[0] in columns:
+            return cls(table, is_there, None, is_root, differs)
+        column, kind, identity, has_plain_key = unsent
+        return cls(table, is_there, (column, kind, identity, has_plain_key), is_root, differs)
+
+    def is_refused(self, major: int) -> bool:
+        """Return whether the server refuses updates and deletes once the table is published."""
+        is_wrong = not self.is_there or (self.unsent is not None and major >= _CHECKS_GENERATED)
+        return is_wrong and not self.is_root
+
+
+def _reason(identities: Sequence[_Identity], major: int, publication: str) -> str | None:
+    """Return why a table must not be published, with the remedy; None if it may be.
+
+    Args:
+        identities: the table's, and that of a partition which differs, if one does.
+        major: the server's major version.
+        publication: the publication's name.
+    """
+    table, last = identities[0], identities[-1]
+    for each in identities:
+        if each.unsent is None:
+            continue
+        column, kind, identity, has_plain_key = each.unsent
+        whose = "its replica identity" if each is table else f"the replica identity of its partition {each.table}"
+        if major < _CHECKS_GENERATED:
+            remedy = f"run ALTER TABLE {each.table} REPLICA IDENTITY FULL"
+        elif kind == "s" and not (identity == "f" and has_plain_key == "true"):
+            name = sql.Identifier(publication).as_string()
+            remedy = f"run ALTER PUBLICATION {name} SET (publish_generated_columns = stored)"
+        else:
+            give = "" if has_plain_key == "true" else "give it a primary key, and "
+            remedy = f"{give}run ALTER TABLE {each.table} REPLICA IDENTITY DEFAULT"
+        return f"{whose} has the generated column {column}, which is not sent: {remedy}"
+    if last.differs:
+        why = f"its partition {last.table} has another replica identity: run"
+    elif not table.is_there:
+        why = "nothing tells its rows apart in updates and deletes: give it a primary key, or run"
+    else:
+        return None
+    return f"{why} ALTER TABLE {last.table} REPLICA IDENTITY FULL"
+
+
+def _candidates_query(major: int, *, sends_generated: bool) -> str:
+    """Return the query for tables; `sends_generated` tells whether the publication sends stored generated columns."""
+
+    def unsent(table: str) -> str:
+        # Generated columns exist since PostgreSQL 12.
+        if major < 12:
+            return "NULL::text[]"
+        return _UNSENT.format(
+            table=table,
+            key=_KEY.format(table=table),
+            sent="'', 's'" if sends_generated else "''",
+            is_of_whole_rows=str(major >= _CHECKS_GENERATED).lower(),
+        )
+
+    return _CANDIDATES.format(
+        key_of_class=_KEY.format(table="class"), unsent_of_class=unsent("class"), unsent_of_tops=unsent("tops")
+    )
 
 
 def _unknown(connection: Connection, table: TableName) -> list[str]:
@@ -247,6 +386,24 @@ def _add(connection: Connection, name: str, tables: Sequence[TableName]) -> list
         if len(tables) > 1:
             return [warning for table in tables for warning in _add(connection, name, [table])]
     return []
+
+
+def _drop(connection: Connection, name: str, tables: Sequence[TableName]) -> list[str]:
+    """Take tables out of the publication, as the application's updates and deletes fail; return why some stay."""
+    said = []
+    for table in tables:
+        dropping = sql.SQL("ALTER PUBLICATION {} DROP TABLE ONLY {}")
+        statement = dropping.format(sql.Identifier(name), sql.Identifier(*table))
+        try:
+            _run(connection, [statement])
+        except PublicationNeededError as error:
+            said.append(f"the server refuses updates and deletes of {table}: {error.description}")
+        except psycopg.errors.LockNotAvailable:
+            said.append(f"{table} stays published for now, as another session has locked it; it is tried again")
+        except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedObject, psycopg.errors.InvalidSchemaName):
+            # Somebody dropped it meanwhile.
+            continue
+    return said
 
 
 def _list(tables: Sequence[TableName]) -> sql.Composed:
