@@ -29,6 +29,7 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
     _check_protocol(protocol, findings)
     _check_names(protocol, findings)
     _check_versions(protocol, findings)
+    _check_layouts(protocol, protocol.messages, protocol.parts, damaged, findings)
     if complete:
         _check_blocks(protocol, findings)
         if not damaged:
@@ -36,7 +37,6 @@ def check(protocol: Protocol, findings: Findings, *, complete: bool, damaged: se
             server_checks.check(protocol, findings)
     for message in protocol.messages:
         _check_message(protocol, message, damaged, findings)
-    _check_layouts(protocol, protocol.messages, protocol.parts, damaged, findings)
     for shown in views(protocol):
         _check_view(shown, damaged, findings)
 
@@ -158,7 +158,8 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
 
 
 def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
-    if message.name not in damaged and not (_is_tag(message.fields) and message.fields[0].since == message.since):
+    known = message.name not in damaged and not isinstance(message.fields[0].type, Unknown)
+    if known and not (_is_tag(message.fields) and message.fields[0].since == message.since):
         findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
     if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")
@@ -182,6 +183,7 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
     users: dict[str, list[str]] = {name: [] for name in parts}
     owners = [(message.name, message.fields) for message in protocol.messages]
     owners += [(part.name, _all_fields(part)) for part in protocol.parts]
+    all_known = not any(isinstance(row.type, Unknown) for _, fields in owners for row in fields)
     for owner, fields in owners:
         choices = []
         for row in fields:
@@ -200,7 +202,7 @@ def _check_parts(protocol: Protocol, findings: Findings) -> None:
             elif owner not in users[name]:
                 users[name].append(owner)
     for part in protocol.parts:
-        if sorted(part.part_of) != sorted(users[part.name]):
+        if all_known and sorted(part.part_of) != sorted(users[part.name]):
             said, found = ", ".join(part.part_of), ", ".join(users[part.name]) or "nothing"
             findings.add(part.place, f"{part.name} says that it is part of {said}, but it is part of {found}")
         if part.alternatives:
@@ -246,6 +248,8 @@ def _check_alternatives(part: Part, findings: Findings) -> None:
             other = seen[alternative.tag]
             findings.add(tag.place, f"'{alternative.tag}' of {alternative.name} is also that of {other}")
         seen[alternative.tag] = alternative.name
+        if any(findings.has(row.place) for row in rest):
+            continue
         values = [row for row in rest if row.name not in {other.size for other in rest}]
         value_names |= {row.name for row in values}
         lengths |= {str(row.type) for row in rest if row not in values}

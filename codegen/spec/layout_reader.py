@@ -176,6 +176,10 @@ class LayoutReader:
             kind = Unknown(type_node.value)
         rest = Entries({key: value for key, value in item.entries.items() if key != name}, item.place)
         keys = Keys(rest, f"{owner}.{name}", _MODIFIERS, self.findings)
+        before = len(self.findings)
+        row_since, optional = keys.number("since") or since, keys.flag("optional")
+        if len(self.findings) > before:
+            self.damaged.add(owner)  # Other rows are judged by them.
         return Field(
             name=name,
             type=kind,
@@ -183,9 +187,9 @@ class LayoutReader:
             doc=keys.prose("doc"),
             note=keys.prose("note"),
             page_note=keys.prose("page note"),
-            since=keys.number("since") or since,
+            since=row_since,
             when=keys.text("when") or None,
-            optional=keys.flag("optional"),
+            optional=optional,
             size=keys.text("size") or None,
             repeat=keys.text("repeat") or None,
             is_named=keys.name("is", self.types),

@@ -53,6 +53,7 @@ class NamedType:
 
     name: str
     base: str
+    """Empty where the spec has a mistake there."""
     signed: bool
     python: str
     doc: str

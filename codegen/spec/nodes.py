@@ -24,6 +24,10 @@ class Findings(list[Finding]):
         """Note one more mistake."""
         self.append(Finding(place, text))
 
+    def has(self, place: Place) -> bool:
+        """Whether a mistake was found there, of which other findings would only be consequences."""
+        return any(finding.place == place for finding in self)
+
 
 @dataclass(frozen=True)
 class Text:

@@ -62,7 +62,7 @@ def _load_types(path: Path, findings: Findings) -> Mapping[str, NamedType]:
         if python in ("Lsn", "TimestampTz") and base not in (None, "Int64"):
             findings.add(keys.place_of("base"), f"type {name!r} is {python} in Python, so its base must be Int64")
         types[name] = NamedType(
-            name, base or "Int32", bool(signed), python or "int", keys.prose("doc", required=True), place
+            name, base or "", bool(signed), python or "int", keys.prose("doc", required=True), place
         )
     return MappingProxyType(types)
 

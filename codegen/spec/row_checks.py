@@ -77,7 +77,7 @@ class _Rows:
         elif name in self.facts:
             if all(other.is_constant for other in self.fields if other.when == name):
                 self.add(row, f": only constants depend on {name}, so no attribute tells whether it is")
-            if row.since < (known := self.facts[name].since):
+            if row.since < (known := self.facts[name].since) <= len(self.protocol.versions):
                 self.add(row, f" is since version {row.since}, but {name} is known since {known} only")
         elif name not in self.seen or not self.seen[name].optional:
             earlier = [name for name, other in self.seen.items() if other.optional]
@@ -93,12 +93,14 @@ class _Rows:
             self.add(row, f" has no 'size'; allowed: an earlier integer, or {REST}")
         if not isinstance(row.type, Byten) and row.size is not None:
             self.add(row, ": 'size' belongs to a Byten only")
+            return
         if row.size == REST:
             if row is not self.fields[-1] or not self.is_messages:
                 self.add(row, ": only the last field of a message can take the rest")
             return
         if row.repeat is not None and (not isinstance(row.type, PartName | Int) or row.constants):
             self.add(row, ": 'repeat' belongs to an integer without constant or a part only")
+            return
         for key, target in (("size", row.size), ("repeat", row.repeat)):
             if target is not None:
                 self.length(row, key, target)
@@ -106,6 +108,8 @@ class _Rows:
 
     def length(self, row: Field, key: str, target: str) -> None:
         integers = [name for name, other in self.seen.items() if _is_plain_integer(other)]
+        if target in self.seen and self.findings.has(self.seen[target].place):
+            return
         if target not in integers:
             problem = "is no plain integer" if target in self.seen else self.absence(target)
             self.add(row, f": {key!r} names {target!r}, which {problem}; {allowed(integers, target)}")
@@ -125,7 +129,7 @@ class _Rows:
             return
         elif named not in types:
             self.add(row, f": {named!r} is no named type; {allowed(types, named)}")
-        elif types[named].base != row.type.base:
+        elif types[named].base not in ("", row.type.base):
             self.add(row, f": {named} is {types[named].base}, not {row.type.base}")
 
     def value(self, row: Field) -> None:
@@ -151,6 +155,9 @@ class _Rows:
             return
         depending = tuple(other for other in rest if other.when == row.name)
         after = rest[len(depending) :]
+        known = (None, *self.facts, *self.names)
+        if any(other.when not in known for other in rest):
+            return  # The row that names nothing has its own finding.
         if not depending or rest[: len(depending)] != depending:
             self.add(row, f": the fields that follow it at once must be those with 'when: {row.name}'")
         elif not after or not isinstance(after[0].type, Byte1) or after[0].optional or after[0].when is not None:

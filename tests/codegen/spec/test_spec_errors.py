@@ -478,11 +478,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "          size: length\n",
         "          size: width\n",
-        [
-            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49:11: Something.value: 'size' names 'width', which is nothing; allowed: length",
-        ],
+        ["spec/shop/row.yaml:49:11: Something.value: 'size' names 'width', which is nothing; allowed: length"],
     ),
     "size names something later": (
         ROW,
@@ -506,20 +502,13 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "          size: length\n",
         "",
-        [
-            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49:11: Something.value has no 'size'; allowed: an earlier integer, or rest",
-        ],
+        ["spec/shop/row.yaml:49:11: Something.value has no 'size'; allowed: an earlier integer, or rest"],
     ),
     "a size of no bytes": (
         ROW,
         "        - value: Byten\n",
         "        - value: String\n",
-        [
-            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49:11: Something.value: 'size' belongs to a Byten only",
-        ],
+        ["spec/shop/row.yaml:49:11: Something.value: 'size' belongs to a Byten only"],
     ),
     "the rest in the middle": (
         STREAM,
@@ -531,11 +520,7 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "          size: length\n",
         "          size: rest\n",
-        [
-            "spec/shop/row.yaml:33:1: the alternatives of Cell must name their tags alike, and their values",
-            "spec/shop/row.yaml:42:5: Something may hold one value beside its tag, a Byten with its size",
-            "spec/shop/row.yaml:49:11: Something.value: only the last field of a message can take the rest",
-        ],
+        ["spec/shop/row.yaml:49:11: Something.value: only the last field of a message can take the rest"],
     ),
     "optional of no constant": (
         ROW,
@@ -570,52 +555,31 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         ROW,
         "      optional: true\n",
         "      optional: false\n",
-        [
-            "spec/shop/row.yaml:13:7: 'optional' can only be true; leave it out otherwise",
-            (
-                "spec/shop/row.yaml:15:7: Row.old: 'when' names 'old_kind', which is always there; allowed: "
-                "streaming, parallel"
-            ),
-        ],
+        ["spec/shop/row.yaml:13:7: 'optional' can only be true; leave it out otherwise"],
     ),
     "optional: yes": (
         ROW,
         "      optional: true\n",
         "      optional: yes\n",
-        [
-            "spec/shop/row.yaml:13:7: 'optional' must be true or false",
-            (
-                "spec/shop/row.yaml:15:7: Row.old: 'when' names 'old_kind', which is always there; allowed: "
-                "streaming, parallel"
-            ),
-        ],
+        ["spec/shop/row.yaml:13:7: 'optional' must be true or false"],
     ),
     "a since of zero": (
         ROW,
         "      since: 2\n      when",
         "      since: 0\n      when",
-        [
-            "spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only",
-            "spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99",
-        ],
+        ["spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99"],
     ),
     "a since that is no number": (
         ROW,
         "      since: 2\n      when",
         "      since: two\n      when",
-        [
-            "spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only",
-            "spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99",
-        ],
+        ["spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99"],
     ),
     "a since in quotes": (
         ROW,
         "      since: 2\n      when",
         "      since: '2'\n      when",
-        [
-            "spec/shop/row.yaml:8:7: Row.xid is since version 1, but streaming is known since 2 only",
-            "spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99",
-        ],
+        ["spec/shop/row.yaml:9:7: 'since' must be a whole number from 1 to 99"],
     ),
     "a field since a version that is nowhere": (
         ROW,
@@ -1142,6 +1106,32 @@ def test_the_spec_that_the_tests_break_is_right() -> None:
 @pytest.mark.parametrize(("file", "old", "new", "findings"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_is_reported_with_its_place(file: str, old: str, new: str, findings: list[str]) -> None:
     assert _findings(changed(file, old, new)) == findings
+
+
+# Mistakes that others follow from: the words in the spec, what stands there instead, and the line that is named.
+ONCE: dict[str, tuple[str, str, str, str]] = {
+    "a tag of no type": (ROW, "tag: Byte1('R')", "tag: Bite1('R')", "row.yaml:7:7"),
+    "a part of no type": (ROW, "- cells: Cell\n", "- cells: Sell8\n", "row.yaml:29:7"),
+    "a size of no bytes": (ROW, "- cell_count: Int16\n", "- cell_count: Int16\n      size: xid\n", "row.yaml:27:7"),
+    "a count that is a truth value": (
+        ROW, "- cell_count: Int16\n", "- cell_count: Int16\n      boolean: true\n", "row.yaml:27:7"
+    ),
+    "a type of no width": (TYPES_FILE, "base: Int64", "base: Int24", "types.yaml:2:3"),
+    "an optional row that names nothing": (ROW, "when: old_kind", "when: kind", "row.yaml:15:7"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_a_mistake_that_others_follow_from_is_reported_once(name: str) -> None:
+    file, old, new, place = ONCE[name]
+    (finding,) = _findings(changed(file, old, new))
+    assert finding.removeprefix("spec/").removeprefix("shop/").startswith(f"{place}: ")
+
+
+def test_what_looks_up_a_number_without_a_name_is_not_asked_for_the_type_none() -> None:
+    changes = changed(STREAM, "  sets: streaming\n", "  sets: streaming\n  describes: first\n")
+    (finding,) = _findings(changes | changed(ROW, "    - xid: Int32\n", "    - xid: Int32\n      looks up: Open\n"))
+    assert "'describes' names 'first', which is no number that is always there" in finding
 
 
 def test_what_looks_something_up_is_of_the_type_that_is_described() -> None:
