@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from bench.writer import writer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import wal_head
@@ -79,7 +80,7 @@ def main() -> None:
     try:
         with (
             LocalServer(find_installation(18), fsync="off", max_wal_size="4GB", shared_buffers="256MB") as server,
-            ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
+            writer(server.dsn) as connection,
         ):
             connection.execute("CREATE TYPE mood AS ENUM ('low', 'high')")
             connection.execute("CREATE SCHEMA other")

@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 from numpy.typing import NDArray
 
-from logicalrep.postgres.connection import ConnectionSettings
+from bench.writer import writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import Connection, create_slot
 
@@ -37,7 +37,7 @@ class Server:
 
     def connect(self) -> Connection:
         """Return another connection."""
-        return ConnectionSettings(self.dsn, options="-c search_path=public").connect()
+        return writer(self.dsn)
 
     @contextmanager
     def open_transaction(self) -> Iterator[None]:
@@ -68,7 +68,7 @@ def a_server() -> Iterator[Server]:
     settings = {"fsync": "off", "max_wal_size": "4GB", "logical_decoding_work_mem": "64MB"}
     with (
         LocalServer(find_installation(18), **settings) as server,
-        ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
+        writer(server.dsn) as connection,
     ):
         yield Server(server, connection)
 

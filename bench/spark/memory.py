@@ -22,7 +22,7 @@ from statistics import linear_regression, median
 from typing import Any
 
 from bench.spark.session import quiet_session
-from logicalrep.postgres.connection import ConnectionSettings
+from bench.writer import writer as open_writer
 from logicalrep.postgres.local_server import LocalServer, find_installation
 from logicalrep.postgres.slots import create_slot, the_slot
 
@@ -50,7 +50,7 @@ class Writer:
 
     def _run(self) -> None:
         began = time.monotonic()
-        with ConnectionSettings(self._dsn, options="-c search_path=public").connect() as connection:
+        with open_writer(self._dsn) as connection:
             number = 0
             while not self._stop.wait(max(self.rows / self._rate - (time.monotonic() - began), 0)):
                 number += 1
@@ -76,7 +76,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="logicalrep-memory-") as folder,
         LocalServer(find_installation(18), fsync="off") as server,
-        ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
+        open_writer(server.dsn) as connection,
         quiet_session("local[2]", "512m") as spark,
     ):
         connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, v text, at timestamptz)")

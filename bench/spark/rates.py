@@ -27,6 +27,7 @@ from bench.measure import Contender, rates, verdict
 from bench.spark.captures import FEED, IDENTITY, PARSE, PYPGOUTPUT, TYPED, Captures
 from bench.spark.masters import APART, ONE, TWO, between_masters
 from bench.spark.session import quiet_session, to_noop
+from bench.writer import writer
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.copy_stream import started
 from logicalrep.postgres.local_server import LocalServer, find_installation
@@ -200,7 +201,7 @@ class Slot:
 @contextmanager
 def _a_slot() -> Iterator[Slot]:
     server = LocalServer(find_installation(18), logical_decoding_work_mem="64MB", fsync="off")
-    with server, ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection:
+    with server, writer(server.dsn) as connection:
         yield Slot(server, connection)
 
 

@@ -316,8 +316,8 @@ CODES: dict[str, tuple[str, str]] = {
         "Write it as `schema.table`, or run `ALTER PUBLICATION … ADD TABLE`.",
     ),
     "TABLE_NOT_READABLE": (
-        "The role may not read a table of the snapshot.",
-        "Run `GRANT SELECT` as the text says.",
+        "The role may not read a table, or row-level security hides rows from it.",
+        "Run `GRANT SELECT` as the text says; for row-level security give the role `BYPASSRLS`.",
     ),
     "TABLE_RENAMED": (
         "The table of a typed stream was renamed.",
@@ -330,6 +330,12 @@ CODES: dict[str, tuple[str, str]] = {
     "TABLE_UNDECIDED": (
         "`logicalrep verify` cannot tell whether a table is equal; the text has the reason.",
         "Let `logicalrep replicate` catch up, and compare again.",
+    ),
+    "TABLE_UNSAFE": (
+        "Reading a table would run code of other roles with the rights of the reader: the planner calls functions in "
+        "the expressions of indexes, statistics and partition keys, and a foreign table is read by its server.",
+        "Let a superuser own the function that the text names, drop what uses it, or read as the role that owns it; "
+        "detach a foreign table.",
     ),
     "TASKS_FAILED": (
         "Spark could not run a task of `replicate`.",

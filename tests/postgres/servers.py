@@ -65,7 +65,9 @@ class Database:
 
 
 def writer(dsn: str) -> Connection:
-    return ConnectionSettings(dsn, options="-c search_path=public").connect()
+    connection = ConnectionSettings(dsn).connect()
+    connection.execute("SET search_path TO public")
+    return connection
 
 
 def installation(major: int) -> Installation:

@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import published_relation
 from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
-from logicalrep.postgres.table_parts import part_queries
+from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.copying import _at_rate
@@ -151,7 +151,7 @@ def test_a_server_without_ranges_of_places_is_read_in_parts_too(
     db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before PostgreSQL 14 a range would read the whole file: rows are looked up by their places."""
-    monkeypatch.setattr("logicalrep.postgres.table_parts.server_major", lambda connection: 13)
+    monkeypatch.setattr("logicalrep.postgres.table_rows.parts.server_major", lambda connection: 13)
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "INSERT INTO t SELECT i, CASE WHEN i % 9 = 0 THEN repeat('x', 1000) END FROM generate_series(1, 200000) AS i",
@@ -161,8 +161,8 @@ def test_a_server_without_ranges_of_places_is_read_in_parts_too(
     )
     (relation,) = [published_relation(db18.connection, TableName("public", "t"), ("p",))]
     assert relation is not None
-    assert len(part_queries(db18.connection, relation, ("p",), size=4 << 20)) > 5
-    assert len(part_queries(db18.connection, relation, ("p",))) == 1
+    assert len(table_parts(db18.connection, relation, ("p",), size=4 << 20)) > 5
+    assert len(table_parts(db18.connection, relation, ("p",))) == 1
     (loaded,) = load(db18, tmp_path, "t")
     assert rows_of(tmp_path, loaded) == rows_there(db18, "SELECT * FROM t WHERE id <> 3")
 

@@ -17,7 +17,12 @@ from psycopg.rows import TupleRow
 from logicalrep_runtime.errors import LogicalRepError
 
 # Values come in the form that the types' parsers expect, whatever the server's settings; no timeout ends a statement.
+# Nobody's code runs with the rights of the session: a user's function in a schema of the search path must not shadow
+# one of the server's, a policy makes a query fail, and CHECK constraints are not evaluated to exclude partitions.
 _SESSION_SETTINGS = {
+    "search_path": "",
+    "row_security": "off",
+    "constraint_exclusion": "off",
     "quote_all_identifiers": "off",
     "client_encoding": "UTF8",
     "DateStyle": "ISO",
@@ -29,13 +34,16 @@ _SESSION_SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-# A user's function in a schema of the search path must not shadow one of the server's. A search path in the caller's
-# `options` still applies.
-_NO_PATH = "-c search_path="
-# The timeouts that only newer servers have.
-_NEWER_TIMEOUTS = (
-    "SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN ('idle_session_timeout', 'transaction_timeout')"
-)
+# The settings that only newer servers have. The last one refuses a view, or a foreign table, that takes a table's name:
+# its functions would run with the rights of the session (CVE-2024-7348).
+_NEWER_SETTINGS = """
+SELECT pg_catalog.set_config(setting.name, wanted.value, false)
+FROM pg_catalog.pg_settings AS setting JOIN (VALUES
+    ('idle_session_timeout', '0'),
+    ('transaction_timeout', '0'),
+    ('restrict_nonsystem_relation_kind', 'view, foreign-table')
+) AS wanted(name, value) ON wanted.name = setting.name
+"""
 # A host that is gone sends nothing. The connection is given up within a minute, which is as long as a server waits.
 _TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 
@@ -119,13 +127,17 @@ class ConnectionSettings:
     def connect(self, *, replication: bool = False) -> psycopg.Connection[TupleRow]:
         """Open a connection in autocommit mode; with `replication` it also accepts the commands of a walsender.
 
+        The session has an empty search_path and no row security: names need a schema, and a query that a policy would
+        filter is an error.
+
         Raises:
             ConnectError: no connection was made; the text leaves the password out.
         """
         parameters = dict(self._parameters)
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
         given = parameters.get("options", os.environ.get("PGOPTIONS", ""))
-        parameters["options"] = f"{_NO_PATH} {given} {settings}"
+        # The last setting of a name applies.
+        parameters["options"] = f"{given} {settings}".strip()
         if replication:
             parameters["replication"] = "database"
         conninfo = make_conninfo("", **parameters)
@@ -135,7 +147,7 @@ class ConnectionSettings:
             raise self._not_connected(error, conninfo) from None
         _right.add(make_conninfo("", **self._parameters))
         try:
-            connection.execute(_NEWER_TIMEOUTS)
+            connection.execute(_NEWER_SETTINGS)
         except BaseException:
             connection.close()
             raise

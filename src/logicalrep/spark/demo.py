@@ -58,9 +58,10 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="logicalrep-demo-") as folder,
         LocalServer(find_installation(18)) as server,
-        ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection,
+        ConnectionSettings(server.dsn).connect() as connection,
         quiet_java(),
     ):
+        connection.execute("SET search_path TO public")
         _execute(connection, _SHOP)
         _say(f"PostgreSQL {connection.info.parameter_status('server_version')} runs, with a shop; starting Spark ...")
         spark = session("local[2]", **{"spark.driver.memory": "1g"})

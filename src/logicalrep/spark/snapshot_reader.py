@@ -15,12 +15,12 @@ from pyspark.sql.types import StructType
 from logicalrep.arrow.copy_rows import inserts
 from logicalrep.arrow.reading import committed_batches
 from logicalrep.arrow.synthetic_messages import inserted
-from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import definitions, published_relation
 from logicalrep.postgres.slots import Connection
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, blocked, hold, hold_tables
-from logicalrep.postgres.table_parts import part_queries
+from logicalrep.postgres.table_rows.parts import table_parts
+from logicalrep.postgres.table_rows.reading import FileRows, copied, readable
 from logicalrep.spark.options import OptionError, SourceOptions
 from logicalrep.spark.schemas import row_form
 from logicalrep.spark.server_connection import log_to_standard_error
@@ -40,8 +40,7 @@ class TablePart(InputPartition):
 
     relation: TableDescription
     """The table with its published columns."""
-    query: str
-    """The query for the rows."""
+    rows: FileRows
     commit_lsn: Lsn
     """The commit_lsn of its rows, which differs between parts, so that each row has a position of its own."""
 
@@ -77,7 +76,7 @@ class SnapshotReader(PromptReader, DataSourceReader):
                     raise OptionError(
                         f"option 'table' is {self._table}, which did not exist when the snapshot was made"
                     )
-                queries = part_queries(connection, relation, options.publications)
+                parts = table_parts(connection, relation, options.publications)
             except psycopg.errors.LockNotAvailable as error:
                 raise blocked(f"a table of {names}") from error
             if definitions(connection, options.publications) != definitions(now, options.publications):
@@ -85,27 +84,25 @@ class SnapshotReader(PromptReader, DataSourceReader):
                     f"{names} was altered since the snapshot was made: make it again", code="SNAPSHOT_STALE"
                 )
         # The first change may be at the slot's position, so the parts' positions lie before it.
-        first = self._snapshot.lsn - len(queries)
-        return [TablePart(relation, query, Lsn(first + number)) for number, query in enumerate(queries)]
+        first = self._snapshot.lsn - len(parts)
+        return [TablePart(relation, rows, Lsn(first + number)) for number, rows in enumerate(parts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Return the record batches of a part; without parts, Spark reads an empty partition of its own."""
         return collected_once(self._read(partition)) if isinstance(partition, TablePart) else iter(())
 
     def _read(self, part: TablePart) -> Iterator[pa.RecordBatch]:
-        with self._options.connection.connect() as connection:
+        settings = self._options.connection
+        with settings.connect() as connection, settings.connect() as now:
             self._hold(connection)
             options = with_catalog(connection, self._options)
-            # Row security would leave out rows whose changes the slot sends.
-            connection.execute("SET row_security = off")
-            # The names and conditions in the query come from the server.
-            send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(part.query)))
-            with closing(received(connection)) as copied:
-                rows = inserts(copied, part.relation, part.commit_lsn)
+            with closing(copied(connection, part.rows, now)) as data:
+                rows = inserts(data, part.relation, part.commit_lsn)
                 messages = inserted(part.relation, rows, part.commit_lsn, self._snapshot.taken)
                 yield from committed_batches(messages, Decoder(1), row_form(options, self._schema))
 
     def _hold(self, connection: Connection) -> None:
         """Set the snapshot, and lock the table."""
         hold(connection, self._snapshot)
-        hold_tables(connection, [self._table], wait=False)
+        with readable(self._table):
+            hold_tables(connection, [self._table], wait=False)

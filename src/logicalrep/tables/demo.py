@@ -38,9 +38,9 @@ def main() -> int:
         server_and_place = ["--dsn", server.dsn, "--to", str(lake)]
         _say(f"A PostgreSQL 18 runs; pgbench makes {_SCALE * 100_000:,} accounts ...")
         _pgbench(installation, server, "--initialize", f"--scale={_SCALE}", "--quiet").wait()
-        with ConnectionSettings(server.dsn, options="-c search_path=public").connect() as connection:
+        with ConnectionSettings(server.dsn).connect() as connection:
             # Its rows have no key.
-            connection.execute("ALTER TABLE pgbench_history REPLICA IDENTITY FULL")
+            connection.execute("ALTER TABLE public.pgbench_history REPLICA IDENTITY FULL")
             _say(f"pgbench changes them for {_SECONDS} seconds, up to 400 transactions a second; meanwhile")
             load = _pgbench(installation, server, f"--time={_SECONDS}", "--client=2", "--rate=400", "--no-vacuum")
             listen = f"127.0.0.1:{_free_port()}"

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from psycopg import sql
 
 from logicalrep.arrow.copy_rows import inserts
 from logicalrep.arrow.message_batch import message_batches_of
 from logicalrep.arrow.synthetic_messages import preamble
 from logicalrep.arrow.table.table_decoder import TableDecoder
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.slots import Connection
-from logicalrep.postgres.snapshots import Snapshot, check_columns, hold, hold_tables
+from logicalrep.postgres.snapshots import Snapshot, SnapshotError, check_columns, hold, hold_tables
+from logicalrep.postgres.table_rows.reading import FileRows, UnsafeTableError, copied, readable
 from logicalrep.tables.delta.data_files import DataFile, write_batches
 from logicalrep.tables.delta.forms import as_loaded
 from logicalrep.tables.delta.place import Place
@@ -39,8 +38,8 @@ class Part:
     settings: ConnectionSettings
     snapshot: Snapshot
     table: ReplicatedTable
-    queries: tuple[str, ...]
-    """A query for each range: the table is locked only while one of them runs."""
+    ranges: tuple[FileRows, ...]
+    """The rows of each range: the table is locked only while one of them is read."""
     place: Place
     folder: str
     rate: float | None
@@ -56,31 +55,33 @@ def copy(part: Part) -> list[DataFile]:
         SnapshotError: the snapshot is gone, or the table was truncated, rewritten or altered since.
         ColumnValueError: the column's type cannot hold a value.
         PlaceError: the place cannot be written.
+        NotReadableError: the role may not read the table, or not all of its rows.
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
         connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
-        # Row security would leave out rows whose changes the slot sends; it is an error so.
-        connection.execute("SET row_security = off")
-        with closing(_at_rate(_ranges(part, connection, now), part.rate)) as copied:
-            batches = (as_loaded(batch, part.table.form) for batch in typed(copied, part.table, part.key))
+        with closing(_at_rate(_ranges(part, connection, now), part.rate)) as rows:
+            batches = (as_loaded(batch, part.table.form) for batch in typed(rows, part.table, part.key))
             return write_batches(part.place, part.folder, part.table.stored, batches)
 
 
 def _ranges(part: Part, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
     """Yield the copied rows of each range, under a lock that ends with it."""
-    for query in part.queries:
+    name = part.table.relation.table
+    for rows in part.ranges:
         hold(connection, part.snapshot)
-        hold_tables(connection, [part.table.relation.table])
+        with readable(name):
+            hold_tables(connection, [name])
         check_columns(connection, now)
-        send(connection, sql.SQL("COPY ({}) TO STDOUT").format(sql.SQL(query)))
-        with closing(received(connection)) as copied:
-            yield from copied
+        try:
+            with closing(copied(connection, rows, now)) as data:
+                yield from data
+        except UnsafeTableError as error:
+            # It was safe when the load was planned. Another plan may do without a query.
+            raise SnapshotError(error.description, code="SNAPSHOT_STALE") from error
         connection.execute("COMMIT")
 
 
-def typed(
-    copied: Iterator[memoryview | bytes], table: ReplicatedTable, key: MaskKey | None
-) -> Iterator[pa.RecordBatch]:
+def typed(data: Iterator[memoryview | bytes], table: ReplicatedTable, key: MaskKey | None) -> Iterator[pa.RecordBatch]:
     """Yield copied rows in the Delta table's columns; `key` hashes those that are hashed.
 
     Raises ColumnValueError if the column's type cannot hold a value.
@@ -88,7 +89,7 @@ def typed(
     decoder = TableDecoder(Session(version=1), for_spark=True, catalog=table.catalog)
     for batch in message_batches_of(preamble([table.relation])):
         decoder.decode(batch.array)
-    for batch in inserts(copied, table.relation, Lsn(1)):
+    for batch in inserts(data, table.relation, Lsn(1)):
         for decoded in decoder.decode(batch.array):
             rows = np.arange(decoded.new.values.num_rows)
             arrays = [written_values(table, column, decoded.new, rows) for column in table.written]
@@ -103,11 +104,11 @@ _SHORTEST_SLEEP = 0.01
 
 
 def _at_rate(
-    copied: Generator[memoryview | bytes, None, None], rate: float | None
+    rows: Generator[memoryview | bytes, None, None], rate: float | None
 ) -> Generator[memoryview | bytes, None, None]:
     began, size = time.monotonic(), 0
-    with closing(copied):
-        for data in copied:
+    with closing(rows):
+        for data in rows:
             yield data
             size += len(data)
             ahead = 0.0 if rate is None else began + size / rate - time.monotonic()

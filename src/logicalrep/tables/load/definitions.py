@@ -6,8 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
+import psycopg
+from psycopg import sql
+
 from logicalrep.postgres.publications import FIRST_NAMED_TYPE, published_relation, type_catalog
 from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.postgres.snapshots import SnapshotError
+from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
@@ -248,7 +253,7 @@ def described(
 # Whether a partition was attached after it was made, whether it has rows, and whether the first was inserted by the
 # transaction that made it a partition: the stream has nothing of rows from before.
 _NEW_PARTITION = """
-SELECT format('%%I.%%I', namespace.nspname, class.relname), inherits.xmin::text = type.xmin::text, inherits.xmin::text,
+SELECT namespace.nspname, class.relname, inherits.xmin::text = type.xmin::text, inherits.xmin::text,
     has_table_privilege(class.oid, 'SELECT')
 FROM pg_inherits AS inherits
 JOIN pg_class AS class ON class.oid = inherits.inhrelid
@@ -262,11 +267,19 @@ def has_unsent_rows(connection: Connection, partitions: Sequence[int]) -> bool:
     """Return whether one of some new partitions may have rows from before it was a partition."""
     for oid in partitions:
         row = connection.execute(_NEW_PARTITION, (oid,)).fetchone()
-        # Where the role may not read it, the load tells what is missing.
+        # Where the role may not read it, or not safely, the load tells what is missing.
         if row is None or not row[-1]:
             return True
-        name, is_made_so, made_by, _ = row
-        first = connection.execute(f"SELECT xmin::text FROM ONLY {name} LIMIT 1".encode()).fetchone()
-        if first is not None and not (is_made_so and first[0] != made_by):
+        schema, table, is_made_so, made_by, _ = row
+        name = TableName(schema, table)
+        try:
+            with connection.transaction():
+                lock_table(connection, oid, name)
+                check_functions(connection, name, [oid])
+                query = sql.SQL("SELECT xmin::text FROM ONLY {} LIMIT 1").format(sql.Identifier(*name))
+                row = connection.execute(query).fetchone()
+        except (SnapshotError, UnsafeTableError, psycopg.errors.InsufficientPrivilege):
+            return True
+        if row is not None and not (is_made_so and row[0] != made_by):
             return True
     return False

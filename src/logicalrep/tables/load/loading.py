@@ -18,7 +18,7 @@ import psycopg
 
 from logicalrep.postgres.retries import TRANSIENT
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, temporary_snapshot
-from logicalrep.postgres.table_parts import part_queries
+from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Place, PlaceError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
@@ -221,7 +221,7 @@ class Loading:
                 if table is None:
                     return NotLoaded(name, f"{name} did not exist when the snapshot was made", again=True)
                 table.check(wanted.numbers)
-                queries = part_queries(connection, table.relation, self._publications, nulled=table.nulled, size=size)
+                ranges = table_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
         except (SnapshotError, *TRANSIENT, *OF_ONE_TABLE) as error:
             return self._not_loaded(name, error)
@@ -238,7 +238,7 @@ class Loading:
                 settings.load_rate,
                 settings.mask_key if table.hashed else None,
             )
-            for few in (queries[start : start + _RANGES] for start in range(0, len(queries), _RANGES))
+            for few in (ranges[start : start + _RANGES] for start in range(0, len(ranges), _RANGES))
         ]
         return _Copy(name, table, parts, began, len(parts))
 
@@ -254,8 +254,6 @@ class Loading:
     def _not_loaded(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded, and say so; raise an error that is not a table's own."""
         self._progress.pop(name, None)
-        if isinstance(error, psycopg.errors.InsufficientPrivilege):
-            return NotLoaded(name, _RIGHTS.format(error=str(error).strip(), name=name), again=False)
         if isinstance(error, OF_ONE_TABLE):
             return NotLoaded(name, str(error), again=False)
         if not isinstance(error, (SnapshotError, PlaceError, psycopg.errors.UndefinedTable, *TRANSIENT)):
@@ -267,10 +265,6 @@ class Loading:
         return NotLoaded(name, reason, again=True)
 
 
-_RIGHTS = (
-    "{error}: let the owner run GRANT SELECT ON {name}, or on its partition that is named, TO the role, or where "
-    "row-level security hides rows, let a superuser run ALTER ROLE … BYPASSRLS"
-)
 # The server's estimate of a table's rows, with its partitions: those for a page at the last ANALYZE, for the pages that
 # there are. Before the first ANALYZE they are those of the planner's widths, of full pages.
 _ESTIMATE = """

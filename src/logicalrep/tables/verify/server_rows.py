@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,7 +12,8 @@ from psycopg import sql
 from logicalrep.postgres.copy_stream import received, send
 from logicalrep.postgres.publications import row_filter
 from logicalrep.postgres.slots import Connection, scalar
-from logicalrep.postgres.table_parts import columns_read, part_queries
+from logicalrep.postgres.table_rows.parts import columns_read, table_parts
+from logicalrep.postgres.table_rows.reading import FileRows, check_functions, copied, lock_table, readable
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.copying import typed
 from logicalrep.tables.masks.mask_key import MaskKey
@@ -26,17 +27,28 @@ _TEXT = Oid(25)
 _VERSION = "ctid"
 """The name of a column for the version of a row: no column of a table can have it."""
 _VERSION_OF_ROW = "tableoid::text || ' ' || xmin::text || ' ' || ctid::text || ' ' || xmax::text"
-# The operators of an extension's type are in no schema of the search path.
+# A column's base type, if the server came with it (such types have small OIDs), and its collation: its operators and
+# casts are the server's own. A cast to a domain would run its CHECK, and a cast of another type might be its owner's.
 _KEY_COLUMNS = """
-SELECT attribute.attname, format_type(attribute.atttypid, -1),
-    CASE WHEN sorting.oid IS NOT NULL THEN format('%%I.%%I', sorting_schema.nspname, sorting.collname) END,
-    type.typtype IN ('e', 'd', 'r', 'm') OR type_schema.nspname = 'pg_catalog'
-FROM pg_attribute AS attribute
-JOIN pg_type AS type ON type.oid = attribute.atttypid
-JOIN pg_namespace AS type_schema ON type_schema.oid = type.typnamespace
-LEFT JOIN pg_collation AS sorting ON sorting.oid = attribute.attcollation
-LEFT JOIN pg_namespace AS sorting_schema ON sorting_schema.oid = sorting.collnamespace
-WHERE attribute.attrelid = %s AND attribute.attname = %s
+WITH RECURSIVE bases AS (
+    SELECT atttypid AS oid FROM pg_attribute WHERE attrelid = %(oid)s AND attname = %(name)s
+    UNION ALL
+    SELECT typbasetype FROM bases JOIN pg_type USING (oid) WHERE typbasetype <> 0
+)
+SELECT (
+        SELECT format_type(oid, -1) FROM bases JOIN pg_type USING (oid) WHERE typbasetype = 0 AND oid < 16384
+    ), (
+        SELECT format('%%I.%%I', nspname, collname) FROM pg_attribute
+        JOIN pg_collation AS sorting ON sorting.oid = attcollation
+        JOIN pg_namespace AS namespace ON namespace.oid = collnamespace
+        WHERE attrelid = %(oid)s AND attname = %(name)s
+    )
+"""
+_TREE = """
+WITH RECURSIVE tree AS (
+    SELECT %s::oid AS oid UNION ALL SELECT inhrelid FROM tree JOIN pg_inherits ON inhparent = tree.oid
+)
+SELECT oid FROM tree
 """
 
 
@@ -59,16 +71,20 @@ class ServerRows:
     """A session that reads the published rows of a table."""
 
     def __init__(
-        self, connection: Connection, table: ReplicatedTable, publications: tuple[str, ...], key: MaskKey | None
+        self,
+        connection: Connection,
+        now: Connection,
+        table: ReplicatedTable,
+        publications: tuple[str, ...],
+        key: MaskKey | None,
     ) -> None:
-        """Take the table as both sides have it, and a session for it alone: an error leaves it in any state.
+        """Take the table as both sides have it, and two sessions for it alone: an error leaves them in any state.
 
-        `key` is the one that hashes, if columns are hashed.
+        `now` looks up the catalog while the other one reads. `key` is the one that hashes, if columns are hashed.
         """
         self._connection = connection
+        self._now = now
         self._key = key
-        # Rows that row-level security hides would seem to be too many at the place: it is an error so.
-        connection.execute("SET row_security = off")
         self._publications = publications
         self._table = table
         relation = table.relation
@@ -82,9 +98,14 @@ class ServerRows:
         Those of each part of the table's files are as at a moment of its own, so that no lock outlives the reading of a
         part. Without a key, rows that move between parts could not be told: there it is one moment.
         """
-        with self._moment() if self._table.key is None else nullcontext():
-            for query in self._parts():
-                yield from self._copied(sql.SQL(query), self._table)
+        if self._table.key is None:
+            with self._moment():
+                for part in self._parts():
+                    yield from self._typed(copied(self._connection, part, self._now), self._table)
+            return
+        for part in self._parts():
+            with self._connection.transaction():
+                yield from self._typed(copied(self._connection, part, self._now), self._table)
 
     def look(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> Look:
         """Look at rows again, at one moment.
@@ -97,43 +118,63 @@ class ServerRows:
         found = Fingerprints.none(len(hashes))
         rows: list[pa.RecordBatch] = []
         with self._moment() as (lsn, oldest, following):
-            for query in self._queries(keys):
-                for batch in self._copied(query, self._with_version):
-                    versions = batch.column(_VERSION).to_pylist()
-                    is_wanted = found.add(hashes, digests_of(self._table, batch), versions)
-                    if with_rows:
-                        rows.append(batch.select(self._table.names).filter(pa.array(is_wanted)))
+            for batch in self._with_versions(keys):
+                versions = batch.column(_VERSION).to_pylist()
+                is_wanted = found.add(hashes, digests_of(self._table, batch), versions)
+                if with_rows:
+                    rows.append(batch.select(self._table.names).filter(pa.array(is_wanted)))
         return Look(found, lsn, oldest, following, rows)
 
-    def _queries(self, keys: pa.Table | None) -> list[sql.Composed]:
+    def _with_versions(self, keys: pa.Table | None) -> Iterator[pa.RecordBatch]:
         # The server does not know hashes.
         if keys is not None and self._table.hashed.isdisjoint(self._table.key or ()):
-            return [self._by_key(keys)]
-        return [sql.SQL("{}").format(sql.SQL(query)) for query in self._parts(more=[_VERSION_OF_ROW])]
+            yield from self._typed(self._by_key(keys), self._with_version)
+            return
+        for part in self._parts(more=[_VERSION_OF_ROW]):
+            yield from self._typed(copied(self._connection, part, self._now), self._with_version)
 
-    def _parts(self, more: Sequence[str] = ()) -> list[str]:
+    def _parts(self, more: Sequence[str] = ()) -> list[FileRows]:
         table = self._table
-        return part_queries(self._connection, table.relation, self._publications, nulled=table.nulled, more=more)
+        return table_parts(self._connection, table.relation, self._publications, nulled=table.nulled, more=more)
 
-    def _by_key(self, keys: pa.Table) -> sql.Composed:
+    def _by_key(self, keys: pa.Table) -> Generator[memoryview | bytes, None, None]:
+        relation = self._table.relation
+        with readable(relation.table):
+            lock_table(self._connection, relation.relation_id, relation.table)
+            query = self._query_by_key(keys)
+            tree = self._now.execute(_TREE, (relation.relation_id,)).fetchall()
+            check_functions(self._now, relation.table, [oid for (oid,) in tree])
+            send(self._connection, sql.SQL("COPY ({}) TO STDOUT").format(query))
+            with closing(received(self._connection)) as data:
+                yield from data
+
+    def _query_by_key(self, keys: pa.Table) -> sql.Composed:
         table = self._table
         relation = table.relation
-        wanted, these, arrays = [], [], []
+        wanted: list[sql.Composable] = []
+        these: list[sql.Composable] = []
+        arrays: list[sql.Composable] = []
         for number, (name, texts) in enumerate(key_texts(table, keys).items()):
-            row = self._connection.execute(_KEY_COLUMNS, (relation.relation_id, name)).fetchone()
+            parameters = {"oid": relation.relation_id, "name": name}
+            row = self._connection.execute(_KEY_COLUMNS, parameters).fetchone()
             assert row is not None
-            _, type_, collation, has_operators = row
-            place = sql.Identifier(f"key{number}")
-            these.append(sql.Identifier(name) if has_operators else sql.SQL("{}::text").format(sql.Identifier(name)))
-            cast = sql.SQL("{}::" + type_).format(place) if has_operators else place
-            wanted.append(cast + sql.SQL(f" COLLATE {collation}") if collation and has_operators else cast)
+            base, collation = row
+            text = sql.Identifier(f"key{number}")
+            if base is None:
+                # concat prints a value by the output function of its type. A cast to text might be the owner's.
+                these.append(sql.SQL('concat({}) COLLATE "C"').format(sql.Identifier(name)))
+                wanted.append(text)
+            else:
+                these.append(sql.Identifier(name))
+                sorting = sql.SQL(f" COLLATE {collation}" if collation else "")
+                wanted.append(sql.SQL("{}::{}").format(text, sql.SQL(base)) + sorting)
             arrays.append(sql.SQL("{}::text[]").format(sql.Literal(texts)))
         published = row_filter(self._connection, relation.table, self._publications)
         return sql.SQL(
             "SELECT {columns}, {version} FROM {only} {table} WHERE ({published}) AND ({these}) IN "
             "(SELECT {wanted} FROM unnest({arrays}) AS wanted({names}))"
         ).format(
-            columns=sql.SQL(columns_read(self._connection, relation, table.nulled)),
+            columns=sql.SQL(", ".join(columns_read(self._connection, relation, table.nulled))),
             version=sql.SQL(_VERSION_OF_ROW),
             # The rows of tables that inherit from it are not its own; those of partitions are.
             only=sql.SQL("" if self._is_partitioned else "ONLY"),
@@ -161,7 +202,8 @@ class ServerRows:
         yield end_of_wal(self._connection), *row
         self._connection.execute("ROLLBACK")
 
-    def _copied(self, query: sql.Composable, table: ReplicatedTable) -> Iterator[pa.RecordBatch]:
-        send(self._connection, sql.SQL("COPY ({}) TO STDOUT").format(query))
-        with closing(received(self._connection)) as copied:
-            yield from typed(copied, table, self._key)
+    def _typed(
+        self, data: Generator[memoryview | bytes, None, None], table: ReplicatedTable
+    ) -> Iterator[pa.RecordBatch]:
+        with closing(data):
+            yield from typed(data, table, self._key)

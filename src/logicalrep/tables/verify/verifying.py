@@ -11,6 +11,8 @@ import psycopg
 from logicalrep.postgres.connection import ConnectionSettings, without_tls
 from logicalrep.postgres.retries import TRANSIENT
 from logicalrep.postgres.slots import Connection, server_identity
+from logicalrep.postgres.snapshots import SnapshotError
+from logicalrep.postgres.table_rows.reading import NotReadableError
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.follow.state import Identity, State
@@ -79,11 +81,16 @@ def verify(
         for name in sorted(tables or there):
             try:
                 yield _verdict(settings, place, identity, passing, name, patience, with_values)
-            except psycopg.errors.InsufficientPrivilege as error:
-                raise VerifyError(f"{name}: {error.diag.message_primary}", code="TABLE_NOT_READABLE") from None
+            except NotReadableError as error:
+                raise VerifyError(f"{name}: {error.description}", code=error.code) from None
             except TRANSIENT as error:
                 raise VerifyError(f"{name}: {str(error).strip()}", code="SERVER_AWAY") from None
-            except (*OF_ONE_TABLE, psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as error:
+            except (
+                *OF_ONE_TABLE,
+                SnapshotError,
+                psycopg.errors.UndefinedTable,
+                psycopg.errors.UndefinedColumn,
+            ) as error:
                 # A value that has no type at the place, or a table that is altered or dropped meanwhile.
                 yield Verdict(name, "undecided", reason=str(error).partition("\n")[0])
 
@@ -101,8 +108,8 @@ def _verdict(
     deadline = time.monotonic() + patience
     while True:
         try:
-            with closing(settings.connect()) as connection:
-                server, rows = _sides(connection, place, identity, name, passing.state(name).folder)
+            with closing(settings.connect()) as connection, closing(settings.connect()) as now:
+                server, rows = _sides(connection, now, place, identity, name, passing.state(name).folder)
                 compared = Comparison(name, server, rows, passing, patience=patience, with_values=with_values)
                 return compared.verdict()
         except UnsettledError as error:
@@ -112,7 +119,7 @@ def _verdict(
 
 
 def _sides(
-    connection: Connection, place: Place, identity: Identity, name: TableName, folder: str
+    connection: Connection, now: Connection, place: Place, identity: Identity, name: TableName, folder: str
 ) -> tuple[ServerRows, PlaceRows]:
     publications = (identity.publication,)
     rows = PlaceRows(place, folder)
@@ -124,4 +131,4 @@ def _sides(
     if table.schema != rows.table.schema or table.relation.names != rows.table.relation.names:
         raise UnsettledError("its columns are not those of the server: logicalrep replicate loads it again")
     key = MaskKey.wanted([rows.table.settings])
-    return ServerRows(connection, rows.table, publications, key), rows
+    return ServerRows(connection, now, rows.table, publications, key), rows
