@@ -149,12 +149,12 @@ def stop_all() -> None:
 
 
 @contextlib.contextmanager
-def database(major: int) -> Iterator[Database]:
-    """Yield a new database, whose slots are dropped afterwards."""
+def database(major: int, encoding: str = "UTF8") -> Iterator[Database]:
+    """Yield a new database with a character set, whose slots are dropped afterwards."""
     server = running(major)
     name = f"test_{next(_NUMBERS)}"
     with ConnectionSettings(server.dsn).connect() as admin:
-        admin.execute(f"CREATE DATABASE {name}")
+        admin.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0")
     made = Database(server, name, major, writer(server.dsn_as("postgres", name)))
     try:
         yield made

@@ -10,6 +10,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from psycopg import sql
 
 
 def differences(
@@ -56,14 +57,15 @@ def differences(
 
 def source_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> Counter[tuple[Any, ...]]:
     """Return the rows of a server's table with their counts; values are texts, those of numbers and times by value."""
-    cursor = connection.execute(psycopg.sql.SQL("SELECT * FROM {}").format(psycopg.sql.Identifier(schema, name)))
+    return query_rows(connection, sql.SQL("SELECT * FROM {}").format(sql.Identifier(schema, name)))
+
+
+def query_rows(connection: psycopg.Connection[Any], query: sql.Composable) -> Counter[tuple[Any, ...]]:
+    """Return the rows of a query with their counts, as `source_rows` does."""
+    cursor = connection.execute(query)
     assert cursor.description is not None
-    texts = psycopg.sql.SQL(", ").join(
-        psycopg.sql.SQL("{}::text").format(psycopg.sql.Identifier(column.name)) for column in cursor.description
-    )
-    as_text = connection.execute(
-        psycopg.sql.SQL("SELECT {} FROM {}").format(texts, psycopg.sql.Identifier(schema, name))
-    )
+    texts = sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(column.name)) for column in cursor.description)
+    as_text = connection.execute(sql.SQL("SELECT {} FROM ({}) AS rows").format(texts, query))
     # Both scans read the table in the same order, as nothing writes meanwhile.
     return Counter(
         tuple(_plain(value, text) for value, text in zip(row, row_texts, strict=True))
@@ -112,4 +114,4 @@ def _hashable(value: Any) -> Any:
     return value
 
 
-__all__ = ["delta_rows", "differences", "source_rows"]
+__all__ = ["delta_rows", "differences", "query_rows", "source_rows"]

@@ -54,7 +54,7 @@ def once(db: Database, place: Path | str, **options: Any) -> None:
 @contextmanager
 def following(
     db: Database, place: Path | str, report: Report | None = None, **options: Any
-) -> Iterator[Callable[[], None]]:
+) -> Iterator[Callable[..., None]]:
     """Replicate in a thread; the function waits until all that had committed before is in the tables."""
     stop, errors = threading.Event(), []
 
@@ -67,7 +67,7 @@ def following(
     thread = threading.Thread(target=run)
     thread.start()
 
-    def caught_up() -> None:
+    def caught_up(seconds: float = 60) -> None:
         from logicalrep.tables.delta.place import Place
         from logicalrep.tables.follow.state import State
         from logicalrep_runtime.scalars import Lsn
@@ -79,7 +79,7 @@ def following(
             state = State.read(Place(str(place), options.get("storage_options", {})))
             return state.lsn >= target and all(table.state == "following" for table in state.tables.values())
 
-        eventually(is_there)
+        eventually(is_there, seconds=seconds)
 
     try:
         yield caught_up
