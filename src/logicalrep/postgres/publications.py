@@ -94,6 +94,17 @@ def _sent(schema: str) -> str:
     return "" if schema == "pg_catalog" else schema
 
 
+def has_stale_sessions(connection: Connection) -> bool:
+    """Return whether a walsender of the server may go on with what it knew of a table before that changed.
+
+    Up to PostgreSQL 14, rows of a table that is attached as a partition, and had rows before, are not sent, and those
+    of a detached one are sent as before. Minors before those of May 2025 also send no change of a table that joins a
+    publication while a transaction which has written it is open. A session that begins later is right.
+    """
+    version = connection.info.server_version
+    return version < 150013 or 160000 <= version < 160009 or 170000 <= version < 170005
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
     """A table that a publication lists."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _Item = TypeVar("_Item")
 
+_NONE = Lsn(0)
 _PAUSE = 0.05
 """The seconds without a message that end a round."""
 
@@ -69,8 +70,11 @@ class Replication:
         messages: int = 10_000,
         retry_timeout: float = 60,
         traffic: Traffic | None = None,
+        acknowledged: Lsn = _NONE,
     ) -> None:
         """Take the slot and its session's options. Nothing connects before `rounds`.
+
+        The first session sends what commits at or after `acknowledged`, or after the slot's position if that is later.
 
         The intake gets `messages` of them at a time at most, reconnecting takes `retry_timeout` seconds at most, and
         `traffic` has the counts of an earlier receiver, which are continued.
@@ -82,8 +86,9 @@ class Replication:
         self._messages = messages
         self._retry_timeout = retry_timeout
         self._session: Walsender | None = None
-        self._acknowledged = Lsn(0)
+        self._acknowledged = acknowledged
         self._received = Lsn(0)
+        self._is_meant = False
         self._has_prepared = False
         # Earlier values of `position.delivered`, each with the LSN to acknowledge once everything before it is safe.
         self._allowed: deque[tuple[Lsn, Lsn]] = deque()
@@ -105,6 +110,11 @@ class Replication:
         """The last position that the server reported."""
         session = self._session
         return self._received if session is None else max(session.received, self._received)
+
+    @property
+    def acknowledged(self) -> Lsn:
+        """Every event before this LSN is acknowledged; a later session sends none of them."""
+        return self._acknowledged
 
     def acknowledge(self, lsn: Lsn) -> None:
         """Acknowledge every event before an LSN: it was handed on and is stored safely."""
@@ -175,6 +185,11 @@ class Replication:
             with suppress(psycopg.Error):
                 self._session.report_in_time()
 
+    def begin_again(self) -> None:
+        """Have `rounds` begin a new session from the acknowledged position, which is none of the restarts."""
+        self.close()
+        self._is_meant = True
+
     def close(self) -> None:
         """Close the connection; `rounds` opens a new one."""
         if self._session is not None:
@@ -184,7 +199,7 @@ class Replication:
 
     def _connected(self) -> Walsender:
         if self._session is None:
-            position = None
+            position = self._acknowledged or None
             if self.started_at is not None:
                 # The slot is past the acknowledged position only if another process has moved it.
                 position = max(self._safe, self.started_at)
@@ -197,5 +212,6 @@ class Replication:
             if self.started_at is None:
                 self.started_at = self._session.started_at
             else:
-                self.traffic.restarts += 1
+                self.traffic.restarts += not self._is_meant
+            self._is_meant = False
         return self._session

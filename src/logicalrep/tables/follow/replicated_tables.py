@@ -337,7 +337,7 @@ class ReplicatedTables:
         if reason is not None:
             self._stand_still(table, reason)
         else:
-            self._loader.add({table.name: Wanted(table.folder, table.numbers)})
+            self._loader.add({table.name: Wanted(table.folder, numbers=table.numbers)})
 
     def load_named(self, names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it."""

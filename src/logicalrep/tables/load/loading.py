@@ -26,6 +26,7 @@ from logicalrep.tables.errors import OF_ONE_TABLE
 from logicalrep.tables.load.copying import Part, copy
 from logicalrep.tables.load.definitions import described
 from logicalrep.tables.load.progress import LoadProgress
+from logicalrep.tables.load.renewal import Renewal
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.tasks import Tasks
@@ -51,6 +52,8 @@ class Wanted:
     """A load that is wanted."""
 
     folder: str
+    wanted: float = field(default_factory=time.monotonic)
+    """The moment at which it was wanted, of the monotonic clock, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
     """The numbers that columns to be masked or left out have to have: another column may have the name."""
 
@@ -123,14 +126,19 @@ class Loading:
         tasks: Tasks,
         report: Report,
         stop: threading.Event,
+        renewal: Renewal | None = None,
     ) -> None:
-        """Take the server, the place, the publications and the runner of the copying; `stop` ends a load."""
+        """Take the server, the place, the publications and the runner of the copying; `stop` ends a load.
+
+        Without `renewal`, the tables' changes are not read from a slot meanwhile.
+        """
         self._settings = settings
         self._place = place
         self._publications = publications
         self._tasks = tasks
         self._report = report
         self._stop = stop
+        self._renewal = renewal
         # Its threads wait for tasks, so that there are never more sessions than these, whatever loads.
         self._pool = ThreadPoolExecutor(settings.load_sessions, thread_name_prefix="logicalrep-copy")
         self._said: dict[TableName, str] = {}
@@ -151,6 +159,8 @@ class Loading:
         """
         left = set(group)
         try:
+            if self._renewal is not None:
+                self._renewal.renew(max(wanted.wanted for wanted in group.values()))
             with temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
                 for result in self._copied(snapshot, group):
                     left.remove(result.name)

@@ -22,6 +22,8 @@ from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
 
+_NONE = Lsn(0)
+
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -59,6 +61,7 @@ class Receiver:
         *,
         most_bytes: int = 64 << 20,
         retry_timeout: float = 60,
+        acknowledged: Lsn = _NONE,
     ) -> None:
         """Take the slot; entering the context starts the thread.
 
@@ -69,6 +72,7 @@ class Receiver:
             protocol_version: the protocol's version.
             most_bytes: the bytes to hold.
             retry_timeout: the longest wait for a server that is away, in seconds.
+            acknowledged: every commit before this LSN is stored safely, and is not sent again.
         """
         self._assembler = Assembler(memory_limit=most_bytes)
         self._committing = Committing(feed_form(memory_limit=most_bytes), self._assembler)
@@ -77,14 +81,22 @@ class Receiver:
             proto_version=protocol_version,
             streaming=most_streaming(protocol_version),
         )
-        self._replication = Replication(settings, slot, options, self._committing.intake, retry_timeout=retry_timeout)
+        self._replication = Replication(
+            settings,
+            slot,
+            options,
+            self._committing.intake,
+            retry_timeout=retry_timeout,
+            acknowledged=acknowledged,
+        )
         self._most_bytes = most_bytes
         self._changed = threading.Condition()
         # Received and not yet taken: rows of whole transactions, then those of one that is being received.
         self._whole = _Held()
         self._open = _Held()
         self._position = Lsn(0)
-        self._acknowledged = Lsn(0)
+        self._acknowledged = acknowledged
+        self._begins_after: Lsn | None = None
         self._stopping = False
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="logicalrep-receiver", daemon=True)
@@ -151,6 +163,15 @@ class Receiver:
         """Let the server forget every commit before an LSN: all that was taken up to it is stored safely."""
         self._acknowledged = max(self._acknowledged, lsn)
 
+    def begin_again(self, after: Lsn) -> None:
+        """Have a new session of the server begin once every commit before an LSN is acknowledged."""
+        self._begins_after = after
+
+    @property
+    def is_to_begin_again(self) -> bool:
+        """Whether the session is one from before `begin_again`, until what there is has been acknowledged."""
+        return self._begins_after is not None
+
     def _check(self) -> None:
         if self._error is not None:
             raise self._error
@@ -170,6 +191,9 @@ class Receiver:
                     self._finish()
                 self._finish()
                 self._replication.acknowledge(self._acknowledged)
+                if self._begins_after is not None and self._replication.acknowledged >= self._begins_after:
+                    self._replication.begin_again()
+                    self._begins_after = None
                 self._wait_for_room()
             self._replication.acknowledge(self._acknowledged)
         except BaseException as error:

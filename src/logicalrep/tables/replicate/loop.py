@@ -94,9 +94,9 @@ class Loop:
             self._tables.tidy(is_busy=self._receiver.has_changes)
             pause = self._batch_at + self._settings.every - time.monotonic()
             if not self._receiver.wait(0.1):
-                if target is not None or time.monotonic() - self._noted_at > _NOTE_AGAIN:
+                if target is not None or self._is_awaited or time.monotonic() - self._noted_at > _NOTE_AGAIN:
                     self._batch(self._receiver.take())
-            elif pause <= 0 or target is not None or self._receiver.is_full:
+            elif pause <= 0 or target is not None or self._is_awaited or self._receiver.is_full:
                 self._batch(self._receiver.take())
             else:
                 self._stop.wait(min(pause, 0.1))
@@ -108,6 +108,11 @@ class Loop:
                 self._note(self._noted)
                 self._refuse_stopped()
                 return
+
+    @property
+    def _is_awaited(self) -> bool:
+        """Whether a load waits for the changes that are there to be acknowledged."""
+        return self._receiver.is_to_begin_again
 
     def _is_paused(self) -> bool:
         """Return whether the place is paused, after a moment if it is; the receiver goes on to answer the server.

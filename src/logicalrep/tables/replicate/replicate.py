@@ -22,7 +22,8 @@ from logicalrep.tables.follow.state import State
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import Ended, Loading
+from logicalrep.tables.load.loading import Ended, Loading, waiter
+from logicalrep.tables.load.renewal import Renewal
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.observe.logged import Logged
 from logicalrep.tables.observe.observed import Observed, sampling
@@ -172,7 +173,13 @@ def _replicate(
         identity, publications = prepared.identity, (prepared.identity.publication,)
         # The receiver holds the slot, and so keeps other writers from the place.
         receiver = stack.enter_context(
-            Receiver(settings.connection, identity.slot, publications, prepared.protocol_version)
+            Receiver(
+                settings.connection,
+                identity.slot,
+                publications,
+                prepared.protocol_version,
+                acknowledged=State.read(place).lsn,
+            )
         )
         receiver.wait_until_started()
         guard.store()
@@ -184,7 +191,8 @@ def _replicate(
             stack.enter_context(sampling(watch.slot, observed))
         pool = stack.enter_context(ThreadPoolExecutor(_SIDE_BY_SIDE, thread_name_prefix="logicalrep-apply"))
         ending = threading.Event()
-        loading = Loading(settings, place, publications, tasks, report, ending)
+        renewal = Renewal(settings.connection, receiver, waiter(report, ending))
+        loading = Loading(settings, place, publications, tasks, report, ending, renewal)
         loader = stack.enter_context(Loader(loading, ending))
         patience = Patience(report, stop, watch.retained)
         writer = TableWriter(place, identity.system_identifier, settings.keep, tasks, watch, patience)

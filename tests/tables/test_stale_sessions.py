@@ -1,0 +1,142 @@
+"""Servers whose walsenders go on with what they knew of a table: no change of it is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from logicalrep.postgres.publications import has_stale_sessions
+from logicalrep.postgres.slots import create_slot, wal_head
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State
+from logicalrep.tables.load import renewal
+from logicalrep.tables.replicate.changes import Receiver
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+from tests.postgres.minors import server_of
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
+from tests.tables.test_replicate import TABLES, following, once, shop
+from tests.waiting import eventually
+
+__all__ = ["shop"]
+
+pytestmark = pytest.mark.postgres
+
+
+def compared_while_more_comes(db: Database, place: Path, caught_up: Callable[[], None], *tables: str) -> None:
+    """Compare tables of `id` and `v` with the server's, after some rounds of changes."""
+    for start in (1000, 2000):
+        for table in tables:
+            db.execute(
+                f"INSERT INTO {table} SELECT i, 'later' FROM generate_series({start}, {start} + 9) AS i",
+                f"UPDATE {table} SET v = 'changed' WHERE id % 10 = 1",
+            )
+        caught_up()
+        assert differences(db.dsn, str(place), tables) == {}
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["14.17", "16.8"])
+@pytest.mark.parametrize("is_ours", [True, False], ids=["our publication", "a user's publication"])
+def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_open(
+    tmp_path: Path, version: str, is_ours: bool
+) -> None:
+    with server_of(version) as db, closing(db.writer()) as writer:
+        db.execute("CREATE TABLE one (id int PRIMARY KEY, v text)", "CREATE TABLE t (id int PRIMARY KEY, v text)")
+        options: dict[str, str] = {}
+        if not is_ours:
+            db.execute("CREATE PUBLICATION p FOR TABLE one")
+            options = {"publication": "p"}
+        once(db, tmp_path, tables=(TableName("public", "one"),), **options)
+        writer.execute("BEGIN")
+        writer.execute("INSERT INTO t VALUES (1, 'open')")
+        db.execute("INSERT INTO one VALUES (1, 'meanwhile')")
+        with following(db, tmp_path, **options) as caught_up:
+            if not is_ours:
+                db.execute("ALTER PUBLICATION p ADD TABLE t")
+            eventually(lambda: "public.t" in State.read(Place(str(tmp_path))).tables)
+            writer.execute("COMMIT")
+            compared_while_more_comes(db, tmp_path, caught_up, "public.t", "public.one")
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("version", ["14.23"])
+def test_partitions_that_are_attached_and_detached(tmp_path: Path, version: str) -> None:
+    with server_of(version) as db:
+        db.execute(
+            "CREATE TABLE root (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+            "CREATE TABLE root1 PARTITION OF root FOR VALUES FROM (0) TO (1000)",
+            "CREATE TABLE leaf (id int PRIMARY KEY, v text)",
+            "CREATE TABLE rest PARTITION OF root FOR VALUES FROM (2000) TO (9000)",
+        )
+        with following(db, tmp_path) as caught_up:
+            caught_up()
+            db.execute("INSERT INTO leaf VALUES (1500, 'before')", "INSERT INTO root VALUES (1, 'before')")
+            caught_up()
+            db.execute("ALTER TABLE root ATTACH PARTITION leaf FOR VALUES FROM (1000) TO (2000)")
+            eventually(lambda: "public.leaf" not in State.read(Place(str(tmp_path))).tables)
+            compared_while_more_comes(db, tmp_path, caught_up, "public.root")
+            db.execute("ALTER TABLE root DETACH PARTITION leaf", "INSERT INTO leaf VALUES (5000, 'no part any more')")
+            eventually(lambda: "public.leaf" in State.read(Place(str(tmp_path))).tables)
+            db.execute("DELETE FROM leaf WHERE id < 1600")
+            caught_up()
+            assert differences(db.dsn, str(tmp_path), ["public.root", "public.leaf"]) == {}
+
+
+WALSENDER = "SELECT active_pid FROM pg_replication_slots WHERE NOT temporary"
+
+
+def test_loads_wait_for_a_new_session_of_such_a_server(
+    shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One session is enough for all tables that are wanted at once, and for later batches."""
+    monkeypatch.setattr(renewal, "has_stale_sessions", lambda connection: True)
+    with following(shop, tmp_path) as caught_up:
+        eventually(lambda: bool(State.read(Place(str(tmp_path))).tables))
+        caught_up()
+        first = shop.value(WALSENDER)
+        shop.execute("UPDATE customer SET city = 'Fürth' WHERE id < 9")
+        caught_up()
+        assert shop.value(WALSENDER) == first
+        shop.execute("CREATE TABLE later (id int PRIMARY KEY)", "INSERT INTO later VALUES (1)")
+        for number in range(2, 100):
+            shop.execute(f"INSERT INTO later VALUES ({number})", f"DELETE FROM orders WHERE id = {number}")
+        eventually(lambda: "public.later" in State.read(Place(str(tmp_path))).tables)
+        caught_up()
+        assert shop.value(WALSENDER) != first
+    assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
+
+
+VERSIONS = {"14.23": True, "15.12": True, "15.13": False, "16.8": True, "16.9": False, "17.4": True, "17.5": False}
+
+
+@pytest.mark.parametrize(("version", "is_stale"), [*VERSIONS.items(), ("10.23", True), ("18.0", False)])
+def test_which_servers_have_stale_sessions(version: str, is_stale: bool) -> None:
+    major, minor = map(int, version.split("."))
+    connection: Any = SimpleNamespace(info=SimpleNamespace(server_version=major * 10000 + minor))
+    assert has_stale_sessions(connection) == is_stale
+
+
+def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Database) -> None:
+    """After a crash of the server the slot may be at an earlier position, which was decoded already."""
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    slot = create_slot(db18.connection, "s")
+    db18.execute("INSERT INTO t VALUES (1)")
+    between = wal_head(db18.connection)
+    db18.execute("INSERT INTO t VALUES (2)")
+    for acknowledged, ids in ((Lsn(0), ["1", "2"]), (slot.confirmed.lsn, ["1", "2"]), (between, ["2"])):
+        with Receiver(db18.settings, "s", ("p",), 4, acknowledged=acknowledged) as receiver:
+            target, found = wal_head(db18.connection), []
+            while True:
+                changes = receiver.take()
+                found += [dict(row)["id"] for batch in changes.batches for row in batch["after"].to_pylist()]
+                if changes.end >= target:
+                    break
+                receiver.wait(0.1)
+        assert found == ids
