@@ -144,8 +144,9 @@ CODES: dict[str, tuple[str, str]] = {
         "Choose another port, or end the other process; port 0 is any free one. Each stream needs a port of its own.",
     ),
     "PLACE_DAMAGED": (
-        "A file of `_logicalrep/` at a place cannot be read.",
-        "Restore it, or replicate to another place.",
+        "A file at a place is not what `replicate` wrote there, or names a path outside of the place.",
+        "Restore the file that the text names, or replicate to another place. A request, "
+        "`_logicalrep/requests/….json`, can be deleted and made again.",
     ),
     "PLACE_DIFFERS": (
         "A place belongs to another program, database, slot or publication.",

@@ -20,7 +20,7 @@ from logicalrep.tables.apply.rewriting import Rewriting, Rewritten, end_all, rew
 from logicalrep.tables.delta.data_files import DataFile, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, Form
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Place, below
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.tasks import Here, Shared, Tasks
 from logicalrep_runtime.scalars import Lsn
@@ -70,7 +70,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
         for file in done.removed:
             del files[file.path]
             if file.path not in log.files:
-                log.place.delete(f"{log.folder}/{file.path}")
+                log.place.delete(below(log.folder, file.path))
         files |= {file.path: file for file in done.added}
         count += part.num_rows
         written += sum(file.size for file in done.added)

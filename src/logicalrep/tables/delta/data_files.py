@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,13 +12,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from logicalrep.tables.delta.place import DamagedError, Place
+from logicalrep.tables.delta.place import DamagedError, Place, below
 from logicalrep.tables.delta.statistics import Statistics, statistics_of
 
 MOST_ROWS = 1 << 20
 """The most rows of a data file."""
 MOST_BYTES = 128 << 20
 """About the most bytes of a data file's rows in memory."""
+DATA_FILE = re.compile(r"part-[0-9a-f]{32}\.parquet")
+"""The names of data files."""
 _DICTIONARY = 256 << 10
 """The most bytes of a column's dictionary: of keys, which all differ, a larger one is half of the time of writing."""
 
@@ -88,7 +91,7 @@ def opened(place: Place, folder: str, file: DataFile) -> Iterator[OpenedFile]:
         DamagedError: it is not there, or it is no Parquet file: the table is damaged.
         PlaceError: the place cannot be read.
     """
-    with place.open(f"{folder}/{file.path}", file.size) as source:
+    with place.open(below(folder, file.path), file.size) as source:
         try:
             yield OpenedFile(pq.ParquetFile(source))
         except pa.ArrowInvalid as error:

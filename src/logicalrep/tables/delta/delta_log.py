@@ -20,7 +20,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from logicalrep.tables.delta.data_files import DataFile
-from logicalrep.tables.delta.place import Place, PlaceError, first_line
+from logicalrep.tables.delta.place import Place, PlaceError, below, first_line
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.delta.statistics import Statistics, statistics_properties
@@ -81,8 +81,8 @@ class DeltaLog:
             except TableNotFoundError:
                 return None
         log._take(reader)
-        last = place.read(f"{folder}/_delta_log/_last_checkpoint")
-        log.checkpoint = -1 if last is None else json.loads(last)["version"]
+        last = place.parse(f"{folder}/_delta_log/_last_checkpoint", lambda content: int(content["version"]))
+        log.checkpoint = -1 if last is None else last
         return log
 
     def _take(self, reader: DeltaTable) -> None:
@@ -93,10 +93,12 @@ class DeltaLog:
                 "remove it",
                 code="PLACE_DIFFERS",
             )
-        self.table, self.load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
+        with self.place.parsing(f"{self.folder}/_delta_log"):
+            table, load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
+            files = {file.path: file for file in _files(reader) if below(self.folder, file.path)}
+        self.table, self.load, self.files = table, load, files
         self._reader = reader
         self.version = reader.version()
-        self.files = {file.path: file for file in _files(reader)}
         self._applied.clear()
 
     @classmethod

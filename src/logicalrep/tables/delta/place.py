@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import time
@@ -65,6 +66,30 @@ class DamagedError(LogicalRepError, RuntimeError):
     code = "TABLE_DAMAGED"
 
 
+class MalformedFileError(LogicalRepError, ValueError):
+    """A file at a place whose content is not what this project writes; the text names it."""
+
+    code = "PLACE_DAMAGED"
+
+
+def below(*parts: str) -> str:
+    """Return the path of some parts below a place.
+
+    Raises MalformedFileError if a part is empty or absolute, or leads out of the place.
+
+    Example:
+        >>> below("public/orders", "part-1.parquet")
+        'public/orders/part-1.parquet'
+        >>> below("public/orders", "../../../etc/passwd")
+        Traceback (most recent call last):
+        logicalrep.tables.delta.place.MalformedFileError: [PLACE_DAMAGED] '../../../etc/passwd' is not a path below …
+    """
+    for part in parts:
+        if not {"", ".", ".."}.isdisjoint(part.split("/")) or "\0" in part:
+            raise MalformedFileError(f"{part!r} is not a path below a place")
+    return "/".join(parts)
+
+
 class NoSuchPlaceError(PlaceError):
     """A place that cannot be used at all."""
 
@@ -117,11 +142,35 @@ class Place:
 
     def uri_of(self, path: str) -> str:
         """Return the URI, or the path, of what lies at a path; a URI is percent-encoded."""
+        path = self._checked(path)
         return f"{self.uri}/{path if self.is_local else quote(path)}"
 
     def read(self, path: str) -> bytes | None:
         """Return a file's content; None if there is no such file."""
         return self._run(path, lambda: self._files.read(path))
+
+    def parse(self, path: str, parser: Callable[[Any], _Result]) -> _Result | None:
+        """Return what a function makes of a file's JSON; None if there is no such file.
+
+        Raises MalformedFileError, with the file's name, if it is no JSON, or the function cannot read its content.
+        """
+        data = self.read(path)
+        if data is None:
+            return None
+        with self.parsing(path):
+            return parser(json.loads(data))
+
+    @contextmanager
+    def parsing(self, path: str) -> Iterator[None]:
+        """Raise MalformedFileError, with a file's name, for errors of reading its content in this context."""
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
+            if isinstance(error, LogicalRepError):
+                reason = error.description
+            else:
+                reason = f"it lacks {error}" if isinstance(error, KeyError) else first_line(error)
+            raise MalformedFileError(f"{self.uri_of(path)} is damaged: {reason}") from None
 
     @contextmanager
     def open(self, path: str, size: int) -> Iterator[IO[bytes]]:
@@ -131,6 +180,7 @@ class Place:
             DamagedError: it is not there.
             PlaceError: it cannot be read, now or within the context.
         """
+        self._checked(path)
         try:
             with self._files.open(path, size) as opened:
                 yield opened
@@ -149,6 +199,7 @@ class Place:
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file that never changes, or replace another by it; on a disk both are one file."""
+        self._checked(source)
         self._run(target, lambda: self._files.copy(source, target))
 
     def list(self, folder: str) -> list[str]:
@@ -167,7 +218,13 @@ class Place:
         """Remove a folder, and those beneath it, if they have no files; stores have none. Nobody may write then."""
         self._run(folder, lambda: self._files.remove_empty_folders(folder))
 
+    @staticmethod
+    def _checked(path: str) -> str:
+        """Return a path below the place, or the empty one, which is the place itself."""
+        return below(path) if path else path
+
     def _run(self, path: str, action: Callable[[], _Result]) -> _Result:
+        self._checked(path)
         try:
             return action()
         except NotSupportedError as error:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Place, below
 
 _NOTES = "_removed.json"
 """The file with notes of them in the table's folder: the log's checkpoints have them for an hour only."""
@@ -72,7 +72,7 @@ class RemovedFiles:
     def delete_oldest(self) -> None:
         """Delete the first one."""
         file = self._files[0]
-        self._place.delete(f"{self._folder}/{file.path}")
+        self._place.delete(below(self._folder, file.path))
         self._files.popleft()
         self._paths.remove(file.path)
         self.size -= file.size
@@ -92,14 +92,14 @@ class RemovedFiles:
             used: the paths of its files.
             keep_hours: the hours for which old versions can be read.
         """
-        data = self._place.read(f"{self._folder}/{_NOTES}")
-        notes: dict[str, Any] = {"version": -1, "removed": []} if data is None else json.loads(data)
-        found = [RemovedFile(*file) for file in notes["removed"]]
-        for number in range(notes["version"] + 1, version + 1):
-            text = self._place.read(commit_path(self._folder, number))
-            for action in map(json.loads, (text or b"").splitlines()):
-                if remove := action.get("remove"):
-                    found.append(RemovedFile(remove["deletionTimestamp"] / 1000, remove["path"], remove["size"]))
+        noted, found = self._place.parse(f"{self._folder}/{_NOTES}", _noted) or (-1, [])
+        for number in range(noted + 1, version + 1):
+            path = commit_path(self._folder, number)
+            text = self._place.read(path)
+            with self._place.parsing(path):
+                for action in map(json.loads, (text or b"").splitlines()):
+                    if remove := action.get("remove"):
+                        found.append(RemovedFile(remove["deletionTimestamp"] / 1000, remove["path"], remove["size"]))
         there = {path.removeprefix(f"{self._folder}/"): at for path, at in self._place.times(self._folder).items()}
         found = [file for file in found if file.path in there and file.path not in used]
         known = self._paths | {file.path for file in found}
@@ -114,6 +114,10 @@ class RemovedFiles:
         self._paths = {file.path for file in files}
         self.size = sum(file.size for file in files)
         self._recalled = time.monotonic()
+
+
+def _noted(content: Any) -> tuple[int, list[RemovedFile]]:
+    return int(content["version"]), [RemovedFile(*file) for file in content["removed"]]
 
 
 def _is_data(path: str) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.follow.state import FOLDER, FORMAT, StateError, from_json, to_json
+from logicalrep.tables.follow.state import FOLDER, FORMAT, StateError, read_file, to_json
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName, table_name
 
-_FILE = f"{FOLDER}/settings.json"
+_FILE = "settings.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,10 @@ class StoredSettings:
     @classmethod
     def read(cls, place: Place) -> StoredSettings | None:
         """Return a place's stored settings; None if it has none."""
-        data = place.read(_FILE)
-        if data is None:
-            return None
-        found = from_json("settings.json", data)
+        return read_file(place, _FILE, cls._of)
+
+    @classmethod
+    def _of(cls, found: dict[str, Any]) -> StoredSettings:
         return cls(
             TableSettings.from_json(found["others"]),
             {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
@@ -46,7 +47,7 @@ class StoredSettings:
             "tables": {str(name): settings.to_json() for name, settings in self.tables.items()},
             "protected": {str(oid): str(name) for oid, name in self.protected.items()},
         }
-        place.write(_FILE, to_json(content))
+        place.write(f"{FOLDER}/{_FILE}", to_json(content))
 
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Place, below
 from logicalrep.tables.follow.state import FOLDER
 from logicalrep_runtime.scalars import Lsn
 
@@ -49,10 +49,10 @@ class Kept:
         """Return the marked tables by their folders."""
         found = {}
         for path in self._place.list(_MARKS):
-            data = self._place.read(path)
-            if data is not None and path.endswith(f"/{_MARK}"):
-                mark = Mark(**json.loads(data))
-                found[mark.folder] = mark
+            if path.endswith(f"/{_MARK}"):
+                mark = self._place.parse(path, lambda content: Mark(**content | {"folder": below(content["folder"])}))
+                if mark is not None:
+                    found[mark.folder] = mark
         return found
 
     def mark(self, mark: Mark) -> None:
@@ -75,9 +75,11 @@ class Kept:
         held: list[pa.Table] = []
         size, ends = 0, self._ends(folder)
         for number, end in enumerate(ends, 1):
-            data = self._place.read(self._path(folder, end))
+            path = self._path(folder, end)
+            data = self._place.read(path)
             assert data is not None
-            held.append(pq.read_table(pa.BufferReader(data)))
+            with self._place.parsing(path):
+                held.append(pq.read_table(pa.BufferReader(data)))
             size += held[-1].nbytes
             if number == len(ends) or size >= _AT_ONCE:
                 yield end, pa.concat_tables(held)
@@ -100,8 +102,12 @@ class Kept:
         self._place.delete(f"{_MARKS}/{folder}/{_MARK}")
 
     def _ends(self, folder: str) -> list[Lsn]:
-        names = (path.rpartition("/")[2] for path in self._place.list(f"{_KEPT}/{folder}"))
-        return sorted(Lsn(int(name.removesuffix(".parquet"), 16)) for name in names if name.endswith(".parquet"))
+        ends = []
+        for path in self._place.list(f"{_KEPT}/{folder}"):
+            if path.endswith(".parquet"):
+                with self._place.parsing(path):
+                    ends.append(Lsn(int(path.rpartition("/")[2].removesuffix(".parquet"), 16)))
+        return sorted(ends)
 
     @staticmethod
     def _path(folder: str, end: Lsn) -> str:

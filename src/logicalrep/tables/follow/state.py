@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from logicalrep.postgres.timelines import Timeline, WalPosition
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import Place, below
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
+
+_Result = TypeVar("_Result")
 
 FOLDER = "_logicalrep"
 """The folder of these files at a place."""
@@ -42,8 +44,7 @@ class Identity:
     @classmethod
     def read(cls, place: Place) -> Self | None:
         """Return a place's identity; None for a new place. Raises StateError for a file of another version."""
-        data = place.read(f"{FOLDER}/place.json")
-        return None if data is None else cls(**from_json("place.json", data))
+        return read_file(place, "place.json", lambda content: cls(**content))
 
     @classmethod
     def claim(
@@ -150,14 +151,15 @@ class State:
     @classmethod
     def read(cls, place: Place) -> Self:
         """Return a place's state; that of a new place is empty."""
-        data = place.read(f"{FOLDER}/state.json")
-        if data is None:
-            return cls()
-        found = from_json("state.json", data)
+        return read_file(place, "state.json", cls._of) or cls()
+
+    @classmethod
+    def _of(cls, found: dict[str, Any]) -> Self:
         tables = {}
         for name, table in found["tables"].items():
             progress = table.get("progress") and LoadProgress(**table["progress"])
-            tables[name] = TableState(**table | {"lsn": Lsn(table["lsn"]), "progress": progress})
+            folder = below(table["folder"])
+            tables[name] = TableState(**table | {"folder": folder, "lsn": Lsn(table["lsn"]), "progress": progress})
         return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables)
 
     def position(self, system_identifier: int) -> WalPosition:
@@ -185,12 +187,15 @@ def to_json(content: Mapping[str, object]) -> bytes:
     return json.dumps(content, indent=2, ensure_ascii=False).encode()
 
 
-def from_json(name: str, data: bytes) -> dict[str, Any]:
-    """Return the content of a place's file. Raises StateError if it is damaged, or of another version."""
-    try:
-        content = json.loads(data)
+def read_file(place: Place, name: str, parser: Callable[[dict[str, Any]], _Result]) -> _Result | None:
+    """Return what a function makes of the content of a place's file; None if there is none.
+
+    Raises StateError if it is of a later version, and MalformedFileError if it is damaged.
+    """
+
+    def parse(content: Any) -> _Result:
         if content["format"] != FORMAT:
             raise StateError(f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that")
-    except (ValueError, KeyError, TypeError) as error:
-        raise StateError(f"{FOLDER}/{name} is damaged ({error})", code="PLACE_DAMAGED") from None
-    return dict(content)
+        return parser(content)
+
+    return place.parse(f"{FOLDER}/{name}", parse)

@@ -9,6 +9,7 @@ from psycopg import sql
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import check_free, drop_slot, find_slot
+from logicalrep.tables.delta.data_files import DATA_FILE
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import Place
@@ -31,9 +32,10 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
 
     Raises:
         StateError: nothing is replicated to the place.
+        MalformedFileError: a file of the place is damaged; nothing is dropped then.
         SlotError: a process still replicates to it.
     """
-    identity = known(place)
+    identity, state = known(place), State.read(place)
     done = []
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
@@ -49,9 +51,13 @@ def drop(settings: ConnectionSettings, place: Place, *, deletes_tables: bool) ->
             except psycopg.errors.InsufficientPrivilege:
                 text = statement.as_string(connection)
                 done.append(f"the publication {identity.publication} stays: let its owner run {text}")
-    deleted = _tables(place, State.read(place).tables) if deletes_tables else {}
+    deleted = _tables(place, state.tables) if deletes_tables else {}
     for folder, what in deleted.items():
-        for path in place.list(folder):
+        paths = place.list(folder)
+        if not _is_ours(place, folder):
+            # The state alone names it: another program's files may lie there.
+            paths = [path for path in paths if DATA_FILE.fullmatch(path.removeprefix(f"{folder}/"))]
+        for path in paths:
             place.delete(path)
         if what is not None:
             done.append(f"deleted {what}")

@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import FOLDER
@@ -36,8 +37,7 @@ def resume(place: Place) -> bool:
 
 def paused_since(place: Place) -> str | None:
     """Return the time since when a place is paused, ISO 8601 in UTC; None if it is not."""
-    data = place.read(_PAUSED)
-    return None if data is None else str(json.loads(data)["since"])
+    return place.parse(_PAUSED, lambda content: str(content["since"]))
 
 
 def refuse_paused(place: Place) -> None:
@@ -60,7 +60,14 @@ def take_requests(place: Place) -> list[tuple[str, list[TableName]]]:
     """Return the requests with their paths, to be deleted once their tables are marked."""
     found = []
     for path in sorted(place.list(_REQUESTS)):
-        data = place.read(path)
-        if data is not None and path.endswith(".json"):
-            found.append((path, [TableName(*table) for table in json.loads(data)["resync"]]))
+        names = place.parse(path, _requested) if path.endswith(".json") else None
+        if names is not None:
+            found.append((path, names))
     return found
+
+
+def _requested(content: Any) -> list[TableName]:
+    names = [TableName(schema, name) for schema, name in content["resync"]]
+    if not all(isinstance(part, str) for name in names for part in name):
+        raise ValueError("a table's name is no text")
+    return names

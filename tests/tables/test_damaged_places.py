@@ -1,0 +1,152 @@
+"""Files of a place that somebody changed: each is an error with its name, and none leads out of the place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from logicalrep.cli.main import main
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.maintenance import maintain
+from logicalrep.tables.delta.place import MalformedFileError, Place, below
+from logicalrep.tables.follow.guard import StoredSettings
+from logicalrep.tables.follow.kept import Kept
+from logicalrep.tables.follow.state import Identity, State
+from logicalrep.tables.replicate.requests import paused_since, request_resync, take_requests
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
+from tests.tables.test_applying import new_log
+from tests.tables.test_replicate import once, shop
+
+__all__ = ["shop"]
+
+_STATE = '{"format": 1, "lsn": "0/1", "commit_timestamp": null, "tables": {"a.b": {"folder": %s}}}'
+FILES: dict[str, tuple[str, Callable[[Place], object], tuple[str, ...]]] = {
+    "the state": (
+        "_logicalrep/state.json",
+        State.read,
+        (
+            "[",
+            "[]",
+            "{}",
+            "null",
+            '{"format": 1}',
+            '{"format": 1, "lsn": 1, "tables": []}',
+            "[" * 100_000,
+            *(_STATE % folder for folder in ('"../outside"', '"/etc"', '""', '"a/../../b"', '"a\\u0000"', "7", "null")),
+        ),
+    ),
+    "the identity": ("_logicalrep/place.json", Identity.read, ("", "{", '{"format": 1}', '{"format": 1, "more": 2}')),
+    "the settings": ("_logicalrep/settings.json", StoredSettings.read, ("x", '{"format": 1, "others": 3}')),
+    "a pause": ("_logicalrep/paused.json", paused_since, ("", "[]", "{}")),
+    "a request": (
+        "_logicalrep/requests/x.json",
+        take_requests,
+        ("[", "[]", '{"resync": 1}', '{"resync": [["a"]]}', '{"resync": [[1, 2]]}'),
+    ),
+    "a pending load": (
+        "_logicalrep/loads/public/t/load.json",
+        lambda place: Kept(place).marks(),
+        ("[", "[]", '{"folder": "../t", "replaces": null, "reason": ""}'),
+    ),
+    "buffered changes": (
+        "_logicalrep/kept/public/t/0000000000000001.parquet",
+        lambda place: list(Kept(place).changes("public/t")),
+        ("", "PAR1"),
+    ),
+    "a name of buffered changes": (
+        "_logicalrep/kept/public/t/none.parquet",
+        lambda place: list(Kept(place).changes("public/t")),
+        ("",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "read", "contents"), FILES.values(), ids=FILES)
+def test_a_malformed_file_is_an_error_with_its_name(
+    tmp_path: Path, path: str, read: Callable[[Place], object], contents: tuple[str, ...]
+) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    for content in contents:
+        file.write_text(content)
+        with pytest.raises(MalformedFileError, match=rf"\[PLACE_DAMAGED\] .*{path} is damaged: ."):
+            read(Place(str(tmp_path)))
+
+
+def test_a_request_is_read(tmp_path: Path) -> None:
+    request_resync(Place(str(tmp_path)), [TableName("public", "t")])
+    ((_, names),) = take_requests(Place(str(tmp_path)))
+    assert names == [TableName("public", "t")]
+
+
+@pytest.mark.parametrize("part", ["", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/..", "a\0b"])
+def test_no_path_leads_out_of_a_place(tmp_path: Path, part: str) -> None:
+    place = Place(str(tmp_path / "lake"))
+    for use in (place.read, place.delete, place.uri_of, lambda path: place.write(path, b""), place.times):
+        if part:
+            with pytest.raises(MalformedFileError, match="is not a path below a place"):
+                use(part)
+    with pytest.raises(MalformedFileError):
+        below("public/t", part)
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("path", ["../../outside.parquet", "/outside.parquet"])
+def test_upkeep_deletes_no_file_that_a_changed_log_names(tmp_path: Path, path: str) -> None:
+    place, outside = Place(str(tmp_path / "lake")), tmp_path / "outside.parquet"
+    outside.write_text("mine")
+    log = new_log(place, ("id",))
+    stats = json.dumps({"numRecords": 1})
+    added = {"path": path, "partitionValues": {}, "size": 4, "modificationTime": 0, "dataChange": True, "stats": stats}
+    removed = {"path": path, "deletionTimestamp": 0, "dataChange": True, "size": 4}
+    folder = tmp_path / "lake/public/t"
+    # A file that was removed is forgotten; one that is there makes the table unreadable.
+    (folder / "_delta_log" / f"{log.version + 1:020}.json").write_text(json.dumps({"remove": removed}) + "\n")
+    opened = DeltaLog.open(place, "public/t")
+    assert opened is not None
+    maintain(opened, 0, LocalTasks())
+    (folder / "_delta_log" / f"{log.version + 2:020}.json").write_text(json.dumps({"add": added}) + "\n")
+    with pytest.raises(MalformedFileError, match=r"public/t/_delta_log is damaged: .*outside\.parquet"):
+        DeltaLog.open(place, "public/t")
+    assert outside.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["_last_checkpoint", "_removed.json"])
+def test_a_malformed_file_of_a_table_is_an_error_with_its_name(tmp_path: Path, name: str) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    log.write_checkpoint()
+    (file,) = tmp_path.rglob(name)
+    file.write_text("[")
+
+    def use() -> None:
+        opened = DeltaLog.open(place, "public/t")
+        assert opened is not None
+        maintain(opened, 24, LocalTasks())
+
+    with pytest.raises(MalformedFileError, match=rf"{name} is damaged"):
+        use()
+
+
+def test_drop_deletes_nothing_of_others(shop: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake, outside = tmp_path / "lake", tmp_path / "outside"
+    drop = ["drop", "--delete-tables", "--yes", "--dsn", shop.dsn, "--to", str(lake)]
+    once(shop, lake)
+    write_deltalake(str(outside), pa.table({"a": [1]}))
+    write_deltalake(str(lake / "of_others"), pa.table({"a": [1]}))
+    state = (lake / "_logicalrep/state.json").read_text()
+    (lake / "_logicalrep/state.json").write_text(state.replace('"public/orders"', '"../outside"'))
+    assert main(drop) == 1
+    assert "state.json is damaged" in capsys.readouterr().err
+    assert shop.value("SELECT count(*) FROM pg_publication") == 1
+    (lake / "_logicalrep/state.json").write_text(state.replace('"public/orders"', '"of_others"'))
+    assert main(drop) == 0
+    assert [path.name for path in lake.iterdir()] == ["of_others"]
+    assert all(list(folder.glob("*.parquet")) for folder in (outside, lake / "of_others"))
