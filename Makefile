@@ -114,9 +114,14 @@ reference: $(READY) ## Write the reference, a static site, to build/reference
 spec-diff: $(READY) ## Show what changed in spec/ since BASE
 	$(BIN)/python -m codegen diff $(BASE)
 
-build: $(READY) ## Build the sdist and the wheel into dist/
-	rm -rf dist
+build: $(READY) ## Build a release's files into dist/: the sdist and the wheel, the vectors and the reference
+	rm -rf dist build/logicalrep-vectors build/logicalrep-reference
 	$(BIN)/python -m build --quiet --outdir dist
+	$(BIN)/python -m codegen vectors build/logicalrep-vectors
+	$(BIN)/python -m codegen reference --out build/logicalrep-reference
+	for name in vectors reference; do \
+	  $(BIN)/python -m zipfile -c dist/logicalrep-$$name.zip build/logicalrep-$$name || exit 1; \
+	done
 
 clean: ## Remove everything that these commands made
 	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

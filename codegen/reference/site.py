@@ -16,6 +16,7 @@ from codegen.emit.package import PACKAGE
 from codegen.emit.rendering import joined
 from codegen.reference import pages
 from codegen.reference.drawing import draw, number
+from codegen.reference.examples import examples
 from codegen.reference.layout import Row, rows
 from codegen.shared import ROOT, add_spec, lowered, mask, templates
 from codegen.spec.model import Protocol
@@ -80,6 +81,7 @@ def site(protocols: Iterable[Protocol]) -> dict[Path, str]:
             page=f"{protocol.name}.html",
             protocol=protocol,
             messages=messages[protocol.name],
+            examples=examples(protocol),
             parts=parts[protocol.name],
         )
     return {Path(name): texts[name] for name in sorted(texts)}

@@ -25,7 +25,7 @@ def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
             header = json.loads(next(lines))
             if header.get("format") != "pgoutput-capture/1" or header.get("client_encoding") != "UTF8":
                 continue
-            for number, data, now, facts in _messages(protocol, shown, header, lines):
+            for number, data, now, facts in messages_of(protocol, shown, header, lines):
                 if len(data) > _LONGEST:
                     continue
                 message, fields = Reader(now, data, facts).message()
@@ -45,7 +45,7 @@ def vector(name: str, now: View, message: Message | None, facts: Mapping[str, bo
     return {"name": name, "version": now.version, **known, **sender, **session, "bytes": data.hex()}
 
 
-def _messages(
+def messages_of(
     protocol: Protocol, shown: tuple[View, ...], header: Mapping[str, Any], lines: Iterator[str]
 ) -> Iterator[tuple[int, bytes, View, dict[str, bool]]]:
     """Yield the messages of a capture, each with the version that has its layout and the session's facts."""

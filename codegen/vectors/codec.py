@@ -21,8 +21,10 @@ Fields = dict[str, Any]
 class RefusedError(ValueError):
     """Bytes that are no message; says at which field and at which byte."""
 
-    def __init__(self, field: str, offset: int, reason: str) -> None:
+    def __init__(self, field: str, offset: int, reason: str, *, is_strict: bool = False) -> None:
         super().__init__(f"{field} at byte {offset}: {reason}")
+        self.is_strict = is_strict
+        """Whether PostgreSQL's page says nothing of it, so that a reader that follows the page takes the bytes."""
         self.field = field
         self.offset = offset
         self.reason = reason
@@ -36,6 +38,7 @@ class Written:
     row: Field
     start: int
     end: int
+    value: Any
 
 
 def plain(row: Field, number: int) -> Any:
@@ -77,7 +80,7 @@ class Writer:
             self.data += value.encode("latin-1")
         else:
             self.data += int(value).to_bytes(row.width, "big", signed=self.view.protocol.signed(row))
-        self.written.append(Written(path, row, start, len(self.data)))
+        self.written.append(Written(path, row, start, len(self.data), value))
 
 
 class Reader:
@@ -165,9 +168,10 @@ class Reader:
     def _integer(self, row: Field, path: str) -> Any:
         start = self.offset
         number = int.from_bytes(self._take(row.width, path), "big", signed=self.view.protocol.signed(row))
-        is_other = bool(row.codes) and number not in row.codes
-        if is_other or (row.nonzero and number == 0) or (row.boolean and number > 1):
-            raise RefusedError(path, start, "the value is not legal here")
+        is_other = bool(row.constants) and number not in row.codes
+        is_unnamed = bool(row.values) and number not in row.codes
+        if is_other or is_unnamed or (row.nonzero and number == 0) or (row.boolean and number > 1):
+            raise RefusedError(path, start, "the value is not legal here", is_strict=not is_other)
         return plain(row, number)
 
 

@@ -1,9 +1,10 @@
-"""`python -m codegen vectors DIR`: one file for each protocol version, and one of what servers sent."""
+"""`python -m codegen vectors DIR`: a file for each protocol version, what servers sent, sequences, and the schema."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -12,10 +13,13 @@ from typing import Any
 from codegen.shared import ROOT, add_spec
 from codegen.spec.model import Message, Protocol
 from codegen.spec.reader import load
-from codegen.spec.versions import View, view
+from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import captured, vector
 from codegen.vectors.codec import Reader, RefusedError, facts_of, write
 from codegen.vectors.samples import Samples, damaged
+from codegen.vectors.sequences import sequences
+
+SCHEMA = Path(__file__).parent / "vectors.schema.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +40,10 @@ def run(options: argparse.Namespace) -> int:
         if protocol.blocks:
             found = list(captured(protocol, options.captures))
             _write(options.directory / f"{protocol.name}-captured.json", protocol, found)
+            found = list(sequences(protocol, views(protocol)))
+            _write(options.directory / f"{protocol.name}-sequences.json", protocol, found, "sequences")
+    shutil.copyfile(SCHEMA, options.directory / SCHEMA.name)
+    print(f"wrote {options.directory / SCHEMA.name}")
     return 0
 
 
@@ -78,12 +86,13 @@ def _refused(
         Reader(now, data, facts).message("server" if message is None else message.sender)
     except RefusedError as error:
         place = {"field": error.field, "offset": error.offset, "reason": error.reason}
-        yield vector(name, now, message, facts, data) | {"refused": place}
+        strict = {"strict": True} if error.is_strict else {}
+        yield vector(name, now, message, facts, data) | {"refused": place} | strict
 
 
-def _write(path: Path, protocol: Protocol, found: list[dict[str, Any]]) -> None:
-    """Write a file with a vector a line, so that it can be read and compared."""
+def _write(path: Path, protocol: Protocol, found: list[dict[str, Any]], kind: str = "vectors") -> None:
+    """Write a file with a vector or a sequence a line, so that it can be read and compared."""
     lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in found)
     head = json.dumps({"protocol": protocol.name, "page": protocol.page})[:-1]
-    path.write_text(f'{head}, "vectors": [\n{lines}\n]}}\n', encoding="utf-8")
-    print(f"wrote {path}: {len(found)} vectors")
+    path.write_text(f'{head}, "{kind}": [\n{lines}\n]}}\n', encoding="utf-8")
+    print(f"wrote {path}: {len(found)} {kind}")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from codegen.__main__ import main
-from logicalrep_protocol import walsender
+from logicalrep_protocol import Decoder, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
 from logicalrep_protocol.versions import PARSE
 from logicalrep_runtime.errors import DecodeError
@@ -31,9 +32,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def vectors(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every vector, with the name of its protocol."""
-    for path in sorted(folder.iterdir()):
+    for path in sorted(folder.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
-        yield from ((content["protocol"], vector) for vector in content["vectors"])
+        yield from ((content["protocol"], vector) for vector in content.get("vectors", ()))
 
 
 def parsed(protocol: str, vector: dict[str, Any]) -> Any:
@@ -90,6 +91,59 @@ def test_the_package_refuses_what_vectors_refuse_at_the_same_byte(folder: Path) 
             assert (error.value.field, error.value.offset) == (place["field"], place["offset"]), vector
             found += 1
     assert found > 500
+
+
+def test_a_refusal_is_strict_where_the_page_does_not_ask_for_it(folder: Path) -> None:
+    """The page prints constants; what else a byte may not be follows from servers, or from what the rows mean."""
+    strict = set()
+    for _, vector in vectors(folder):
+        if "strict" in vector:
+            assert vector["refused"]["reason"] == "the value is not legal here"
+            strict.add(vector["refused"]["field"])
+    assert strict == {
+        "final_lsn", "prepare_lsn", "end_lsn", "commit_lsn", "prepare_end_lsn", "rollback_end_lsn", "first_segment",
+        "replica_identity", "reply_requested",
+    }  # fmt: skip
+
+
+def test_the_decoder_reads_every_sequence(folder: Path) -> None:
+    content = json.loads((folder / "logicalrep-sequences.json").read_text(encoding="utf-8"))
+    accepted = refused = 0
+    for sequence in content["sequences"]:
+        decoder = Decoder(sequence["version"], **sequence["session"])
+        for entry in sequence["messages"]:
+            data = bytes.fromhex(entry["bytes"])
+            before = (decoder.block, dict(decoder.facts))
+            if "refused" in entry:
+                with pytest.raises(DecodeError) as error:
+                    decoder.decode(data)
+                place = entry["refused"]
+                assert (error.value.field, error.value.offset) == (place["field"], place["offset"]), entry
+                assert (decoder.block, decoder.facts) == before
+                refused += 1
+                continue
+            message = decoder.decode(data)
+            assert message.build() == data
+            assert _LAYOUTS["logicalrep"].message(data[0]).name == entry["message"]
+            assert {"block": decoder.block, **decoder.facts} == entry["state"], (sequence["name"], entry)
+            accepted += 1
+    assert min(accepted, refused) > 200
+    blocks = {
+        entry["state"]["block"] for each in content["sequences"] for entry in each["messages"] if "state" in entry
+    }
+    assert blocks == {"outside", "transaction", "prepared transaction", "stream"}
+
+
+def test_every_file_is_as_the_schema_says(folder: Path) -> None:
+    schema = json.loads((folder / "vectors.schema.json").read_text(encoding="utf-8"))
+    validator = jsonschema.Draft202012Validator(schema)
+    files = [path for path in folder.glob("*.json") if path.name != "vectors.schema.json"]
+    assert len(files) == 7
+    for path in files:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        validator.validate(content)
+        for wrong in ({"protocol": 1}, {"vectors": [{"name": "no bytes", "version": 1}]}, {"sequences": [{}]}):
+            assert not validator.is_valid(content | wrong)
 
 
 def test_each_message_part_and_alternative_of_each_version_has_vectors(folder: Path) -> None:

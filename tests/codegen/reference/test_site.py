@@ -262,3 +262,21 @@ def test_the_picture_in_the_readme_is_as_the_spec_has_it() -> None:
     assert (ROOT / "docs" / "update.svg").read_text(encoding="utf-8") == reference.standalone_picture(
         logicalrep, "Update"
     )
+
+
+def test_each_message_has_the_bytes_of_a_real_one_beside_its_layout(files: dict[str, str], messages: Protocol) -> None:
+    page = files["logicalrep.html"]
+    shown = page.split('<figure class="example">')[1:]
+    assert len(shown) == len(messages.messages)
+    assert all(figure.strip().startswith("<figcaption>As PostgreSQL 18 sent it:") for figure in shown)
+    for figure, message in zip(shown, messages.messages, strict=True):
+        figure = figure.partition("</figure>")[0]
+        rows = re.findall(
+            r"<tr><td><code>(.*?)</code></td><th scope=\"row\"><code>(.*?)</code></th><td>(.*?)</td>", figure
+        )
+        assert rows[0] == (f"{ord(message.tag):02x}", "tag", f"&#39;{message.tag}&#39;")
+        top = {path.partition(".")[0].partition("[")[0] for _, path, _ in rows}
+        always = {row.name for row in message.fields if not row.optional and row.when is None}
+        assert always <= top | {"columns", "relation_ids"}
+    sent = files["walsender.html"].count("<figcaption>An example:")
+    assert sent == files["walsender.html"].count('<figure class="example">') > 4

@@ -1,0 +1,122 @@
+"""Sequences of messages in one session, for what no message tells alone: blocks, session facts, what is described.
+
+As the readers of single messages, they follow the model alone and share nothing with the decoder that is generated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from codegen.spec.model import OUTSIDE, Message, Protocol
+from codegen.spec.versions import View
+from codegen.vectors.codec import Fields, write
+from codegen.vectors.samples import Samples
+
+
+@dataclass
+class _Session:
+    """One session's messages, and its state after them."""
+
+    shown: tuple[View, ...]
+    version: int
+    facts: dict[str, bool]
+    block: str = OUTSIDE
+    described: set[tuple[str, Any]] = field(default_factory=set)
+    entries: list[dict[str, Any]] = field(default_factory=list)
+
+    def layouts(self) -> Iterator[tuple[Message, View]]:
+        """Yield the messages that servers send in this session, each in the version that has its layout."""
+        for message in self.shown[-1].messages:
+            may_come = message.comes_in(self.version) and (
+                message.since <= self.version or message.also_when is None or self.facts[message.also_when]
+            )
+            if message.sender == "server" and may_come:
+                now = self.shown[max(message.since, self.version) - 1]
+                yield next(one for one in now.messages if one.name == message.name), now
+
+    def message(self, name: str) -> tuple[Message, View]:
+        return next(found for found in self.layouts() if found[0].name == name)
+
+    def send(self, message: Message, now: View) -> None:
+        """Add a message as usual: accepted and followed, or refused with the first reason there is."""
+        values = Samples(now, self.facts).usual(message.fields)
+        data, written = write(now, message, values)
+        entry = {"message": message.name, "bytes": data.hex()}
+        refused = self._refused(message, values, {one.path: one.start for one in written})
+        if refused is not None:
+            self.entries.append(entry | {"refused": refused, "strict": True})
+            return
+        self._follow(message, values)
+        state = {"block": self.block} | {fact: self.facts[fact] for fact in self.facts}
+        self.entries.append(entry | {"fields": values, "state": state})
+
+    def _refused(self, message: Message, values: Fields, starts: dict[str, int]) -> dict[str, Any] | None:
+        if self.block not in message.places:
+            where = "outside of all blocks" if self.block == OUTSIDE else f"in a {self.block}"
+            return {"field": "tag", "offset": 0, "reason": f"it cannot stand {where}"}
+        for row in message.fields:
+            if row.looks_up is not None:
+                numbers = values[row.name] if row.repeat else [values[row.name]]
+                for index, number in enumerate(numbers):
+                    if (row.looks_up, number) not in self.described:
+                        path = f"{row.name}[{index}]" if row.repeat else row.name
+                        return {"field": path, "offset": starts[path], "reason": f"no {row.looks_up} describes it"}
+        return None
+
+    def _follow(self, message: Message, values: Fields) -> None:
+        if message.describes is not None:
+            self.described.add((message.name, values[message.describes]))
+        self.block = message.opens or (OUTSIDE if message.closes else self.block)
+        for fact, holds in ((message.sets, True), (message.clears, False)):
+            if fact is not None:
+                self.facts[fact] = holds
+
+
+def sequences(protocol: Protocol, shown: tuple[View, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the sequences of each version, without session facts and with each that changes something there."""
+    lets_in = {message.also_when for message in protocol.messages}
+    for now in shown:
+        known = [fact.name for fact in protocol.given_facts if fact.since <= now.version or fact.name in lets_in]
+        for given in (None, *known):
+            facts = {fact.name: fact.name == given for fact in protocol.session}
+
+            def begun(now: View = now, facts: dict[str, bool] = facts) -> _Session:
+                return _Session(shown, now.version, dict(facts))
+
+            told = {given: True} if given is not None else {}
+            for name, entries in _of_session(protocol, begun):
+                title = f"{name}, {given}" if given is not None else name
+                yield {"name": title, "version": now.version, "session": told, "messages": entries}
+
+
+def _of_session(protocol: Protocol, begun: Callable[[], _Session]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield for each block its messages, those out of place, and those that come before what describes them."""
+    for block in (OUTSIDE, *protocol.blocks):
+        opener = next((message.name for message in protocol.messages if message.opens == block), None)
+        closer = next((message.name for message in protocol.messages if message.closes == block), None)
+        if opener is not None and all(message.name != opener for message, _ in begun().layouts()):
+            continue
+        inside = [
+            (message, now)
+            for message, now in begun().layouts()
+            if block in message.places and message.opens is None and message.closes is None
+        ]
+        describing = {row.looks_up for message, _ in inside for row in message.fields} - {None}
+        for what in ("", "before what describes them", "out of place"):
+            session = begun()
+            if opener is not None:
+                session.send(*session.message(opener))
+            if what == "out of place":
+                for message, now in session.layouts():
+                    if block not in message.places:
+                        session.send(message, now)
+            else:
+                first = [one for one in inside if (one[0].name in describing) is not bool(what)]
+                for message, now in (*first, *(one for one in inside if one not in first)):
+                    session.send(message, now)
+            if closer is not None:
+                session.send(*session.message(closer))
+            if session.entries and (what != "before what describes them" or describing):
+                yield f"{block}{': ' if what else ''}{what}", session.entries
