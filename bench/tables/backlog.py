@@ -82,9 +82,10 @@ def _received(setting: Setting, place: Path) -> tuple[float, int]:
 def _spark_seconds() -> float:
     """Return the seconds that a local session takes to start and end, with a first task."""
     program = (
+        "import threading\n"
         "from logicalrep.tables.delta.place import Place\n"
         "from logicalrep.tables.replicate.sessions import spark_tasks\n"
-        "with spark_tasks(Place('/tmp')) as tasks: tasks.run(len, ['x'])\n"
+        "with spark_tasks(Place('/tmp'), threading.Event()) as tasks: tasks.run(len, ['x'])\n"
     )
     began = time.monotonic()
     subprocess.run([sys.executable, "-c", program], check=True, stderr=subprocess.DEVNULL)

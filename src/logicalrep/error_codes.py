@@ -71,6 +71,10 @@ CODES: dict[str, tuple[str, str]] = {
         "Python has no codec for a client_encoding.",
         "Use UTF8 for the session.",
     ),
+    "JAVA_ENDED": (
+        "The Java of Spark that `replicate` had started has ended, several times within an hour.",
+        "Look whether the machine has enough memory, as its kernel ends large processes; then start the command again.",
+    ),
     "JAVA_MISSING": (
         "Spark finds no Java.",
         "Install Java 17 or later, or `pip install 'logicalrep[java]'`.",
@@ -228,7 +232,7 @@ CODES: dict[str, tuple[str, str]] = {
     ),
     "SERVER_AWAY": (
         "No server answers at the address, or the server is starting or stopping.",
-        "Start it, or correct `host` and `port`; the option `retry_timeout` limits the time for retries.",
+        "Start it, or correct `host` and `port`; `retry_timeout`, or `--retry-timeout`, limits the time for retries.",
     ),
     "SERVER_LACKS_OPTION": (
         "An option needs a newer version of PostgreSQL.",

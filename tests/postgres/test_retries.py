@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 
+import psycopg
 import pytest
 
 from logicalrep.postgres import connection
 from logicalrep.postgres.connection import ConnectError, ConnectionSettings
-from logicalrep.postgres.retries import TRANSIENT, Retries
+from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
 from tests.postgres.stand_in import StandIn, stand_in
 
 _WRONG_PASSWORD = "28P01", "Passwort-Authentifizierung für Benutzer »x« fehlgeschlagen"
@@ -108,3 +112,37 @@ def test_parameters_that_were_right_once_are_tried_again(server: StandIn) -> Non
     assert seconds > 1
     assert len(server.passwords) > 2
     assert text.startswith("[CONNECTION_REFUSED] ")
+
+
+class Passing(threading.Event):
+    """An event in whose waits the clock runs ahead."""
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__()
+        self._clock = clock
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None
+        self._clock[0] += timeout
+        return self.is_set()
+
+
+def test_without_a_limit_a_day_is_waited_with_one_line_a_minute_of_several_connections(clock: list[float]) -> None:
+    lines: list[str] = []
+    stop = Passing(clock)
+    waiting = Waiting(math.inf, stop=stop, say=lines.append)
+    retries = Retries(waiting), Retries(waiting)
+    error = psycopg.OperationalError("no route\nto host")
+    tries = 0
+    while clock[0] < 100 + 86_400:
+        tries += 1
+        for each in retries:
+            each.failed(error)
+    assert 1430 <= len(lines) <= 1440
+    assert lines[0] == "the server cannot be reached, trying again: no route to host"
+    assert re.fullmatch(r"the server cannot be reached for \d+ s, trying again: no route to host", lines[1])
+    # Each of them tries every ten seconds.
+    assert tries < 5000
+    stop.set()
+    with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\] no route to host; tried for 86\d{3}\.\d s"):
+        retries[0].failed(error)

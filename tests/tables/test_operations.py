@@ -71,7 +71,7 @@ def test_a_table_is_loaded_again_by_the_next_run(shop: Database, tmp_path: Path)
 def test_no_other_table_comes_to_those_that_are_loaded_again(
     shop: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda place: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     once(shop, tmp_path, tables=(ORDERS,))
     assert main(["resync", "--all", "--dsn", shop.dsn, "--to", str(tmp_path)]) == 0
     assert list(State.read(Place(str(tmp_path))).tables) == ["public.orders"]
@@ -164,7 +164,7 @@ def test_a_lost_slot_needs_all_tables_loaded_again(shop: Database, tmp_path: Pat
 def test_a_publication_that_was_dropped_needs_all_tables_loaded_again(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda place: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     db.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     once(db, tmp_path)
     identity = Identity.read(Place(str(tmp_path)))

@@ -26,7 +26,7 @@ def test_the_commands_of_the_page(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # The tasks run in this process in place of Spark.
-    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda place: nullcontext(LocalTasks()))
+    monkeypatch.setattr("logicalrep.tables.replicate.replicate.spark_tasks", lambda *_: nullcontext(LocalTasks()))
     lines = [
         shlex.split(line, comments=True)
         for block in examples("docs/operations.md", "sh")

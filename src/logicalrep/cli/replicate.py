@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from logicalrep.cli.server_options import Commands, add_place_command, not_negative, server_and_place
+from logicalrep.cli.server_options import Commands, add_place_command, hide_secrets, not_negative, server_and_place
 from logicalrep.observe.log import log_to_standard_error
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _EXIT_CODES = """exit codes:
   2    invalid arguments
   3    somebody has to do something first: the last line has the statement, or the place is paused (--once)
   4    some tables stand still; the others are up to date (--once)
-  130  ended by Ctrl-C or SIGTERM, after the batch that was being applied
+  130  ended by Ctrl-C or SIGTERM, after the batch that was being applied; at once while it starts
 """
 
 
@@ -48,6 +48,10 @@ def add_replicate(commands: Commands) -> None:
     parser.add_argument(
         "--once", action="store_true", help="end when all that had committed at the start is in the tables"
     )
+    parser.add_argument(
+        "--retry-timeout", metavar="SECONDS", type=not_negative,
+        help="the longest wait for a server that is away (default: 60 with --once, else for as long as it takes)",
+    )  # fmt: skip
     parser.add_argument(
         "--every", metavar="SECONDS", type=not_negative, default=10.0,
         help="the time between two commits of a table; 0 is as fast as it goes (default: 10)",
@@ -94,6 +98,17 @@ def add_replicate(commands: Commands) -> None:
 
 
 def _replicate(options: argparse.Namespace) -> int:
+    hide_secrets(options)
+    stop = threading.Event()
+
+    def end(number: int, frame: object) -> None:
+        # A second signal ends the program at once.
+        signal.signal(number, signal.SIG_DFL)
+        stop.set()
+
+    # Before the rest is loaded, which takes seconds on a busy machine.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
     connection, place = server_and_place(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.tables.load.publishing import PublicationNeededError
@@ -102,15 +117,6 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.tables.replicate.replicate import replicate
     from logicalrep.tables.replicate.requests import PausedError
 
-    stop = threading.Event()
-
-    def end(number: int, frame: object) -> None:
-        # A second signal ends the program at once.
-        signal.signal(number, signal.SIG_DFL)
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
     try:
         with _logged() if options.verbose else shown(quiet=options.quiet) as report:
             replicate(
@@ -121,6 +127,7 @@ def _replicate(options: argparse.Namespace) -> int:
                 failover=options.failover,
                 tables=[options.tables] if options.tables else (),
                 once=options.once,
+                retry_timeout=options.retry_timeout,
                 every=options.every,
                 keep=options.keep,
                 unrepresentable=options.unrepresentable,

@@ -81,7 +81,7 @@ def add_place_command(
 
 def server_of(options: argparse.Namespace) -> ConnectionSettings:
     """Return the server of the arguments, once no secret is on the command line any more."""
-    _hide_secrets(options)
+    hide_secrets(options)
     # Loaded late: the other commands need none of it.
     from logicalrep.postgres.connection import ConnectionSettings
 
@@ -131,7 +131,7 @@ def _storage_options_of(options: argparse.Namespace) -> Mapping[str, str]:
     return found
 
 
-def _hide_secrets(options: argparse.Namespace) -> None:
+def hide_secrets(options: argparse.Namespace) -> None:
     """Start the program again without its secrets on the command line, which every user of the machine can read.
 
     They go on in the environment, which only this user can read. Nothing happens if there are none. Call it first.

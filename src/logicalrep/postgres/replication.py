@@ -14,7 +14,7 @@ import psycopg
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication_connection import Received, Walsender
-from logicalrep.postgres.retries import TRANSIENT, Retries
+from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Event
@@ -68,7 +68,7 @@ class Replication:
         intake: Intake[WholeTransactions],
         *,
         messages: int = 10_000,
-        retry_timeout: float = 60,
+        waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
         acknowledged: Lsn = _NONE,
     ) -> None:
@@ -76,15 +76,15 @@ class Replication:
 
         The first session sends what commits at or after `acknowledged`, or after the slot's position if that is later.
 
-        The intake gets `messages` of them at a time at most, reconnecting takes `retry_timeout` seconds at most, and
-        `traffic` has the counts of an earlier receiver, which are continued.
+        The intake gets `messages` of them at a time at most, `waiting` says how a server is waited for that is away, or
+        just for how many seconds, and `traffic` has the counts of an earlier receiver, which are continued.
         """
         self._settings = settings
         self._slot = slot
         self._options = options
         self._intake = intake
         self._messages = messages
-        self._retry_timeout = retry_timeout
+        self._waiting = waiting
         self._session: Walsender | None = None
         self._acknowledged = acknowledged
         self._received = Lsn(0)
@@ -150,10 +150,10 @@ class Replication:
         A round has the transactions that the received messages finish; it is empty if no message came for a moment.
 
         Raises:
-            psycopg.Error: the server was away for too long.
+            ConnectError: the server was away for too long.
             SlotError: the slot cannot be read.
         """
-        retries = Retries(self._retry_timeout)
+        retries = Retries(self._waiting)
         while not stop():
             try:
                 session = self._connected()

@@ -175,7 +175,7 @@ class Stream(Generic[_Item]):
             origin=needs.origin,  # type: ignore[arg-type]
             streaming=most_streaming(version),
         )
-        replication = Replication(self._settings, needs.slot, options, intake, retry_timeout=self._retry_timeout)
+        replication = Replication(self._settings, needs.slot, options, intake, waiting=self._retry_timeout)
         self._replication = replication
         try:
             with closing(self._events(replication)) as events:

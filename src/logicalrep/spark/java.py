@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
+import logging
 import os
 import re
+import shlex
 import shutil
+import subprocess
+import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pyspark
+from pyspark.find_spark_home import _find_spark_home
 
 from logicalrep_runtime.errors import LogicalRepError
 
@@ -26,6 +34,15 @@ for argument in "$@"; do
 done
 exec "{java}" "$@"
 """
+
+_APART = """#!/bin/sh
+# Ignored signals stay ignored in the programs that follow.
+trap '' HUP INT TERM
+exec {program} "$@"
+"""
+
+_ENDING = 2.0
+"""The longest time between an error of a Java that ends and its end, in seconds."""
 
 
 def java_options(settings: Mapping[str, str]) -> str:
@@ -61,6 +78,97 @@ class JavaError(LogicalRepError, RuntimeError):
     """A machine without a Java for Spark."""
 
     code = "JAVA_MISSING"
+
+
+def has_ended() -> bool:
+    """Return whether the Java that this process started has ended, or does within a moment; false if it started none.
+
+    Its connections break before the process is gone.
+    """
+    process = _process()
+    if process is None:
+        return False
+    try:
+        process.wait(_ENDING)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def launch_apart(settings: Mapping[str, str]) -> None:
+    """Start the Java of this process's Spark, which signals to end do not reach: it ends with this process.
+
+    A signal to all processes of a group, or of a service, would otherwise end Java while a batch is applied. What Java
+    writes to its standard error goes to a file that has no name; if Java does not start, it is shown.
+
+    Args:
+        settings: Spark's settings, of which Java's own take effect at its start alone.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if SparkContext._gateway is not None:
+        return
+
+    with tempfile.TemporaryDirectory(prefix="logicalrep-java-") as folder, tempfile.TemporaryFile() as log:
+        launcher = Path(folder, "launcher")
+        launcher.write_text(_APART.format(program=shlex.quote(str(Path(_find_spark_home(), "bin", "spark-submit")))))
+        launcher.chmod(0o700)
+        options = {"executable": str(launcher), "process_group": 0, "stdout": log, "stderr": log}
+        try:
+            launch: Any = launch_gateway
+            gateway = launch(SparkConf(loadDefaults=False).setAll(list(settings.items())), options)
+        except BaseException:
+            log.seek(0)
+            sys.stderr.write(log.read().decode(errors="replace"))
+            raise
+        SparkContext._ensure_initialized(gateway=gateway)
+
+
+@contextmanager
+def quiet_end() -> Iterator[None]:
+    """Let PySpark print no tracebacks while its Java ends in this context: whoever waits for Java gets the error."""
+    from pyspark import SparkContext
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        return record.msg != "Exception while sending command."
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        vars(context._accumulatorServer)["handle_error"] = lambda *_: None
+    # PySpark's connection to Java logs with the root logger itself.
+    logging.getLogger().addFilter(is_of_others)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeFilter(is_of_others)
+
+
+def forget() -> None:
+    """Forget the Spark of this process, whose Java has ended, so that another one can be started."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context, process = SparkContext._active_spark_context, _process()
+    if process is not None:
+        process.kill()
+        process.wait()
+    with warnings.catch_warnings(), suppress(Exception):
+        # PySpark says that the Java has ended.
+        warnings.simplefilter("ignore")
+        if context is not None:
+            context.stop()
+    with suppress(Exception):
+        SparkContext._gateway.shutdown()  # type: ignore[union-attr]
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def _process() -> subprocess.Popen[bytes] | None:
+    """Return the process of the Java that this one has started; None if there is none."""
+    from pyspark import SparkContext
+
+    return getattr(SparkContext._gateway, "proc", None)
 
 
 def packaged_java_home() -> Path:

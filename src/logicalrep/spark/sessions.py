@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -67,6 +67,13 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
     Example:
         >>> spark = session("local[4]", **{"spark.driver.memory": "4g"})
     """
+    return started(master, settings)
+
+
+def started(
+    master: str, settings: Mapping[str, str], launch: Callable[[Mapping[str, str]], None] = lambda settings: None
+) -> SparkSession:
+    """Do what `session` does; `launch` is called with all settings before, and may start the Java."""
     master = settings.get("spark.master", master)
     if master.startswith("sc://"):
         raise OptionError(
@@ -83,7 +90,6 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if not is_java_installed():
         os.environ["JAVA_HOME"] = str(packaged_java_home())
-    builder = SparkSession.builder
     defaults = {
         "spark.master": master,
         "spark.app.name": "logicalrep",
@@ -98,7 +104,10 @@ def session(master: str = "local[2]", **settings: str) -> SparkSession:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
     }
-    for name, value in (defaults | settings).items():
+    chosen = {**defaults, **settings}
+    launch(chosen)
+    builder = SparkSession.builder
+    for name, value in chosen.items():
         builder = builder.config(name, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")

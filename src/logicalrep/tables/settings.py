@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,6 +11,8 @@ from logicalrep.tables.config.config import Config
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.table_names import TableName
+
+_PATIENCE_ONCE = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +39,8 @@ class ReplicateSettings:
     """The tables; none for all that can be replicated."""
     once: bool = False
     """Whether to end once all that had committed at the start is in the tables."""
+    retry_timeout: float | None = None
+    """The longest wait for a server that is away, in seconds; None for 60 with `once`, else for as long as it takes."""
     every: float = 10.0
     """The seconds between two commits of a table; 0 is as fast as it goes."""
     keep: float = 24.0
@@ -52,6 +57,13 @@ class ReplicateSettings:
     """The most bytes a second that a session copies; None for no bound."""
     listen: str | None = None
     """The address of the page and of the metrics, as `HOST:PORT` or `PORT`; None for neither."""
+
+    @property
+    def patience(self) -> float:
+        """The longest wait for a server that is away, in seconds; infinity for as long as it takes."""
+        if self.retry_timeout is not None:
+            return self.retry_timeout
+        return _PATIENCE_ONCE if self.once else math.inf
 
     def of(self, table: TableName) -> TableSettings:
         """Return a table's settings."""

@@ -226,14 +226,27 @@ class TasksError(LogicalRepError, RuntimeError):
     code = "TASKS_FAILED"
 
 
+class JavaEndedError(TasksError):
+    """A task that Spark could not run because its Java, which this process had started, has ended."""
+
+    code = "JAVA_ENDED"
+
+
 @contextmanager
 def spark_errors(what: str) -> Iterator[None]:
-    """Raise TasksError, which says what could not be done, for an error of Spark."""
+    """Raise TasksError, which says what could not be done, for an error of Spark.
+
+    Raises JavaEndedError if Spark's Java has ended.
+    """
     try:
         yield
     except LogicalRepError:
         raise
     except Exception as error:
+        from logicalrep.spark.java import has_ended
+
+        if has_ended():
+            raise JavaEndedError(f"{what}: its Java has ended") from error
         raise TasksError(f"{what}: {_reason(error)}") from error
 
 

@@ -88,7 +88,7 @@ class Receiver:
             plugin,
             self._committing.intake,
             messages=options.rows_per_record_batch,
-            retry_timeout=options.retry_timeout,
+            waiting=options.retry_timeout,
             traffic=traffic,
         )
         self._changed = threading.Condition()

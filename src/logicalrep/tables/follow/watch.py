@@ -12,7 +12,7 @@ from typing import Self, TypeVar
 import psycopg
 
 from logicalrep.observe.lag import Looks
-from logicalrep.postgres.retries import retried
+from logicalrep.postgres.retries import Waiting, retried
 from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.definitions import Definition, definitions, described
@@ -29,8 +29,6 @@ _Result = TypeVar("_Result")
 
 _PAUSE = 5.0
 """The seconds between two looks."""
-_PATIENCE = 60.0
-"""The longest wait for a server that is away, in seconds."""
 _PATIENCE_FOR_LOCKS = "1s"
 """The longest wait for a table that another session alters: the loop waits meanwhile."""
 
@@ -53,13 +51,23 @@ class Watch:
     """A connection that survives the server's restarts."""
 
     def __init__(
-        self, settings: ReplicateSettings, publication: str, slot: str, report: Report, said: Iterable[str]
+        self,
+        settings: ReplicateSettings,
+        publication: str,
+        slot: str,
+        report: Report,
+        said: Iterable[str],
+        waiting: Waiting,
     ) -> None:
-        """Take the server, the publication, the slot, and the warnings that are not to be repeated."""
+        """Take the server, the publication, the slot, and the warnings that are not to be repeated.
+
+        `waiting` says how the server is waited for while it is away.
+        """
         self._settings = settings
         self._publication = publication
         self._slot = slot
         self._report = report
+        self._waiting = waiting
         self._connection: Connection | None = None
         self._lock = threading.Lock()
         self._next = 0.0
@@ -117,7 +125,7 @@ class Watch:
         """Return the result of an action on the connection; try again while the server is away."""
         # Tables that wait for the place ask from threads of their own.
         with self._lock:
-            return retried(lambda: action(self._connected()), _PATIENCE, self._close)
+            return retried(lambda: action(self._connected()), self._waiting, self._close)
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:

@@ -17,6 +17,7 @@ from logicalrep.arrow.row_form import FEED_SCHEMA, feed_form
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.replication import Replication, Traffic
+from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.timelines import Timeline
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Decision
@@ -60,8 +61,9 @@ class Receiver:
         protocol_version: int,
         *,
         most_bytes: int = 64 << 20,
-        retry_timeout: float = 60,
         acknowledged: Lsn = _NONE,
+        waiting: Waiting | float = 60,
+        traffic: Traffic | None = None,
     ) -> None:
         """Take the slot; entering the context starts the thread.
 
@@ -71,8 +73,9 @@ class Receiver:
             publications: the publications' names.
             protocol_version: the protocol's version.
             most_bytes: the bytes to hold.
-            retry_timeout: the longest wait for a server that is away, in seconds.
             acknowledged: every commit before this LSN is stored safely, and is not sent again.
+            waiting: how a server is waited for that is away, or just for how many seconds.
+            traffic: the counts of an earlier receiver, which are continued.
         """
         self._assembler = Assembler(memory_limit=most_bytes)
         self._committing = Committing(feed_form(memory_limit=most_bytes), self._assembler)
@@ -86,7 +89,8 @@ class Receiver:
             slot,
             options,
             self._committing.intake,
-            retry_timeout=retry_timeout,
+            waiting=waiting,
+            traffic=traffic,
             acknowledged=acknowledged,
         )
         self._most_bytes = most_bytes

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,8 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import psycopg
+
 from logicalrep.observe.serving import serving
 from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.retries import Waiting
 from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.guard import Guard
@@ -36,12 +41,14 @@ from logicalrep.tables.replicate.setup import prepare, slot_lost
 from logicalrep.tables.report import Report, Several
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.tables.table_settings import TableSettings
-from logicalrep.tables.tasks import Tasks, TimedTasks
+from logicalrep.tables.tasks import JavaEndedError, Tasks, TimedTasks
 from logicalrep.transactions.table_names import table_names
 from logicalrep_runtime.errors import LogicalRepError
 
 _SIDE_BY_SIDE = 32
 """The number of tables written at the same time: few jobs have their work, and their commits wait for disks."""
+_MOST_STARTS, _STARTS_WITHIN = 4, 3600.0
+"""The number of ends of a Java within some seconds that ends the command too."""
 
 
 def replicate(
@@ -53,6 +60,7 @@ def replicate(
     failover: bool = False,
     tables: Iterable[str] = (),
     once: bool = False,
+    retry_timeout: float | None = None,
     every: float = 10.0,
     keep: float = 24.0,
     unrepresentable: Literal["error", "null", "text"] = "error",
@@ -82,6 +90,8 @@ def replicate(
         failover: whether standbys keep the slot, so that it survives a failover; PostgreSQL 17.
         tables: names as in SQL; none for all tables that can be replicated.
         once: end when all that had committed at the start is in the tables; otherwise follow until `stop` is set.
+        retry_timeout: the longest wait for a server that is away, in seconds; None for 60 with `once`, and otherwise
+            for as long as it takes, with a line a minute.
         every: the seconds between two commits of a table; 0 is as fast as it goes.
         keep: the hours for which old versions of a table can be read.
         unrepresentable: what becomes of values that the column's type cannot hold, such as a timestamp of infinity: the
@@ -105,6 +115,7 @@ def replicate(
         PreflightError: the server or the role does not meet a requirement.
         StateError: the place belongs to another server, database, slot or publication.
         SlotError: the slot is lost, or another process reads it.
+        ConnectError: the server was away for too long.
         PlaceError: the place cannot be written.
         PausedError: with `once`, the place is paused.
         TablesStoppedError: with `once`, some tables stand still; the others are up to date.
@@ -122,6 +133,7 @@ def replicate(
         failover=failover,
         tables=tuple(name for text in tables for name in table_names(text)),
         once=once,
+        retry_timeout=retry_timeout,
         every=every,
         keep=keep,
         table_settings=table_settings,
@@ -139,9 +151,17 @@ def replicate_with(
 ) -> None:
     """Do what `replicate` does, with settings; `tasks` runs the work in place of Spark."""
     logged = Logged()
+    stop = stop or threading.Event()
+    report = Several(report, logged)
     try:
-        _replicate(settings, Several(report, logged), logged, stop or threading.Event(), tasks)
+        _replicate(settings, report, logged, stop, tasks)
+    except Ended:
+        pass
     except Exception as error:
+        if stop.is_set() and isinstance(error, LogicalRepError | psycopg.Error):
+            # The end was asked for. What is at the place is whole, and the next run goes on with it.
+            report.warning(f"ended, and did not wait for this to pass: {error}")
+            return
         logged.ended(error, is_meant=isinstance(error, PausedError))
         raise
 
@@ -152,7 +172,6 @@ def _replicate(
     place = Place(settings.to, settings.storage_options)
     by_table = [entry.settings for entry in settings.config.entries.values()]
     settings = replace(settings, mask_key=MaskKey.wanted(by_table))
-    guard = Guard(place, settings)
     if settings.once:
         refuse_paused(place)
     with ExitStack() as stack:
@@ -163,10 +182,32 @@ def _replicate(
             address = stack.enter_context(serving(settings.listen, observed.figures, pages))
             report.listening(address)
             report = Several(report, observed)
-        try:
-            prepared = prepare(settings, place, report, stop)
-        except Ended:
-            return
+        ended: deque[float] = deque(maxlen=_MOST_STARTS)
+        while True:
+            try:
+                _follow(settings, place, report, logged, observed, stop, tasks)
+                return
+            except JavaEndedError as error:
+                ended.append(time.monotonic())
+                if stop.is_set() or (len(ended) == _MOST_STARTS and ended[-1] - ended[0] < _STARTS_WITHIN):
+                    raise
+                report.warning(f"{error.description}; it is started again, and the tables go on where they are")
+
+
+def _follow(
+    settings: ReplicateSettings,
+    place: Place,
+    report: Report,
+    logged: Logged,
+    observed: Observed | None,
+    stop: threading.Event,
+    tasks: Tasks | None,
+) -> None:
+    """Prepare and follow, until `stop` is set or all is up to date; another call goes on where this one ended."""
+    guard = Guard(place, settings)
+    waiting = Waiting(settings.patience, stop=stop, say=report.waiting)
+    with ExitStack() as stack:
+        prepared = prepare(settings, place, report, stop, waiting)
         logged.slot = prepared.identity.slot
         if observed is not None:
             observed.slot_name = prepared.identity.slot
@@ -179,13 +220,15 @@ def _replicate(
                 publications,
                 prepared.protocol_version,
                 acknowledged=State.read(place).lsn,
+                waiting=waiting,
+                traffic=None if observed is None else observed.traffic,
             )
         )
         receiver.wait_until_started()
         guard.store()
-        tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(place)))
+        tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(place, stop)))
         said = prepared.published.warnings
-        watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said))
+        watch = stack.enter_context(Watch(settings, identity.publication, identity.slot, report, said, waiting))
         if observed is not None:
             observed.traffic, observed.tasks = receiver.traffic, timed
             stack.enter_context(sampling(watch.slot, observed))
@@ -197,6 +240,8 @@ def _replicate(
         patience = Patience(report, stop, watch.retained)
         writer = TableWriter(place, identity.system_identifier, settings.keep, tasks, watch, patience)
         tables = ReplicatedTables(State.read(place), settings, report, watch, loader, writer, guard, patience, pool)
+        # The first to be called at the end, so that no thread waits for the server any more.
+        stack.callback(waiting.end)
         try:
             Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
         except LogicalRepError as error:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.tasks import SparkTasks, Tasks, spark_errors
+from logicalrep.tables.load.loading import Ended
+from logicalrep.tables.tasks import JavaEndedError, SparkTasks, Tasks, TasksError, spark_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _LOCAL = "local[*,4]"
 """All cores; a task whose worker has ended is tried again."""
@@ -18,38 +25,70 @@ _SETTINGS = {
     # Files are read and written by Python; Java only passes tasks on.
     "spark.driver.memory": "1g",
 }
+_LOOK_AGAIN = 0.1
+"""The longest time until the start of Spark sees that it is to end, in seconds."""
 
 
 @contextmanager
-def spark_tasks(place: Place) -> Iterator[Tasks]:
+def spark_tasks(place: Place, stop: threading.Event) -> Iterator[Tasks]:
     """Yield a runner on the active session, on that of `spark-submit`, or on a new local one, which ends with it.
 
     Raises:
         StateError: the place is a local folder, and the executors elsewhere would write into folders of their own.
         TasksError: Spark does not start.
+        JavaEndedError: the Java of the local session has ended; another call starts another one.
+        Ended: `stop` was set before Spark had started.
     """
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    from logicalrep.spark.quiet import quiet_java
-    from logicalrep.spark.sessions import session
+    from logicalrep.spark.java import forget, quiet_end
 
     is_ours = False
     with spark_errors("Spark does not start"):
         spark = SparkSession.getActiveSession()
-        if spark is None and "PYSPARK_GATEWAY_PORT" in os.environ:
+        is_there = SparkContext._active_spark_context is not None or "PYSPARK_GATEWAY_PORT" in os.environ
+        if spark is None and is_there:
             spark = SparkSession.builder.getOrCreate()
         if spark is None:
-            with quiet_java():
-                spark, is_ours = session(_LOCAL, **_SETTINGS), True
+            spark, is_ours = _started(stop), True
         master = str(spark.sparkContext.master)
-    try:
-        if place.is_local and not master.startswith("local"):
-            raise StateError(
-                f"{place.uri} is a folder, which the executors of {master} do not share: name an object store",
-                code="PLACE_NOT_SHARED",
-            )
-        yield SparkTasks(spark)
-    finally:
-        if is_ours:
-            with suppress(Exception):  # Java may have ended, which the tasks have told.
-                spark.stop()
+    with quiet_end():
+        try:
+            if place.is_local and not master.startswith("local"):
+                raise StateError(
+                    f"{place.uri} is a folder, which the executors of {master} do not share: name an object store",
+                    code="PLACE_NOT_SHARED",
+                )
+            yield SparkTasks(spark)
+        except JavaEndedError as error:
+            if not is_ours:
+                # The session belongs to the program, which has to make another one.
+                raise TasksError(error.description) from error
+            forget()
+            raise
+        finally:
+            if is_ours:
+                with suppress(Exception):  # Java may have ended, which the tasks have told.
+                    spark.stop()
+
+
+def _started(stop: threading.Event) -> SparkSession:
+    """Return a new local session. Raises Ended as soon as `stop` is set, however long the start takes."""
+    from logicalrep.spark.java import launch_apart
+    from logicalrep.spark.sessions import started
+
+    made: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            made.set_result(started(_LOCAL, _SETTINGS, launch_apart))
+        except BaseException as error:
+            made.set_exception(error)
+
+    # PySpark started by the main thread would take over its handling of Ctrl-C.
+    threading.Thread(target=start, name="logicalrep-spark", daemon=True).start()
+    while not made.done():
+        if stop.wait(_LOOK_AGAIN):
+            raise Ended
+    return made.result()

@@ -12,7 +12,7 @@ import psycopg
 from logicalrep.postgres.connection import without_tls
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
-from logicalrep.postgres.retries import retried
+from logicalrep.postgres.retries import Waiting, retried
 from logicalrep.postgres.slots import (
     Connection,
     Slot,
@@ -35,8 +35,6 @@ from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep_runtime.scalars import Lsn
 
-_PATIENCE = 20.0
-"""The longest wait for a server that is starting, in seconds."""
 _PATIENCE_FOR_LOCKS = "10s"
 """The longest wait for a table that another session alters."""
 
@@ -50,8 +48,13 @@ class Prepared:
     protocol_version: int
 
 
-def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: threading.Event) -> Prepared:
+def prepare(
+    settings: ReplicateSettings, place: Place, report: Report, stop: threading.Event, waiting: Waiting
+) -> Prepared:
     """Make what is not there yet: the place's identity, then the publication, then the slot.
+
+    It begins anew after a connection has broken, and finds then what it has made; `waiting` says how the server is
+    waited for.
 
     Raises:
         ConfigError: the settings by table name a table or a column that is not there.
@@ -59,11 +62,18 @@ def prepare(settings: ReplicateSettings, place: Place, report: Report, stop: thr
         PlaceError: the place cannot be written.
         PreflightError: the server or the role does not meet a requirement.
         SlotError: the slot is lost.
+        ConnectError: the server was away for too long.
         Ended: `stop` was set while it waited.
     """
     # A place that cannot be read is found before anything is made.
     state = State.read(place)
-    with retried(settings.connection.connect, _PATIENCE) as connection, _patient_with_locks(connection):
+    return retried(lambda: _prepared(settings, place, state, report, stop), waiting)
+
+
+def _prepared(
+    settings: ReplicateSettings, place: Place, state: State, report: Report, stop: threading.Event
+) -> Prepared:
+    with settings.connection.connect() as connection, _patient_with_locks(connection):
         if warning := without_tls(connection):
             report.warning(warning)
         identity = _identity(connection, settings, place)

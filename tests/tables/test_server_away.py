@@ -1,0 +1,68 @@
+"""A server that is away is waited for, for as long as it takes, and one line a minute says so."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from logicalrep.postgres.connection import ConnectError, ConnectionSettings
+from logicalrep.postgres.local_server import LocalServer
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Report
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import LocalTasks
+from tests.postgres.servers import Database, installation, writer
+from tests.tables.comparison import differences
+from tests.tables.test_replicate import following
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.postgres
+
+
+class Lines(Report):
+    """Holds the lines about what the work waits for."""
+
+    def __init__(self) -> None:
+        self.waited: list[str] = []
+        self.warnings: list[str] = []
+
+    def waiting(self, text: str) -> None:
+        self.waited.append(text)
+
+    def warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+
+def test_a_server_that_is_away_at_first_and_later_is_waited_for(tmp_path: Path) -> None:
+    with LocalServer(installation(18)) as server:
+        database = Database(server, "postgres", 18, writer(server.dsn))
+        database.execute("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+        database.connection.close()
+        server.stop()
+        lines, lake = Lines(), tmp_path / "lake"
+        with following(database, lake, lines) as caught_up:
+            eventually(lambda: bool(lines.waited))
+            server.start()
+            database.reconnect()
+            caught_up()
+            database.connection.close()
+            server.stop()
+            server.start()
+            database.reconnect()
+            database.execute("INSERT INTO t VALUES (2)")
+            caught_up()
+            assert differences(server.dsn, str(lake), ["public.t"]) == {}
+            database.connection.close()
+            server.stop()
+            # Leaving the context ends it, while the server is away.
+        assert lines.waited[0].startswith("the server cannot be reached, trying again: ")
+        assert all("did not wait for this to pass" in text for text in lines.warnings), lines.warnings
+
+
+def test_once_waits_for_as_long_as_it_is_told(tmp_path: Path) -> None:
+    nobody = ConnectionSettings(f"host={tmp_path} dbname=d user=u")
+    settings = ReplicateSettings(connection=nobody, to=str(tmp_path / "lake"), once=True, retry_timeout=0.2)
+    with pytest.raises(ConnectError, match=r"\[SERVER_AWAY\].*; tried for 0\."):
+        replicate_with(settings, Report(), tasks=LocalTasks(), stop=threading.Event())
