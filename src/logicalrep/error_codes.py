@@ -234,6 +234,10 @@ CODES: dict[str, tuple[str, str]] = {
         "No server answers at the address, or the server is starting or stopping.",
         "Start it, or correct `host` and `port`; `retry_timeout`, or `--retry-timeout`, limits the time for retries.",
     ),
+    "SERVER_ERROR": (
+        "The server has refused or ended a statement, for a reason that is not foreseen.",
+        "The text quotes the server; its log has more. Start the command again; it goes on where it ended.",
+    ),
     "SERVER_LACKS_OPTION": (
         "An option needs a newer version of PostgreSQL.",
         "Leave the option out.",
@@ -267,6 +271,11 @@ CODES: dict[str, tuple[str, str]] = {
         "The slot does not exist.",
         "Create it, or set `create_slot = true`; if it was dropped, copy the tables again and start with a new "
         "checkpoint.",
+    ),
+    "SLOT_UNDECODABLE": (
+        "The server cannot decode the slot's changes, as where the slot was made while a table was altered.",
+        "Run `logicalrep resync --all` for a place of `replicate`, which makes a new slot. For a stream drop the slot, "
+        "create a new one, copy the tables again, and start with a new checkpoint.",
     ),
     "SLOT_UNUSABLE": (
         "The slot has another kind, plugin or database, or has two_phase.",

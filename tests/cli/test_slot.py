@@ -14,6 +14,7 @@ from tests.waiting import eventually
 pytest.importorskip("psycopg")
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication_connection import Walsender
+from logicalrep.postgres.slots import Connection
 from tests.postgres.servers import Database
 
 
@@ -87,3 +88,18 @@ def test_sessions_are_named_after_their_command() -> None:
     given = {"dsn": "dbname=shop", "dsn_file": None, "storage_option": []}
     settings = server_of(argparse.Namespace(command="verify", **given))
     assert "fallback_application_name='logicalrep verify'" in repr(settings)
+
+
+def test_an_error_of_the_server_is_one_line(
+    db18: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reason that nobody foresaw comes with the server's words, and without a traceback."""
+
+    def refused(connection: Connection, name: str, **options: bool) -> None:
+        connection.execute("DO $$ BEGIN RAISE 'not today' USING DETAIL = 'one line', HINT = 'another'; END $$")
+
+    monkeypatch.setattr("logicalrep.postgres.slots.create_slot", refused)
+    assert main(["slot", "create", "s", "--dsn", db18.dsn]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: [SERVER_ERROR] not today DETAIL: one line HINT: another")
+    assert said.count("\n") == 1

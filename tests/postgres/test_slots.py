@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
 
 from logicalrep import Lsn
+from logicalrep.postgres import slots
+from logicalrep.postgres.peek import peek
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.slots import (
+    Connection,
+    Slot,
     SlotError,
+    UndecodableError,
     advance_slot,
     create_slot,
     find_slot,
     newest_protocol,
+    scalar,
     the_slot,
     wal_head,
 )
@@ -46,6 +55,95 @@ def test_a_slot_is_made_and_found(db: Database) -> None:
     else:
         with pytest.raises(SlotError, match="failover needs PostgreSQL 17 or later"):
             create_slot(db.connection, "kept", failover=True)
+
+
+@contextmanager
+def rewritten_meanwhile(db: Database) -> Iterator[Callable[[Future[object]], None]]:
+    """Yield what waits for a slot to be made, by another thread, while a table is rewritten at a bad moment.
+
+    The rewriting begins behind the slot's first record, and ends before its view of the catalog is whole. Another
+    transaction changes the table before the slot's position, and commits after it.
+    """
+    db.execute("CREATE TABLE other (id serial)", "CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    db.execute("CREATE PUBLICATION p FOR TABLE t")
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted AND transactionid = %s"
+
+    def write(writer: Connection, statement: str) -> object:
+        writer.execute("BEGIN")
+        writer.execute(statement.encode())
+        return scalar(writer, "SELECT backend_xid FROM pg_stat_activity WHERE pid = pg_backend_pid()")
+
+    def is_waited_for(xid: object) -> bool:
+        return bool(scalar(db.connection, waiting, xid))
+
+    with closing(db.writer()) as first, closing(db.writer()) as second, closing(db.writer()) as third:
+        xid = write(first, "INSERT INTO other DEFAULT VALUES")
+
+        def go_on(made: Future[object]) -> None:
+            eventually(lambda: is_waited_for(xid))
+            later = write(second, "INSERT INTO other DEFAULT VALUES")
+            db.execute("ALTER TABLE t ALTER COLUMN id TYPE bigint")
+            first.execute("COMMIT")
+            eventually(lambda: is_waited_for(later))
+            last = write(third, "UPDATE t SET id = 2")
+            second.execute("COMMIT")
+            eventually(lambda: made.done() or is_waited_for(last))
+            third.execute("COMMIT")
+            made.result(60)
+
+        yield go_on
+
+
+def read_by_sql(db: Database) -> None:
+    list(peek(db.connection, "s", PluginOptions(publication_names=("p",), proto_version=1)))
+
+
+def read_by_a_walsender(db: Database) -> None:
+    head = wal_head(db.connection)
+    with Walsender(db.settings, "s", PluginOptions(publication_names=("p",), proto_version=1)) as session:
+        eventually(lambda: session.receive(0.1).last >= head)
+
+
+@pytest.mark.parametrize("read", [read_by_sql, read_by_a_walsender])
+@pytest.mark.parametrize("is_settled", [True, False], ids=["made by us", "made by the server's function"])
+def test_a_slot_that_is_made_while_a_table_is_rewritten(
+    db16_and_18: Database, read: Callable[[Database], None], is_settled: bool
+) -> None:
+    db = db16_and_18
+    with rewritten_meanwhile(db) as go_on, ThreadPoolExecutor(1) as pool, closing(db.writer()) as maker:
+        if is_settled:
+            go_on(pool.submit(create_slot, maker, "s"))
+            read(db)
+            db.execute("UPDATE t SET id = 3")
+            read(db)
+        else:
+            go_on(pool.submit(scalar, maker, "SELECT pg_create_logical_replication_slot('s', 'pgoutput')"))
+            with pytest.raises(UndecodableError, match=r"could not map .*logicalrep resync --all"):
+                read(db)
+
+
+@pytest.mark.parametrize(("failures", "is_made"), [(2, True), (9, False)])
+def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
+    db18: Database, monkeypatch: pytest.MonkeyPatch, failures: int, is_made: bool
+) -> None:
+    settle, tries = slots._settle, itertools.count(1)
+
+    def stand_in(connection: Connection, slot: Slot) -> bool:
+        if next(tries) <= failures:
+            db18.execute(
+                "DO $$ BEGIN RAISE 'could not map filenumber \"base/5/16470\" to relation OID' USING ERRCODE = 'XX000'; "
+                "END $$"
+            )
+        return settle(connection, slot)
+
+    monkeypatch.setattr(slots, "_settle", stand_in)
+    if is_made:
+        assert create_slot(db18.connection, "s").restart_lsn
+    else:
+        with pytest.raises(UndecodableError, match=r"\[SLOT_UNDECODABLE\] .*after 5 tries: could not map filenumber"):
+            create_slot(db18.connection, "s")
+    there = db18.rows(f"SELECT slot_name FROM pg_replication_slots WHERE database = '{db18.name}'")
+    assert there == ([("s",)] if is_made else [])
 
 
 def test_a_missing_slot_is_an_error_that_says_what_to_do(db18: Database) -> None:

@@ -40,6 +40,12 @@ class UsageError(LogicalRepError):
     code = "USAGE"
 
 
+class StatementError(LogicalRepError):
+    """A statement that the server has refused or ended, with the server's words; exit code 1."""
+
+    code = "SERVER_ERROR"
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0 for success, 1 for invalid input, 2 for invalid arguments."""
     options = _parser().parse_args(arguments)
@@ -63,6 +69,12 @@ def main(arguments: list[str] | None = None) -> int:
         return _fail(str(error), 1)
     except ModuleNotFoundError as error:
         return _fail(f"{error.name} is not installed: pip install 'logicalrep[replicate]'", 1)
+    except Exception as error:
+        # Commands that reach no server do not need the library.
+        psycopg = sys.modules.get("psycopg")
+        if psycopg is None or not isinstance(error, psycopg.Error):
+            raise
+        return _fail(str(StatementError(" ".join(str(error).split()))), 1)
 
 
 def _fail(text: str, code: int) -> int:

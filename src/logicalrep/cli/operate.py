@@ -114,6 +114,7 @@ def _resume(options: argparse.Namespace) -> int:
 def _resync(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
     from logicalrep.postgres.publications import PublicationError
+    from logicalrep.postgres.slots import UndecodableError
     from logicalrep.tables.config.config import Config
     from logicalrep.tables.operate.resync import known_settings, known_tables, resync
     from logicalrep.tables.replicate.progress import shown
@@ -143,10 +144,10 @@ def _resync(options: argparse.Namespace) -> int:
     with shown() as report:
         try:
             replicate_with(settings, report)
-        except PublicationError:
+        except (PublicationError, UndecodableError):
             if not options.all:
                 raise
-            # The slot never gets past the changes from before the publication was made anew.
+            # The slot never gets past changes that cannot be decoded, or from before the publication was made anew.
             resync(connection, place, (), new_slot=True)
             replicate_with(settings, report)
     return 0

@@ -11,7 +11,7 @@ import psycopg
 from psycopg.errors import Diagnostic
 from psycopg.rows import TupleRow
 
-from logicalrep.postgres.slots import Connection, SlotError, server_major
+from logicalrep.postgres.slots import Connection, SlotError, UndecodableError, server_major
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
 from logicalrep.values import CatalogType, TypeCatalog
@@ -211,7 +211,12 @@ class PublicationError(SlotError):
 
 @contextmanager
 def publications_there(connection: Connection) -> Iterator[None]:
-    """Raise PublicationError if the server finds a publication missing while it reads changes in this context."""
+    """Raise an error of ours for what the server may find while it reads a slot's changes in this context.
+
+    Raises:
+        PublicationError: a publication was missing when one of the changes was made.
+        UndecodableError: the server cannot decode the changes.
+    """
     missing: list[str] = []
 
     def note(diagnostic: Diagnostic) -> None:
@@ -225,6 +230,8 @@ def publications_there(connection: Connection) -> Iterator[None]:
         if error.diag.source_function not in _REFUSE:
             raise
         raise _error(error.diag.message_primary or "") from error
+    except psycopg.errors.InternalError_ as error:
+        raise UndecodableError.of(error.diag.message_primary or "") from error
     finally:
         connection.remove_notice_handler(note)
     if missing:

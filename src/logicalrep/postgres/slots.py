@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import pq, sql
@@ -45,10 +46,31 @@ FROM pg_replication_slots AS slot LEFT JOIN LATERAL (
 """
 
 
+_TRIES = 5
+"""The number of slots that are made, one after another, until one can be read."""
+_PATIENCE_FOR_STANDBYS = "10s"
+"""The longest wait for the standbys that a failover slot waits for."""
+
+
 class SlotError(LogicalRepError, RuntimeError):
     """A slot that cannot be used; the text says why, and what to do."""
 
     code = "SLOT_UNUSABLE"
+
+
+class UndecodableError(SlotError):
+    """A slot whose changes the server cannot decode; trying again does not help."""
+
+    code = "SLOT_UNDECODABLE"
+
+    @classmethod
+    def of(cls, said: str) -> Self:
+        """Return the error for the server's own words."""
+        return cls(
+            f"the server cannot decode the changes of the slot ({said}), and no other reader can: for a place of "
+            "replicate run logicalrep resync --all with the same --dsn and --to, which makes a new slot; for a stream "
+            "drop the slot, make a new one, copy the tables again and start with a new checkpoint"
+        )
 
 
 class LostPositionError(SlotError):
@@ -251,7 +273,62 @@ def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
 
 
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False, failover: bool = False) -> Slot:
-    """Create a slot with pgoutput; every later commit can be read from it."""
+    """Create a slot with pgoutput; every later commit can be read from it.
+
+    A slot without two_phase is moved past its beginning, see `_settle`.
+
+    Raises:
+        UndecodableError: the server made several slots that cannot be read.
+        SlotError: the server is too old for an option.
+    """
+    for _ in range(_TRIES):
+        slot = _made(connection, name, two_phase=two_phase, failover=failover)
+        try:
+            if two_phase or _settle(connection, slot):
+                return the_slot(connection, name)
+            reason = "its beginning cannot be left behind"
+        except psycopg.errors.InternalError_ as error:
+            reason = error.diag.message_primary or ""
+        drop_slot(connection, name)
+    raise UndecodableError.of(f"after {_TRIES} tries: {reason}")
+
+
+def _settle(connection: Connection, slot: Slot) -> bool:
+    """Move a new slot past its beginning; return whether the server reads it from a later record now.
+
+    While transactions run, a new slot's view of the catalog misses what others alter between the first record that it
+    reads and its position. Their files are unknown to it for ever, and the first change of such a table ends every
+    reader with "could not map filenumber". A second slot waits for all transactions from before it, at a record from
+    which the first one can be read too, with a whole view. Changes that were prepared meanwhile would be missed, so
+    this is not for slots with two_phase.
+    """
+    if server_major(connection) < 11 or scalar(connection, "SELECT pg_is_in_recovery()"):
+        # The position cannot be moved there, or a second slot would wait for the primary's next record.
+        return True
+    other = f"logicalrep_new_{secrets.token_hex(8)}"
+    try:
+        position = scalar(connection, "SELECT lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput', true)", other)
+    except psycopg.errors.ConfigurationLimitExceeded:
+        # There is no room for a second slot.
+        return True
+    drop_slot(connection, other)
+    with connection.transaction():
+        if slot.failover:
+            # It would wait for standbys that are away.
+            connection.execute(f"SET LOCAL statement_timeout = '{_PATIENCE_FOR_STANDBYS}'")
+        try:
+            connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", (slot.name, position))
+        except psycopg.errors.QueryCanceled:
+            if not slot.failover:
+                raise
+            raise psycopg.Rollback from None
+        assert slot.restart_lsn is not None
+        moved = find_slot(connection, slot.name)
+        return moved is not None and (moved.restart_lsn or slot.restart_lsn) > slot.restart_lsn
+    return True
+
+
+def _made(connection: Connection, name: str, *, two_phase: bool, failover: bool) -> Slot:
     arguments: list[object] = [name, "pgoutput", False]
     for option, wanted, since in (("two_phase", two_phase, 14), ("failover", failover, 17)):
         if wanted and server_major(connection) < since:
