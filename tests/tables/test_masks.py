@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,22 @@ from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.config.nodes import ConfigError
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.follow.state import State, StateError
+from logicalrep.tables.follow.state import State, StateError, TableState
 from logicalrep.tables.masks.mask_key import MaskKey, MaskKeyError
 from logicalrep.tables.masks.masked_rows import Masking
 from logicalrep.tables.operate.resync import known_settings, resync
+from logicalrep.tables.replicate.changes import _Held
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
 from tests.tables.test_replicate import following, once
 from tests.waiting import eventually
 
+NONE = TableState("", None, Lsn(0), None, 0)
+"""The state of a table that is not there."""
 KEY = "a key for tests, and for them alone"
 USERS = TableName("public", "users")
 MASKS: dict[str, Any] = {"masked": {"email": "hashed", "phone": "nulled", "big": "hashed"}, "left_out": ["secret"]}
@@ -213,7 +218,7 @@ def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database,
     db18.execute("ALTER TABLE users RENAME TO people", "UPDATE people SET email = 'sesame' WHERE id = 1")
     for _ in range(2):
         text = stopped(db18, tmp_path, config=optional)
-        assert "it was public.users, with columns that are masked or left out" in text
+        assert "it was public.users, or a partition of it, with columns that are masked or left out" in text
     # As `resync` does it, which gets no file.
     resync(db18.settings, Place(str(tmp_path)), [TableName("public", "people")])
     stopped(db18, tmp_path, config=Config.of(known_settings(Place(str(tmp_path))).tables))
@@ -223,6 +228,43 @@ def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database,
     once(db18, tmp_path, config=config("people"))
     assert (1, hashed("sesame")) in rows(tmp_path, "people", "id", "email")
     assert clear_files(tmp_path) == []
+
+
+def test_a_detached_partition_stands_still_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE TABLE users (id int PRIMARY KEY, email text, phone date, secret text, big text) PARTITION BY RANGE (id)",
+        "CREATE TABLE few PARTITION OF users FOR VALUES FROM (0) TO (10) PARTITION BY RANGE (id)",
+        "CREATE TABLE leaf PARTITION OF few FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE many PARTITION OF users FOR VALUES FROM (10) TO (100)",
+        "INSERT INTO users SELECT i, 'sesame', 'infinity', 'sesame', 'sesame' FROM generate_series(1, 20) AS i",
+    )
+    with following(db18, tmp_path, config=config()) as caught_up:
+        caught_up()
+        db18.execute("ALTER TABLE users DETACH PARTITION many", "UPDATE many SET email = 'sesame'")
+        eventually(lambda: State.read(Place(str(tmp_path))).tables.get("public.many", NONE).state == "stopped")
+    # A sub-partitioned one, and its leaf, in another run.
+    db18.execute("ALTER TABLE users DETACH PARTITION few", "ALTER TABLE few DETACH PARTITION leaf")
+    text = stopped(db18, tmp_path, config=config())
+    for name in ("many", "few", "leaf"):
+        assert f"public.{name}: it was public.users, or a partition of it, with columns that are masked" in text
+    tables = {"users": MASKS, "many": MASKS, "few": MASKS, "leaf": MASKS}
+    once(db18, tmp_path, config=read_config({"tables": tables}, TableSettings()))
+    assert len(rows(tmp_path, "many", "id")) == 11
+    assert clear_files(tmp_path) == []
+
+
+def test_rows_that_wait_on_the_disk_are_in_a_file_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    held, other = _Held(), _Held()
+    (batch,) = feed({"op": "insert", "after": {"id": "1", "a": "sesame"}}).to_batches()
+    for is_in_memory in (True, False, False):
+        held.add(batch, in_memory=is_in_memory)
+    assert list(tmp_path.iterdir()) == []
+    other.append(held)
+    assert [each.to_pylist() for each in other.batches] == [batch.to_pylist()] * 3
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_masks_and_another_key_load_the_table_again(

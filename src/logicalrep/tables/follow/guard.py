@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +24,10 @@ class StoredSettings:
     tables: Mapping[TableName, TableSettings] = field(default_factory=dict)
     """The settings of tables that have some of their own."""
     protected: Mapping[int, TableName] = field(default_factory=dict)
-    """The names of tables with columns that are masked or left out, by their OIDs, which renaming does not change."""
+    """The names of tables with columns that are masked or left out, by their OIDs, which renaming does not change.
+
+    The OIDs of their partitions are among them, each with its table's name.
+    """
 
     @classmethod
     def read(cls, place: Place) -> StoredSettings | None:
@@ -55,7 +58,10 @@ class StoredSettings:
 
 
 class Guard:
-    """Knows which tables have columns that must not be written in clear, also after a rename or another run."""
+    """Knows which tables have columns that must not be written in clear.
+
+    These are not written in clear after a rename, after another run, or as a partition that was detached.
+    """
 
     def __init__(self, place: Place, settings: ReplicateSettings) -> None:
         """Take a place and the settings of this run.
@@ -84,14 +90,26 @@ class Guard:
         StoredSettings(self._settings.table_settings, tables, protected).write(self._place)
         self._protected = protected
 
-    def look(self, names: Mapping[int, TableName]) -> None:
-        """Note which tables have masks now, by their OIDs. Raises PlaceError if that cannot be written."""
+    def look(
+        self, names: Mapping[int, TableName], partitions_of: Callable[[Collection[int]], Mapping[int, int]]
+    ) -> None:
+        """Store which tables have masks now, by their OIDs, and which partitions they have.
+
+        Args:
+            names: the published tables.
+            partitions_of: the function that returns the partitions of tables, each with its table.
+
+        Raises PlaceError if that cannot be written.
+        """
         protected = dict(self._protected)
         for oid, name in names.items():
             if self._settings.of(name).protected:
                 protected[oid] = name
             elif name in self._settings.config.entries:
                 protected.pop(oid, None)
+        masked = {oid: name for oid, name in names.items() if self._settings.of(name).protected}
+        if masked:
+            protected |= {part: masked[top] for part, top in partitions_of(masked).items()}
         if protected != self._protected:
             self._store(protected)
 
@@ -100,7 +118,7 @@ class Guard:
         before = self._protected.get(oid)
         if before is None or name in self._settings.config.entries:
             return None
-        was = "it had" if before == name else f"it was {before}, with"
+        was = "it had" if before == name else f"it was {before}, or a partition of it, with"
         return (
             f"{was} columns that are masked or left out, and the settings by table do not name {name}: give it an "
             f"entry there, {name}: {{}} if all of it may be written in clear"

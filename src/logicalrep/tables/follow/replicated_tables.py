@@ -113,7 +113,7 @@ class ReplicatedTables:
         """
         self._writer.timeline = timeline
         names = {now.oid: name for name, now in found.items()}
-        self._patience.run(lambda: self._guard.look(names))
+        self._patience.run(lambda: self._guard.look(names, self._watch.partitions_of))
         self._rename(names)
         for name in self._tables.keys() - found.keys():
             table = self._tables.pop(name)

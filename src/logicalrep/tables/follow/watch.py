@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
@@ -34,6 +34,13 @@ _PATIENCE_FOR_LOCKS = "1s"
 
 _NAME = """
 SELECT nspname, relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = %s
+"""
+_PARTITIONS = """
+WITH RECURSIVE parts AS (
+    SELECT inhrelid AS oid, inhparent AS top FROM pg_inherits WHERE inhparent = ANY(%s)
+    UNION ALL SELECT inhrelid, top FROM parts JOIN pg_inherits ON inhparent = parts.oid
+)
+SELECT parts.oid, top FROM parts JOIN pg_class AS class ON class.oid = parts.oid AND class.relispartition
 """
 
 
@@ -152,6 +159,10 @@ class Watch:
             return self.run(lambda connection: self._described(connection, oid))
         except psycopg.errors.LockNotAvailable:
             return None
+
+    def partitions_of(self, oids: Collection[int]) -> Mapping[int, int]:
+        """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""
+        return self.run(lambda connection: dict(connection.execute(_PARTITIONS, (list(oids),)).fetchall()))
 
     def evolution(
         self, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None, since: int | None

@@ -186,6 +186,9 @@ class Loading:
             planned = self._planned(snapshot, name, wanted)
             if isinstance(planned, NotLoaded):
                 yield planned
+            elif not planned.parts:
+                # A partitioned table without partitions.
+                yield self._loaded(snapshot, planned)
             else:
                 copies.append(planned)
         running: dict[Future[list[DataFile]], _Copy] = {}

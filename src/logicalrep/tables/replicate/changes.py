@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import mmap
 import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Self
+from typing import IO, Self
 
 import pyarrow as pa
 
@@ -231,11 +231,14 @@ class Receiver:
 
 
 class _Held:
-    """Record batches in memory, and behind them those of a file."""
+    """Record batches in memory, and behind them those of a file.
+
+    The rows have values in clear that are masked later. The file has no name, so that nothing stays after a kill.
+    """
 
     def __init__(self) -> None:
         self._in_memory: list[pa.RecordBatch] = []
-        self._path: Path | None = None
+        self._file: IO[bytes] | None = None
         self._writer: pa.ipc.RecordBatchFileWriter | None = None
         self.size = 0
         """The bytes in memory and in the file."""
@@ -247,13 +250,12 @@ class _Held:
             self._in_memory.append(batch)
             return
         if self._writer is None:
-            with tempfile.NamedTemporaryFile(prefix="logicalrep-", suffix=".arrow", delete=False) as file:
-                self._path = Path(file.name)
-            self._writer = pa.ipc.new_file(str(self._path), FEED_SCHEMA)
+            self._file = tempfile.TemporaryFile(prefix="logicalrep-")  # noqa: SIM115
+            self._writer = pa.ipc.new_file(pa.PythonFile(self._file, "w"), FEED_SCHEMA)
         self._writer.write_batch(batch)
 
     def append(self, other: _Held) -> None:
-        """Take over what another holds; its file is mapped into memory and has no name any more."""
+        """Take over what another holds; its file is mapped into memory."""
         self._in_memory += other.batches
         self.size += other.size
 
@@ -261,10 +263,12 @@ class _Held:
     def batches(self) -> list[pa.RecordBatch]:
         """All record batches."""
         if self._writer is not None:
-            assert self._path is not None
+            assert self._file is not None
             self._writer.close()
-            reader = pa.ipc.open_file(pa.memory_map(str(self._path)))
-            self._path.unlink()
+            self._file.flush()
+            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            self._file.close()
+            reader = pa.ipc.open_file(pa.py_buffer(mapped))
             self._in_memory += [reader.get_batch(number) for number in range(reader.num_record_batches)]
-            self._writer = self._path = None
+            self._writer = self._file = None
         return self._in_memory
