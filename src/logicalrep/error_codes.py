@@ -310,12 +310,21 @@ CODES: dict[str, tuple[str, str]] = {
         "The text has the reason for each, and the line that loads the table again once that is gone.",
     ),
     "TABLE_DAMAGED": (
-        "A data file of a replicated table is not there any more, or is damaged.",
-        "None: the table is loaded again by itself. Nothing else may remove or write files there.",
+        "A data file of a replicated table is not there any more, or is damaged; or another program has changed rows.",
+        "None: the table is loaded again by itself. Other programs may VACUUM and OPTIMIZE it, and nothing else.",
     ),
     "TABLE_DIFFERS": (
         "Changes do not fit a replicated table.",
         "None: the table is loaded again by itself.",
+    ),
+    "TABLE_FAILED": (
+        "The server could not read a table, such as one with a damaged page, or an error that was not foreseen ended "
+        "the work on it. The other tables go on.",
+        "Mend what the text quotes; a traceback is in the log (`-v`). Then run `logicalrep resync` for the table.",
+    ),
+    "TABLE_LOG_DAMAGED": (
+        "The log of a Delta table is damaged: a file of `_delta_log` that is needed is gone or cannot be read.",
+        "Restore it, or remove the table's folder. Then run `logicalrep resync` for the table.",
     ),
     "TABLE_MISSING": (
         "A table does not exist in this database, or none of its columns is published.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
@@ -22,8 +22,11 @@ class Held:
         self.go_on = threading.Event()
         self.is_closed = False
 
-    def load(self, folders: Mapping[TableName, Wanted]) -> Iterator[Loaded | NotLoaded]:
+    def load(
+        self, folders: Mapping[TableName, Wanted], is_wanted: Callable[[TableName], bool]
+    ) -> Iterator[Loaded | NotLoaded]:
         self.groups.append(list(folders))
+        self.is_wanted = is_wanted
         assert self.go_on.wait(30)
         for name in folders:
             yield NotLoaded(name, "tried", again=False)
@@ -68,7 +71,7 @@ def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
 def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held()
 
-    def fail(folders: Any) -> Any:
+    def fail(folders: Any, is_wanted: Any) -> Any:
         raise ZeroDivisionError
 
     monkeypatch.setattr(held, "load", fail)
@@ -76,3 +79,26 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
         loader.add({names(1)[0]: Wanted("t0")})
         with pytest.raises(ZeroDivisionError):
             eventually(lambda: bool(loader.results()))
+
+
+def test_a_table_that_is_wanted_again_is_loaded_once_more_and_not_twice_at_the_same_time() -> None:
+    held, name = Held(), names(1)[0]
+    with Loader(cast(Loading, held), threading.Event()) as loader:
+        loader.add({name: Wanted("t0")})
+        eventually(lambda: len(held.groups) == 1)
+        assert held.is_wanted(name)
+        loader.add({name: Wanted("t0")})
+        assert not held.is_wanted(name)
+        loader.add({names(2)[1]: Wanted("t1")})
+        eventually(lambda: len(held.groups) == 2)
+        assert held.groups == [[name], [names(2)[1]]]
+        held.go_on.set()
+        found: list[TableName] = []
+
+        def are_there() -> bool:
+            found.extend(result.name for result in loader.results())
+            return len(held.groups) == 3 and len(found) >= 2
+
+        eventually(are_there)
+    # What came of the first wish counts no more.
+    assert sorted(found) == names(2)

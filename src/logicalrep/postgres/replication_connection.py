@@ -150,6 +150,10 @@ class Walsender:
             if reached is not None:
                 check_within_wal(settings, self.slot, reached)
             with settings.connect() as observer:
+                if self._connection.info.parameter_status("server_encoding") == "SQL_ASCII":
+                    # Such a server converts nothing: it would end the session, again and again, at a byte that is not
+                    # UTF-8, whosever it is.
+                    self._connection.execute("SET client_encoding = SQL_ASCII")
                 when_free(lambda: self._start(command), observer, slot, patience=patience)
                 confirmed = the_slot(observer, slot).confirmed.lsn
             if position is not None:

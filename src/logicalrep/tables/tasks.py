@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import psycopg
 
@@ -232,6 +233,19 @@ class JavaEndedError(TasksError):
     code = "JAVA_ENDED"
 
 
+class TableFailedError(LogicalRepError, RuntimeError):
+    """An error of the work on one table that nobody foresaw, or of the server."""
+
+    code = "TABLE_FAILED"
+
+    @classmethod
+    def of(cls, error: BaseException) -> Self:
+        """Return an unforeseen error in words; a note has its traceback."""
+        made = cls(f"an error that was not foreseen, {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        made.add_note("".join(traceback.format_exception(error)))
+        return made
+
+
 @contextmanager
 def spark_errors(what: str) -> Iterator[None]:
     """Raise TasksError, which says what could not be done, for an error of Spark.
@@ -261,6 +275,11 @@ class _Caught:
             return None, self._function(item)
         except (LogicalRepError, psycopg.Error) as error:
             return error, None
+        except (OSError, MemoryError):
+            # Another machine may have room, or a file that this one lacks.
+            raise
+        except Exception as error:
+            return TableFailedError.of(error), None
 
 
 def _result(outcome: _Outcome) -> Any:

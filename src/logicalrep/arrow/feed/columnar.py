@@ -6,6 +6,7 @@ It reads transactions that are sent whole, as in peek mode and without streaming
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted
 from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_table
-from logicalrep.arrow.feed.texts import Texts
+from logicalrep.arrow.feed.texts import TextError, Texts
 from logicalrep.arrow.kernels.rows import FeedColumns, Messages, Tables, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
 from logicalrep.arrow.placed_rows import PlacedRows
-from logicalrep.arrow.row_form import RowForm
+from logicalrep.arrow.row_form import UNREADABLE, RowForm
 from logicalrep.arrow.table_numbers import TableNumbers
 from logicalrep.arrow.transaction_index import IndexedBatch, TransactionIndex
 from logicalrep.transactions.errors import TransactionError
@@ -43,6 +44,7 @@ class ColumnarFeed:
         """Read the transactions of a session that commit at or after `start` and before `end`."""
         self._schema = form.schema
         self._reads = form.reads
+        self._marks_unreadable = form.marks_unreadable
         self._session = session
         self._runs = TransactionIndex(start, end)
         self._texts = Texts("utf-8")
@@ -91,7 +93,7 @@ class ColumnarFeed:
         for at in [*rare.tolist(), len(tags)]:
             chosen = np.flatnonzero(wanted[position:at]) + position
             for part in self._parts(chosen, table_of):
-                yield self._plain(maps, part, messages, table_of, run, gids)
+                yield from self._readable(maps, part, messages, table_of, run, gids)
             position = at
             if at == len(tags):
                 break
@@ -160,6 +162,40 @@ class ColumnarFeed:
             self._described[relation.relation_id] = self._numbers[relation.relation_id] = len(self._known)
             self._known.append(relation)
             self._wanted.append(self._reads(relation.schema, relation.name))
+
+    def _readable(
+        self,
+        maps: RowMaps,
+        chosen: Int64s,
+        messages: MessageBatch,
+        table_of: Numbers,
+        run: IndexedBatch,
+        gids: Mapping[int, str],
+    ) -> Iterator[PlacedRows]:
+        """Yield rows; one row, in the place of those of a table in a transaction, tells that one of them is no text."""
+        try:
+            yield self._plain(maps, chosen, messages, table_of, run, gids)
+            return
+        except TextError as error:
+            if not self._marks_unreadable or not error.columns:
+                raise
+            columns = error.columns
+        oids = np.array([self._known[number].relation_id for number in table_of[chosen].tolist()], np.int64)
+        groups = list(zip(oids.tolist(), run.transaction_of[chosen].tolist(), strict=True))
+        names: dict[tuple[int, int], set[str]] = {}
+        for row, found in columns.items():
+            names.setdefault(groups[row], set()).update(found)
+        stays = np.array([group not in names for group in groups])
+        firsts = sorted((groups.index(group), group) for group in names)
+        for (at, group), (end, _) in pairwise([(0, None), *firsts, (len(chosen), None)]):
+            if group is not None:
+                relation = self._known[table_of[chosen[at]]]
+                told = {**of_table(relation), "unchanged": sorted(names[group])}
+                yield self._row(UNREADABLE, None, run, int(chosen[at]), gids, **told)
+            rest = chosen[at:end][stays[at:end]]
+            if len(rest):
+                # The other image of an update may have some too.
+                yield from self._readable(maps, rest, messages, table_of, run, gids)
 
     def _plain(
         self,

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.feed.texts import Texts, refuse_texts
+from logicalrep.arrow.feed.texts import TextError, Texts, refuse_texts
 from logicalrep.arrow.kernels import maps as map_kernels
 from logicalrep.transactions.errors import TransactionError
 from logicalrep.transactions.relations import TableDescription
@@ -185,9 +185,21 @@ class RowMaps:
         texts = self._bytes_of(filled, pa.string())
         ends = filled.entries.value_ends[: filled.sizes.entries + 1]
         if not are_utf8(filled.values, PADDING, filled.sizes.values, ends):
-            with refuse_texts():
-                texts.validate(full=True)
+            raise TextError.of(self._no_texts(filled))
         return texts
+
+    def _no_texts(self, filled: _Filled) -> dict[int, list[str]]:
+        """Return the columns whose values are not text, by the rows' numbers."""
+        entries, found = filled.entries, dict[int, list[str]]()
+        buffers = [None, pa.py_buffer(entries.name_ends), pa.py_buffer(entries.names[: filled.sizes.names])]
+        names = pa.Array.from_buffers(pa.string(), filled.sizes.entries, buffers, 0)
+        for entry, value in enumerate(self._bytes_of(filled, pa.binary())):
+            try:
+                (value.as_py() or b"").decode()
+            except UnicodeDecodeError:
+                row = int(np.searchsorted(entries.ends, entry, side="right")) - 1
+                found.setdefault(row, []).append(names[entry].as_py())
+        return found
 
     def _as_texts(self, filled: _Filled) -> pa.Array:
         """Return the values as text; those in binary format are converted one by one."""

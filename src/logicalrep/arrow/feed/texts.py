@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Self
 
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import BINARY
@@ -16,6 +18,16 @@ class TextError(LogicalRepError, ValueError):
     """A value that is not valid in the session's encoding."""
 
     code = "VALUE_NOT_TEXT"
+    columns: Mapping[int, Collection[str]] = MappingProxyType({})
+    """The columns of such values by the numbers of their rows, if they are known."""
+
+    @classmethod
+    def of(cls, columns: Mapping[int, Collection[str]]) -> Self:
+        """Return the error for values of rows. The values themselves may have to be masked."""
+        names = ", ".join(sorted({name for names in columns.values() for name in names}))
+        made = cls(f"a value of the column {names} is not text in the session's encoding, UTF8")
+        made.columns = columns
+        return made
 
 
 @contextmanager

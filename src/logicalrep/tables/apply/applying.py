@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from logicalrep.arrow.feed.texts import TextError
+from logicalrep.arrow.row_form import UNREADABLE
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.ending import Ending, may_be_there, reduced_to
@@ -58,10 +60,12 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
         OtherShape: the changes have other columns, or another replica identity.
         NeedsResync: the changes do not fit the table.
         ColumnValueError: the column's type cannot hold a value.
+        TextError: a value is no text.
         DamagedError: a data file of the table is gone.
         PlaceError: the place cannot be read or written.
     """
     applied = log.applied(application)
+    refuse_unreadable(changes, -1 if applied is None else int(applied))
     files = dict(log.files)
     count = written = 0
     for part in _apart(_parts(changes, -1 if applied is None else int(applied)), log.table.form):
@@ -80,6 +84,13 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
     removed = [file for path, file in log.files.items() if path not in files]
     log.commit(added, removed, application, upto)
     return Applied(log.version, count, written)
+
+
+def refuse_unreadable(changes: pa.Table, applied: int) -> None:
+    """Raise TextError if a commit after an LSN has a value that is no text."""
+    is_one = pc.and_(pc.equal(changes["op"], UNREADABLE), pc.greater(changes["commit_lsn"], applied))
+    if pc.any(is_one).as_py():
+        raise TextError.of(dict(enumerate(changes["unchanged"].filter(is_one).to_pylist())))
 
 
 def _parts(changes: pa.Table, applied: int) -> Iterator[pa.Table]:

@@ -25,6 +25,14 @@ _DICTIONARY = 256 << 10
 """The most bytes of a column's dictionary: of keys, which all differ, a larger one is half of the time of writing."""
 
 
+_OWN_NAME = re.compile("part-[0-9a-f]{32}\\.parquet")
+
+
+def is_own_name(path: str) -> bool:
+    """Return whether a data file has a name that is given here; other programs merge files too."""
+    return _OWN_NAME.fullmatch(path) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class DataFile:
     """A Parquet file of a table."""
@@ -71,14 +79,21 @@ class OpenedFile:
         """Take the open file."""
         self._file = file
 
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return int(self._file.metadata.num_rows)
+
     def read(self, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
         """Return columns, in the types of the table's schema; NULL in one that the file does not have."""
         there = set(self._file.schema_arrow.names).intersection(columns)
         table = self._file.read(columns=[name for name in columns if name in there])
         fields = [schema.field(name) for name in columns]
-        rows = self._file.metadata.num_rows
         return pa.table(
-            [table[each.name].cast(each.type) if each.name in there else pa.nulls(rows, each.type) for each in fields],
+            [
+                table[each.name].cast(each.type) if each.name in there else pa.nulls(self.rows, each.type)
+                for each in fields
+            ],
             schema=pa.schema(fields),
         )
 
@@ -93,9 +108,16 @@ def opened(place: Place, folder: str, file: DataFile) -> Iterator[OpenedFile]:
     """
     with place.open(below(folder, file.path), file.size) as source:
         try:
-            yield OpenedFile(pq.ParquetFile(source))
+            # Spark writes times in a form that is read in nanoseconds otherwise, in which only some years fit.
+            yield OpenedFile(pq.ParquetFile(source, coerce_int96_timestamp_unit="us"))
         except pa.ArrowInvalid as error:
             raise DamagedError(f"{place.uri_of(folder)}/{file.path} is damaged: {error}") from None
+
+
+def count_rows(place: Place, folder: str, file: DataFile) -> int:
+    """Return the number of a data file's rows. Raises what `opened` does."""
+    with opened(place, folder, file) as there:
+        return there.rows
 
 
 def read_rows(place: Place, folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
@@ -19,8 +20,9 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from logicalrep.tables.delta.data_files import DataFile
-from logicalrep.tables.delta.place import Place, PlaceError, below, first_line
+from logicalrep.tables.delta.data_files import DataFile, count_rows, is_own_name
+from logicalrep.tables.delta.others import OthersCommit
+from logicalrep.tables.delta.place import DamagedError, Place, PlaceError, below, first_line
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.delta.statistics import Statistics, statistics_properties
@@ -35,9 +37,21 @@ _NOTED = 3600
 
 
 class WriterError(LogicalRepError, RuntimeError):
-    """A commit that another writer has made meanwhile."""
+    """A commit that another process of ours has made meanwhile."""
 
     code = "PLACE_HAS_WRITER"
+
+
+class LogDamagedError(LogicalRepError, RuntimeError):
+    """A Delta table whose log cannot be read, so that nothing can be committed to it."""
+
+    code = "TABLE_LOG_DAMAGED"
+
+
+class ForeignTableError(LogicalRepError, RuntimeError):
+    """A Delta table that another program has made, or that is a copy of another server's table."""
+
+    code = "PLACE_DIFFERS"
 
 
 def application_id(system_identifier: int, timeline: int, load: str) -> str:
@@ -46,7 +60,7 @@ def application_id(system_identifier: int, timeline: int, load: str) -> str:
 
 
 class DeltaLog:
-    """A replicated Delta table, which nobody else writes; kept open between commits."""
+    """A replicated Delta table, whose rows nobody else changes; kept open between commits."""
 
     def __init__(self, place: Place, folder: str) -> None:
         """Take the table's folder; `open` and `replace` make one."""
@@ -72,7 +86,10 @@ class DeltaLog:
     def open(cls, place: Place, folder: str) -> Self | None:
         """Return a table; None if there is none.
 
-        Raises PlaceError if the log cannot be read.
+        Raises:
+            LogDamagedError: the log is damaged.
+            ForeignTableError: it is a table of another program.
+            PlaceError: the log cannot be read now.
         """
         log = cls(place, folder)
         with log._errors():
@@ -80,6 +97,11 @@ class DeltaLog:
                 reader = log._opened()
             except TableNotFoundError:
                 return None
+            except DeltaError as error:
+                raise LogDamagedError(
+                    f"the log of {place.uri_of(folder)} is damaged: {first_line(error)}; restore it, or remove the "
+                    "folder"
+                ) from None
         log._take(reader)
         last = place.parse(f"{folder}/_delta_log/_last_checkpoint", lambda content: int(content["version"]))
         log.checkpoint = -1 if last is None else last
@@ -88,14 +110,13 @@ class DeltaLog:
     def _take(self, reader: DeltaTable) -> None:
         properties = reader.metadata().configuration
         if _TABLE not in properties:
-            raise WriterError(
+            raise ForeignTableError(
                 f"{self.place.uri_of(self.folder)} is a Delta table of another program: replicate to another place, or "
-                "remove it",
-                code="PLACE_DIFFERS",
+                "remove it"
             )
         with self.place.parsing(f"{self.folder}/_delta_log"):
             table, load = ReplicatedTable.from_json(properties[_TABLE]), properties[_LOAD]
-            files = {file.path: file for file in _files(reader) if below(self.folder, file.path)}
+            files = {file.path: file for file in _files(reader, self.place, self.folder)}
         self.table, self.load, self.files = table, load, files
         self._reader = reader
         self.version = reader.version()
@@ -124,6 +145,9 @@ class DeltaLog:
         there = cls.open(place, folder)
         if there is not None and there.load == load:
             return there  # A try that seemed to fail was successful.
+        if there is not None and before is not None and there.version > before.version:
+            # All of its rows go, whatever another program has done to them.
+            before._follow_others(before.version + 1)
         log = cls(place, folder)
         log.table, log.load = table, load
         if before is not None:
@@ -252,26 +276,74 @@ class DeltaLog:
         for file in removed:
             del self.files[file.path]
             self.removed.add(RemovedFile(now / 1000, file.path, file.size))
+        self.removed.keep(file.path for file in added)
         self.files |= {file.path: file for file in added}
         if application is not None and lsn is not None:
             self._applied[application] = int(lsn)
 
+    def refuse_others(self) -> None:
+        """Raise what `commit` raises if there is a commit that this process does not know; do nothing without one."""
+        if self.place.read(commit_path(self.folder, self.version + 1)) is not None:
+            self._refuse_others(self.version + 1)
+
     def _refuse_others(self, version: int) -> None:
-        """Look whose a commit is that is there already, and raise an error."""
-        there = self.place.read(commit_path(self.folder, version))
-        writer = None if there is None else json.loads(there.splitlines()[0])["commitInfo"].get("writer")
-        if writer != self._writer:
-            raise WriterError(
-                f"{self.place.uri_of(self.folder)} has a version {version} that this process did not write: another "
-                "process replicates to the same place; stop it"
-            )
+        """Look whose a commit is that is there already, and raise an error: what was to be committed is not right then.
+
+        Raises:
+            PlaceError: it is this process's own, or has the same rows: the next try goes on from it.
+            DamagedError: another program has changed the rows.
+            WriterError: another process of ours has made it.
+        """
+        place = self.place.uri_of(self.folder)
+        found = self._follow_others(version)
+        if found is None:
+            raise PlaceError(f"{place}: the answer to an earlier commit was lost; it is there")
+        if found.changes is not None:
+            raise DamagedError(f"{place}: {found.changes}")
+        raise PlaceError(
+            f"{place}: {found.operation} of another program is there, with the same rows; going on from it"
+        )
+
+    def _follow_others(self, version: int) -> OthersCommit | None:
+        """Go on from the commits that are there from a version on; return one of another program, if there is any.
+
+        Of several it is one that changes the table, if any does. Raises WriterError for those of other processes.
+        """
+        found: OthersCommit | None = None
+        while (data := self.place.read(commit_path(self.folder, version))) is not None:
+            there = OthersCommit.of(data)
+            if there.is_ours and there.writer != self._writer:
+                raise WriterError(
+                    f"{self.place.uri_of(self.folder)} has a version {version} that this process did not write: "
+                    "another process replicates to the same place; stop it"
+                )
+            if not there.is_ours and (found is None or found.changes is None):
+                found = there
+            version += 1
         before = self.files
         with self._errors():
             self._take(self._opened())
-        gone = [file for path, file in before.items() if path not in self.files]
-        for file in gone:
-            self.removed.add(RemovedFile(time.time(), file.path, file.size))
-        raise PlaceError(f"{self.place.uri_of(self.folder)}: the answer to an earlier commit was lost; it is there")
+        for path, file in before.items():
+            if path not in self.files:
+                self.removed.add(RemovedFile(time.time(), path, file.size))
+        return found
+
+    def changed_by_others(self, known: int) -> str | None:
+        """Return how another program has changed the table after its last commit of ours; None if it has not.
+
+        Args:
+            known: a version up to which that is known already; -1 for none.
+        """
+        for version in range(self.version, known, -1):
+            data = self.place.read(commit_path(self.folder, version))
+            if data is None:
+                return f"what was committed as version {version} is not in its log any more"
+            there = OthersCommit.of(data)
+            if there.is_ours:
+                return None
+            if there.changes is not None:
+                return there.changes
+        return None
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -327,23 +399,31 @@ def _has_ntz(type_: pa.DataType) -> bool:
     return any(_has_ntz(type_.field(number).type) for number in range(type_.num_fields))
 
 
-def _files(reader: DeltaTable) -> Iterable[DataFile]:
+def _files(reader: DeltaTable, place: Place, folder: str) -> Iterable[DataFile]:
     actions = pa.table(reader.get_add_actions(flatten=True))
     for row in actions.to_pylist():
         least, greatest, nulls = (
             {name.removeprefix(prefix): value for name, value in row.items() if name.startswith(prefix)}
             for prefix in ("min.", "max.", "null_count.")
         )
-        yield DataFile(
+        if not is_own_name(row["path"]):
+            # Bounds of other programs may be cut texts, or times of fewer digits.
+            least, greatest = (
+                {name: each for name, each in of.items() if type(each) is int} for of in (least, greatest)
+            )
+        rows = row["num_records"]
+        below(folder, row["path"])
+        file = DataFile(
             path=row["path"],
             size=row["size_bytes"],
-            rows=row["num_records"],
+            rows=0 if rows is None else rows,
             statistics=Statistics(
                 least={name: _kept(value) for name, value in least.items() if value is not None},
                 greatest={name: _kept(value) for name, value in greatest.items() if value is not None},
                 nulls={name: value for name, value in nulls.items() if value is not None},
             ),
         )
+        yield file if rows is not None else replace(file, rows=count_rows(place, folder, file))
 
 
 def _kept(value: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -68,6 +68,14 @@ class RemovedFiles:
         self._files.append(file)
         self._paths.add(file.path)
         self.size += file.size
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """Forget files that are in the last version again."""
+        back = self._paths.intersection(paths)
+        if back:
+            self._files = deque(file for file in self._files if file.path not in back)
+            self._paths -= back
+            self.size = sum(file.size for file in self._files)
 
     def delete_oldest(self) -> None:
         """Delete the first one."""

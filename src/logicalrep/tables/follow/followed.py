@@ -27,6 +27,8 @@ class Followed:
     """The table's OID on the server, by which its changes are known."""
     log: DeltaLog | None = None
     """The Delta table; None before the first load."""
+    changed_by_others: str | None = None
+    """How another program has changed the Delta table before it was opened; None if it has not."""
     beside: dict[Beside, DeltaLog] = field(default_factory=dict)
     """The Delta tables beside it."""
     load: str | None = None
@@ -51,6 +53,14 @@ class Followed:
     """The copy has to have every commit before it, as some of their changes were not kept."""
     is_given_up: bool = False
     """True while the work on its kept changes is to end, as it is loaded again."""
+
+    has_failed_upkeep: bool = False
+    """True once its upkeep has failed, until it is loaded again."""
+
+    @property
+    def has_upkeep(self) -> bool:
+        """Whether its Delta tables are to be kept up; those of a table that loads are about to be others."""
+        return self.mark is None and not self.has_failed_upkeep
 
     @property
     def logs(self) -> list[DeltaLog]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
@@ -17,12 +17,13 @@ from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import cannot_wait, is_due, needs_checkpoint
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError
-from logicalrep.tables.errors import OF_ONE_TABLE
+from logicalrep.tables.errors import is_of_one_table, log_unforeseen, reason_of
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.kept import ASKED_FOR, Mark
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.state import State, TableState
+from logicalrep.tables.follow.tries import MOST_TRIES, Tries
 from logicalrep.tables.follow.watch import Found, Watch
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.definitions import Definition
@@ -36,9 +37,6 @@ from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
-
-_LOAD_AGAIN = 2.0
-"""The seconds before a load is tried again."""
 
 
 class ReplicatedTables:
@@ -71,7 +69,7 @@ class ReplicatedTables:
         self._by_oid: dict[int, Followed] = {}
         # The tables whose copies are being committed, or whose kept changes are being applied.
         self._catching_up: list[tuple[Followed, Future[None]]] = []
-        self._load_again: dict[TableName, float] = {}
+        self._tries: dict[TableName, Tries] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
         self._left: set[TableName] = set()
 
@@ -123,18 +121,24 @@ class ReplicatedTables:
         self._open([self._made(name, now.oid) for name, now in found.items() if name not in self._tables])
         for name, now in found.items():
             known = self._tables[name]
-            if known.oid != now.oid:
+            is_another = known.oid != now.oid
+            if is_another:
                 self._by_oid.pop(known.oid, None)
                 known.oid = now.oid
-                self.load(known, "another table of this name")
             self._by_oid[now.oid] = known
-            if known.application is not None:
-                self._writer.adopt(known)
-            if known.mark is None and known.stopped is None:
-                self._compare(known, now, position)
-            is_as_before = now.definition.has_protected(self._settings.of(name), known.numbers)
-            known.columns = now.definition.names if is_as_before else frozenset()
-            known.has_whole_old = now.definition.has_whole_old
+            self._fit(known, partial(self._refresh, known, now, position, is_another=is_another))
+
+    def _refresh(self, table: Followed, now: Found, position: Lsn, *, is_another: bool) -> None:
+        """Take what a table is on the server now."""
+        if is_another:
+            self.load(table, "another table of this name")
+        if table.application is not None:
+            self._writer.adopt(table)
+        if table.mark is None and table.stopped is None:
+            self._compare(table, now, position)
+        is_as_before = now.definition.has_protected(self._settings.of(table.name), table.numbers)
+        table.columns = now.definition.names if is_as_before else frozenset()
+        table.has_whole_old = now.definition.has_whole_old
 
     def _rename(self, names: Mapping[int, TableName]) -> None:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
@@ -203,29 +207,36 @@ class ReplicatedTables:
 
     def _open(self, tables: Sequence[Followed]) -> None:
         """Open tables side by side, as each is several requests to a store, and load those that are not there."""
-        list(self._pool.map(self._writer.open, tables))
-        for table in tables:
-            self._go_on(table)
+        opened = [self._pool.submit(self._writer.open, table, self._known_version(table)) for table in tables]
+        for table, future in zip(tables, opened, strict=True):
+            self._fit(table, partial(self._go_on, table, future))
 
-    def _go_on(self, table: Followed) -> None:
-        """Go on with an opened table as it was left, or load it."""
+    def _known_version(self, table: Followed) -> int:
+        before = self._before.tables.get(str(table.name))
+        return -1 if before is None or before.version is None else before.version
+
+    def _go_on(self, table: Followed, opened: Future[None]) -> None:
+        """Go on with a table as it was left, once it is opened, or load it."""
+        opened.result()
         before = self._before.tables.get(str(table.name))
         table.mark = self._marks.get(table.folder)
-        if before is not None and before.state == "stopped" and table.mark is None:
-            is_as_before = table.log is None or table.log.table.settings == self._settings.of(table.name)
-            # Other settings may be what helps: `_compare` loads it again.
-            table.stopped = before.error if is_as_before else None
+        known_beside = {} if before is None else before.beside
+        has_beside = table.log is not None and self._writer.open_beside(table, known_beside)
         if table.log is None:
             self.load(table, "new table")
-            return
-        has_beside = self._writer.open_beside(table)
-        if table.mark is not None:
-            if table.is_whole:
-                self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
-            else:
-                if self._guard.has_other_masks(table.name):
-                    self._writer.forget_kept(table)
-                self._begin(table)
+        elif before is not None and before.state == "stopped" and (table.mark is None or table.is_whole):
+            # Its changes since are kept nowhere. Other settings may be what helps.
+            table.stopped = before.error
+            if table.log.table.settings != self._settings.of(table.name):
+                self.load(table, "its settings changed")
+        elif table.mark is not None and table.is_whole:
+            self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
+        elif table.mark is not None:
+            if self._guard.has_other_masks(table.name):
+                self._writer.forget_kept(table)
+            self._begin(table)
+        elif table.changed_by_others is not None:
+            self.load(table, table.changed_by_others)
         elif table.log.table.relation.relation_id != table.oid:
             self.load(table, "another table of this name")
         elif before is None or table.name in self._left:
@@ -277,27 +288,54 @@ class ReplicatedTables:
             return action()
         except (NeedsResync, DamagedError) as error:
             self.load(table, error.description)
-        except OF_ONE_TABLE as error:
-            # The server may have changed the column's type since, or the key.
-            assert table.log is not None
-            now, copied = self._watch.described(table.oid), Definition.of(table.log.table)
-            if now is None or Definition.of(now).columns != copied.columns:
-                self.load(table, "its columns changed")
-            elif Definition.of(now).key != copied.key or now.relation.replica_identity.value != copied.replica_identity:
-                self.load(table, "its replica identity changed")
-            else:
-                self._stand_still(table, str(error))
+        except Exception as error:
+            if not is_of_one_table(error):
+                raise
+            self._failed(table, error)
         return None
 
+    def _failed(self, table: Followed, error: Exception) -> None:
+        """Let a table stand still for an error of its own, unless another definition explains that: it is loaded."""
+        reason = None
+        if table.log is not None and table.stopped is None:
+            reason = self._changed(table, table.log)
+        if reason is not None:
+            self.load(table, reason)
+        else:
+            log_unforeseen(table.name, error)
+            self._stand_still(table, reason_of(error))
+
+    def _changed(self, table: Followed, log: DeltaLog) -> str | None:
+        """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
+        try:
+            now, copied = self._watch.described(table.oid), Definition.of(log.table)
+        except Exception as error:
+            if not is_of_one_table(error):
+                raise
+            return None
+        if now is None or Definition.of(now).columns != copied.columns:
+            return "its columns changed"
+        is_same = (
+            Definition.of(now).key == copied.key and now.relation.replica_identity.value == copied.replica_identity
+        )
+        return None if is_same else "its replica identity changed"
+
     def _stand_still(self, table: Followed, reason: str) -> None:
-        table.stopped = f"{reason}; run logicalrep resync {table.name} with the same --dsn and --to"
+        """Let a table alone stand still: its changes are not kept from now on, so that going on means a load."""
+        said = table.stopped
+        table.stopped = (
+            f"{reason}; its changes are not kept: once that is mended, run logicalrep resync {table.name} with the "
+            "same --dsn and --to, which loads it again"
+        )
+        if table.stopped == said:
+            return
         self._report.stopped(table.name, table.stopped)
         self._writer.note_stopped(table)
 
     def tidy(self, *, is_busy: bool) -> None:
         """Do what is due for one table's upkeep; while there are changes to apply, only what cannot wait."""
         for table in self._tables.values():
-            for log in table.logs if table.mark is None else []:
+            for log in table.logs if table.has_upkeep else []:
                 if (cannot_wait if is_busy else is_due)(log, self._settings.keep):
                     self._maintain(table, log)
                     return
@@ -305,15 +343,15 @@ class ReplicatedTables:
     def finish(self) -> None:
         """Do the upkeep that another run would find late: commands that end after each batch do it too."""
         for table in self._tables.values():
-            for log in table.logs if table.mark is None else []:
+            for log in table.logs if table.has_upkeep else []:
                 if needs_checkpoint(log):
                     self._maintain(table, log)
 
     def _maintain(self, table: Followed, log: DeltaLog) -> None:
-        try:
-            self._writer.maintain(log)
-        except DamagedError as error:
-            self.load(table, error.description)
+        table.has_failed_upkeep = True
+        self._fit(table, partial(self._writer.maintain, log))
+        # A table that stands still would fail again and again.
+        table.has_failed_upkeep = table.stopped is not None
 
     # Loads
 
@@ -328,6 +366,8 @@ class ReplicatedTables:
         self._report.load_needed(table.name, reason)
         self._writer.mark(table, Mark(table.folder, table.load, reason))
         table.stopped = table.pending = None
+        table.has_failed_upkeep = False
+        self._tries.pop(table.name, None)
         table.truncates.clear()
         self._begin(table)
 
@@ -348,14 +388,12 @@ class ReplicatedTables:
 
     def step(self) -> None:
         """Go on with what has ended in other threads: copies, and kept changes that are applied."""
-        now = time.monotonic()
-        for name in [name for name, moment in self._load_again.items() if moment <= now]:
-            del self._load_again[name]
+        for name in [name for name, tries in self._tries.items() if tries.take_due()]:
             if name in self._tables:
                 self._begin(self._tables[name])
         for result in self._loader.results():
             table = self._tables.get(result.name)
-            if table is None or table.mark is None:
+            if table is None or table.mark is None or table.stopped is not None:
                 continue
             if isinstance(result, Loaded):
                 if result.table.relation.relation_id != table.oid:
@@ -364,11 +402,13 @@ class ReplicatedTables:
                 if result.position < table.least:
                     self._begin(table)
                     continue
+                self._tries.pop(table.name, None)
                 self._catching_up.append((table, self._pool.submit(self._writer.replace, table, result)))
-            elif result.again:
-                self._load_again[table.name] = now + _LOAD_AGAIN
+            elif result.again and self._tries.setdefault(table.name, Tries()).failed(result.reason, result.is_own):
+                continue
             else:
-                self._stand_still(table, result.reason)
+                tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
+                self._stand_still(table, result.reason + tried)
         for table, future in [item for item in self._catching_up if item[1].done()]:
             self._catching_up.remove((table, future))
             self._caught_up(table, future)

@@ -188,7 +188,11 @@ class Watch:
         now = definitions(connection, columns, (self._publication,), settings)
         time_of_look, head = server_time(connection), wal_head(connection)
         self._looks.seen(time_of_look, head)
-        return {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
+        found = {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
+        for name in [name for name, each in found.items() if not each.definition.columns]:
+            self._warn(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
+            del found[name]
+        return found
 
     def _warn(self, warning: str) -> None:
         if warning not in self._said:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.tables.apply.applying import NeedsResync, OtherShape, apply
-from logicalrep.tables.delta.delta_log import DeltaLog, application_id
+from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.tables.delta.maintenance import is_due, maintain
 from logicalrep.tables.delta.names import folder_beside
-from logicalrep.tables.delta.place import Place
+from logicalrep.tables.delta.place import DamagedError, Place
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.patience import Patience
-from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.history.beside import (
     Beside,
+    BesideDamagedError,
     apply_beside,
     opened_beside,
     replaced_beside,
@@ -71,22 +71,28 @@ class TableWriter:
         """Return the marked tables by their folders."""
         return self._kept.marks()
 
-    def open(self, table: Followed) -> None:
-        """Open a table's Delta table, if there is one."""
-        table.log = self._patience.run(lambda: DeltaLog.open(self._place, table.folder))
+    def open(self, table: Followed, known: int) -> None:
+        """Open a table's Delta table, if there is one; `known` is a version before which only we have written."""
+        log = table.log = self._patience.run(lambda: DeltaLog.open(self._place, table.folder))
+        if log is not None:
+            table.changed_by_others = self._patience.run(lambda: log.changed_by_others(known))
 
-    def open_beside(self, table: Followed) -> bool:
-        """Open the Delta tables beside a table; return whether all are there, and of the same load."""
+    def open_beside(self, table: Followed, known: Mapping[str, int]) -> bool:
+        """Open the Delta tables beside a table; return whether all are there, and of the same load.
+
+        `known` has for each a version before which only we have written. Raises BesideDamagedError if another program
+        has changed one.
+        """
         log = table.log
         assert log is not None
         table.load, table.application = log.load, self._last_application(log)
         if table.application is None and table.mark is None:
-            raise StateError(
+            raise ForeignTableError(
                 f"{self._place.uri_of(log.folder)} has no commit of the server {self._system}: it is the table of "
                 "another server; remove it, or replicate to another place",
                 code="OTHER_SERVER",
             )
-        beside = self._patience.run(lambda: opened_beside(self._place, log))
+        beside = self._patience.run(lambda: opened_beside(self._place, log, known))
         table.beside = beside or {}
         return beside is not None
 
@@ -116,7 +122,7 @@ class TableWriter:
 
     def maintain(self, log: DeltaLog) -> None:
         """Do what is due for a Delta table's upkeep."""
-        self._patience.run(lambda: maintain(log, self._keep_hours, self._tasks))
+        self._run(log, lambda: maintain(log, self._keep_hours, self._tasks))
 
     def note_stopped(self, table: Followed) -> None:
         """Note in a table's properties why it stands still."""
@@ -135,8 +141,20 @@ class TableWriter:
             # None of the tables may have rows that another one has not.
             raise OtherShape(f"{table.name} has changes with other columns, or another key")
         for beside in table.beside.values():
-            self._patience.run(partial(apply_beside, beside, rows, upto, application, self._tasks))
-        self._patience.run(lambda: apply(log, rows, upto, application, self._tasks))
+            self._run(beside, partial(apply_beside, beside, rows, upto, application, self._tasks))
+        self._run(log, lambda: apply(log, rows, upto, application, self._tasks))
+
+    def _run(self, log: DeltaLog, action: Callable[[], object]) -> None:
+        """Do an action on a Delta table, again if another program has merged the files that it reads."""
+
+        def on_last_version() -> None:
+            try:
+                action()
+            except (DamagedError, BesideDamagedError):
+                log.refuse_others()
+                raise
+
+        self._patience.run(on_last_version)
 
     def apply_by_shape(self, table: Followed, rows: pa.Table) -> None:
         """Apply rows of which some have other columns, or another key, than the table; it gets them in between."""
@@ -216,7 +234,7 @@ class TableWriter:
                 evolution = self._watch.evolution(log.table, now, shape, since)
             if evolution is None:
                 raise NeedsResync(f"how the columns of {table.name} changed cannot be told from the catalog any more")
-            self._patience.run(partial(reshape, log, evolution, self._tasks))
+            self._run(log, partial(reshape, log, evolution, self._tasks))
 
     def move(self, table: Followed, copied: Sequence[Copied]) -> None:
         """Go on with the rows of other Delta tables, `Followed.logs` of another name, under a table's name."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from logicalrep.arrow.row_form import UNREADABLE
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.apply.events import Positions
 from logicalrep.tables.delta.delta_log import DeltaLog
@@ -36,13 +37,20 @@ def wanted(table: ReplicatedTable) -> list[Beside]:
     return [beside for beside in BESIDES if is_wanted[beside]]
 
 
-def opened_beside(place: Place, log: DeltaLog) -> dict[Beside, DeltaLog] | None:
-    """Return the tables beside a table; None if one is not there, or is not of the same load."""
+def opened_beside(place: Place, log: DeltaLog, known: Mapping[str, int]) -> dict[Beside, DeltaLog] | None:
+    """Return the tables beside a table; None if one is not there, or is not of the same load.
+
+    `known` has for each a version before which only we have written. Raises BesideDamagedError if another program has
+    changed one.
+    """
     found: dict[Beside, DeltaLog] = {}
     for beside in wanted(log.table):
         there = DeltaLog.open(place, folder_beside(log.folder, beside))
         if there is None or there.load != log.load:
             return None
+        changes = there.changed_by_others(known.get(beside, -1))
+        if changes is not None:
+            raise _damaged(there.folder, DamagedError(f"{place.uri_of(there.folder)}: {changes}"))
         found[beside] = there
     return found
 
@@ -103,8 +111,9 @@ def replaced_beside(
 
 
 def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, tasks: Tasks) -> None:
-    """Add the kept changes before the load, which the table itself does not need; not those of other columns."""
+    """Add the kept changes before the load, which the table itself does not need, as far as they fit."""
     rows = rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64())))
+    rows = rows.filter(pc.not_equal(rows["op"], UNREADABLE))
     if rows.num_rows:
         with suppress(NeedsResync):
             apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, tasks)

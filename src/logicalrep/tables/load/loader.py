@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Mapping
+from functools import partial
 from typing import Self
 
 from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded, Wanted
@@ -25,8 +26,11 @@ class Loader:
         self._loading = loading
         self._stop = stop
         self._wanted: dict[TableName, Wanted] = {}
+        # Each table's last wish: what comes of an earlier one counts no more.
+        self._last: dict[TableName, Wanted] = {}
+        self._running: set[TableName] = set()
         self._changed = threading.Condition()
-        self._results: queue.SimpleQueue[Loaded | NotLoaded | BaseException] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[Wanted, Loaded | NotLoaded] | BaseException] = queue.SimpleQueue()
         self._threads = [
             threading.Thread(target=self._run, name=f"logicalrep-loader-{number}", daemon=True)
             for number in range(_THREADS)
@@ -46,9 +50,13 @@ class Loader:
         self._loading.close()
 
     def add(self, loads: Mapping[TableName, Wanted]) -> None:
-        """Load these tables. Their changes are kept already, so that none is missed."""
+        """Load these tables. Their changes are kept already, so that none is missed.
+
+        A load of one of them that runs is given up: somebody wants the rows of a later snapshot.
+        """
         with self._changed:
             self._wanted |= loads
+            self._last |= loads
             self._changed.notify_all()
 
     def progress(self) -> dict[TableName, LoadProgress]:
@@ -62,24 +70,38 @@ class Loader:
             result = self._results.get()
             if isinstance(result, BaseException):
                 raise result
-            found.append(result)
+            wanted, outcome = result
+            if self._last[outcome.name] is wanted:
+                found.append(outcome)
         return found
 
     def _run(self) -> None:
         try:
             while group := self._group():
-                for result in self._loading.load(group):
-                    self._results.put(result)
+                for result in self._loading.load(group, partial(self._is_last, group)):
+                    self._results.put((group[result.name], result))
+                with self._changed:
+                    self._running -= group.keys()
+                    self._changed.notify_all()
         except BaseException as error:
             self._results.put(error)
+
+    def _is_last(self, group: Mapping[TableName, Wanted], name: TableName) -> bool:
+        return self._last[name] is group[name]
+
+    def _free(self) -> list[TableName]:
+        """Return the wanted tables that are not being loaded: no table is loaded twice at the same time."""
+        return [name for name in self._wanted if name not in self._running]
 
     def _group(self) -> dict[TableName, Wanted]:
         """Wait for tables, and take some; none if the end has come."""
         with self._changed:
-            while not self._wanted and not self._stop.is_set():
-                self._changed.wait_for(lambda: self._wanted or self._stop.is_set())
+            while not self._free() and not self._stop.is_set():
+                self._changed.wait_for(lambda: self._free() or self._stop.is_set())
                 # The other thread may take all of them meanwhile.
                 self._changed.wait_for(self._stop.is_set, _GATHERING)
             if self._stop.is_set():
                 return {}
-            return {name: self._wanted.pop(name) for name in list(self._wanted)[:GROUP]}
+            group = {name: self._wanted.pop(name) for name in self._free()[:GROUP]}
+            self._running |= group.keys()
+            return group

@@ -16,13 +16,12 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
-from logicalrep.postgres.retries import TRANSIENT
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, temporary_snapshot
 from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Place, PlaceError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-from logicalrep.tables.errors import OF_ONE_TABLE
+from logicalrep.tables.errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.tables.load.copying import Part, copy
 from logicalrep.tables.load.definitions import described
 from logicalrep.tables.load.progress import LoadProgress
@@ -81,6 +80,8 @@ class NotLoaded:
     reason: str
     again: bool
     """Whether another try may succeed."""
+    is_own: bool = True
+    """Whether the reason is the table's own, so that equal tries have an end; a server that is away has none."""
 
 
 class Ended(Exception):  # noqa: N818
@@ -152,24 +153,28 @@ class Loading:
         """End the copying: `stop` is set."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def load(self, group: Mapping[TableName, Wanted]) -> Iterator[Loaded | NotLoaded]:
+    def load(
+        self, group: Mapping[TableName, Wanted], is_wanted: Callable[[TableName], bool] = lambda name: True
+    ) -> Iterator[Loaded | NotLoaded]:
         """Load a group of tables into their folders, from one snapshot; yield each as soon as its rows are copied.
 
-        The tables' changes have to be kept from before this call on: the snapshot is made in it.
+        The tables' changes have to be kept from before this call on: the snapshot is made in it. A table for which
+        `is_wanted` is false is given up.
         """
         left = set(group)
         try:
             if self._renewal is not None:
                 self._renewal.renew(max(wanted.wanted for wanted in group.values()))
             with temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
-                for result in self._copied(snapshot, group):
+                for result in self._copied(snapshot, group, is_wanted):
                     left.remove(result.name)
                     yield result
         except Ended:
             return
-        except TRANSIENT as error:
+        except psycopg.Error as error:
+            # All of them lack the snapshot.
             for name in left:
-                yield self._not_loaded(name, error)
+                yield self._again(name, str(error).strip(), is_own=False)
         finally:
             for name in group:
                 self._progress.pop(name, None)
@@ -178,7 +183,9 @@ class Loading:
         if self._stop.is_set():
             raise Ended
 
-    def _copied(self, snapshot: Snapshot, group: Mapping[TableName, Wanted]) -> Iterator[Loaded | NotLoaded]:
+    def _copied(
+        self, snapshot: Snapshot, group: Mapping[TableName, Wanted], is_wanted: Callable[[TableName], bool]
+    ) -> Iterator[Loaded | NotLoaded]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
         copies: list[_Copy] = []
         for name, wanted in group.items():
@@ -198,6 +205,10 @@ class Loading:
                     running[self._pool.submit(self._copy, part)] = each
             while running:
                 self._go_on()
+                for name in {table.name for table in running.values() if not is_wanted(table.name)}:
+                    _give_up(running, name)
+                    self._progress.pop(name, None)
+                    yield NotLoaded(name, "its rows of a later snapshot are wanted", again=True, is_own=False)
                 for future in wait(running, _LOOK_AGAIN, FIRST_COMPLETED).done:
                     if future not in running:
                         # Another part of its table has failed.
@@ -205,9 +216,7 @@ class Loading:
                     table = running.pop(future)
                     error = future.exception()
                     if error is not None:
-                        for other in [other for other, its in running.items() if its is table]:
-                            other.cancel()
-                            del running[other]
+                        _give_up(running, table.name)
                         yield self._not_loaded(table.name, error)
                     else:
                         table.files += future.result()
@@ -236,7 +245,7 @@ class Loading:
                 table.check(wanted.numbers)
                 ranges = table_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
-        except (SnapshotError, *TRANSIENT, *OF_ONE_TABLE) as error:
+        except Exception as error:
             return self._not_loaded(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._report.loading(name, int(estimate))
@@ -265,17 +274,34 @@ class Loading:
         return Loaded(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
 
     def _not_loaded(self, name: TableName, error: BaseException) -> NotLoaded:
-        """Return why a table is not loaded, and say so; raise an error that is not a table's own."""
+        """Return why a table is not loaded; raise an error for which loading tables has to end."""
         self._progress.pop(name, None)
-        if isinstance(error, OF_ONE_TABLE):
-            return NotLoaded(name, str(error), again=False)
-        if not isinstance(error, (SnapshotError, PlaceError, psycopg.errors.UndefinedTable, *TRANSIENT)):
+        if isinstance(error, SnapshotError):
+            # A server that ends takes its snapshots with it.
+            return self._again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
+        if isinstance(error, psycopg.Error):
+            passes = isinstance(error, psycopg.errors.LockNotAvailable) or not is_of_one_table(error)
+            if passes or may_pass(error):
+                return self._again(name, str(error).strip(), is_own=not passes)
+        if isinstance(error, PlaceError):
+            return self._again(name, str(error).strip(), is_own=False)
+        if not is_of_one_table(error):
             raise error
-        reason = str(error).strip()
+        log_unforeseen(name, error)
+        return NotLoaded(name, reason_of(error), again=False)
+
+    def _again(self, name: TableName, reason: str, *, is_own: bool) -> NotLoaded:
+        """Say that a load begins anew, once for equal reasons."""
         if self._said.get(name) != reason:
             self._said[name] = reason
             self._report.waiting(f"the load of {name} begins anew: {reason}")
-        return NotLoaded(name, reason, again=True)
+        return NotLoaded(name, reason, again=True, is_own=is_own)
+
+
+def _give_up(running: dict[Future[list[DataFile]], _Copy], name: TableName) -> None:
+    for future in [future for future, its in running.items() if its.name == name]:
+        future.cancel()
+        del running[future]
 
 
 # The server's estimate of a table's rows, with its partitions: those for a page at the last ANALYZE, for the pages that

@@ -9,12 +9,11 @@ from contextlib import closing
 import psycopg
 
 from logicalrep.postgres.connection import ConnectionSettings, without_tls
-from logicalrep.postgres.retries import TRANSIENT
 from logicalrep.postgres.slots import Connection, server_identity
 from logicalrep.postgres.snapshots import SnapshotError
-from logicalrep.postgres.table_rows.reading import NotReadableError
+from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.errors import OF_ONE_TABLE
+from logicalrep.tables.errors import is_of_one_table, reason_of
 from logicalrep.tables.follow.state import Identity, State
 from logicalrep.tables.load.definitions import described
 from logicalrep.tables.masks.mask_key import MaskKey
@@ -83,16 +82,14 @@ def verify(
                 yield _verdict(settings, place, identity, passing, name, patience, with_values)
             except NotReadableError as error:
                 raise VerifyError(f"{name}: {error.description}", code=error.code) from None
-            except TRANSIENT as error:
-                raise VerifyError(f"{name}: {str(error).strip()}", code="SERVER_AWAY") from None
-            except (
-                *OF_ONE_TABLE,
-                SnapshotError,
-                psycopg.errors.UndefinedTable,
-                psycopg.errors.UndefinedColumn,
-            ) as error:
-                # A value that has no type at the place, or a table that is altered or dropped meanwhile.
-                yield Verdict(name, "undecided", reason=str(error).partition("\n")[0])
+            except psycopg.Error as error:
+                if not is_of_one_table(error):
+                    raise VerifyError(f"{name}: {str(error).strip()}", code="SERVER_AWAY") from None
+                # A table that is altered or dropped meanwhile, or that the server cannot read.
+                yield Verdict(name, "undecided", reason=reason_of(error))
+            except (ValueError, SnapshotError, UnsafeTableError) as error:
+                # A value that has no type at the place, or a table that is altered meanwhile.
+                yield Verdict(name, "undecided", reason=reason_of(error).partition("\n")[0])
 
 
 def _verdict(

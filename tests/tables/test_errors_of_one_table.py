@@ -1,0 +1,214 @@
+"""Errors of one table on a real server: it stands still and says why, and the other tables go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from logicalrep.postgres.connection import ConnectError
+from logicalrep.tables.delta.place import Place, PlaceError
+from logicalrep.tables.errors import is_of_one_table
+from logicalrep.tables.follow.tries import MOST_TRIES, Tries
+from logicalrep.tables.operate.resync import resync
+from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Report
+from logicalrep.tables.tasks import LocalTasks
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database, database
+from tests.tables.comparison import differences
+from tests.tables.test_replicate import following, once, settings
+from tests.waiting import eventually
+
+BAD = TableName("public", "bad")
+
+
+def stops(db: Database, place: Path, reason: str, tasks: LocalTasks | None = None) -> None:
+    """Replicate twice: `bad` alone stands still, `good` has what came meanwhile."""
+    for number in range(2):
+        db.execute(f"INSERT INTO good VALUES ({1000 + number})")
+        with pytest.raises(TablesStoppedError, match=reason) as raised:
+            replicate_with(settings(db, place, once=True), Report(), tasks=tasks or LocalTasks())
+        assert "public.good" not in str(raised.value)
+        assert "its changes are not kept" in str(raised.value)
+        assert "run logicalrep resync public.bad " in str(raised.value)
+        assert differences(db.dsn, str(place), ["public.good"]) == {}
+        db.execute("DELETE FROM good WHERE id >= 1000")
+
+
+def goes_on(db: Database, place: Path) -> None:
+    """Load the table again once its error is mended."""
+    resync(db.settings, Place(str(place)), [BAD])
+    once(db, place)
+    assert differences(f"{db.dsn} client_encoding=utf8", str(place), ["public.good", "public.bad"]) == {}
+
+
+def prepare(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE good (id int PRIMARY KEY)",
+        "INSERT INTO good VALUES (1)",
+        "CREATE TABLE bad (id int PRIMARY KEY, v text)",
+        "INSERT INTO bad SELECT i, repeat('x', 100) FROM generate_series(1, 1000) AS i",
+    )
+
+
+def test_a_damaged_page_stops_its_table_alone(db18: Database, tmp_path: Path) -> None:
+    prepare(db18)
+    path = db18.server.data / str(db18.value("SELECT pg_relation_filepath('bad')"))
+    db18.connection.close()
+    # The server must not have the page in its memory.
+    db18.server.stop()
+    with path.open("r+b") as file:
+        page = file.read(100)
+        file.seek(0)
+        file.write(b"\xff" * 100)
+    db18.server.start()
+    db18.reconnect()
+    stops(db18, tmp_path, r"public\.bad: \[TABLE_FAILED\].*invalid page in block 0 .*SQLSTATE XX001")
+    with path.open("r+b") as file:
+        file.write(page)
+    goes_on(db18, tmp_path)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    ("is_there_before", "reason"),
+    [
+        (True, 'invalid byte sequence for encoding "UTF8": 0xff .SQLSTATE 22021'),
+        (False, r"\[VALUE_NOT_TEXT\] a value of the column v is not text in the session's encoding, UTF8"),
+    ],
+    ids=["in a load", "in a change"],
+)
+def test_a_byte_that_is_no_text_stops_its_table_alone(tmp_path: Path, is_there_before: bool, reason: str) -> None:
+    with database(18, "SQL_ASCII") as db:
+        prepare(db)
+        if not is_there_before:
+            once(db, tmp_path)
+        db.execute(
+            r"""DO $$ BEGIN
+                INSERT INTO bad VALUES (5000, 'sound');
+                INSERT INTO bad VALUES (5001, convert_from('\xff', 'SQL_ASCII'));
+                INSERT INTO good VALUES (2);
+            END $$""",
+            "UPDATE bad SET v = 'later' WHERE id = 7",
+        )
+        stops(db, tmp_path, reason)
+        db.execute("DELETE FROM bad WHERE id = 5001", "UPDATE bad SET v = 'last' WHERE id = 8")
+        goes_on(db, tmp_path)
+
+
+def test_a_folder_of_another_program_stops_its_table_alone(db18: Database, tmp_path: Path) -> None:
+    prepare(db18)
+    write_deltalake(str(tmp_path / "public" / "bad"), pa.table({"a": [1]}))
+    stops(db18, tmp_path, r"public\.bad: \[PLACE_DIFFERS\].*is a Delta table of another program")
+    (tmp_path / "public" / "bad").rename(tmp_path / "theirs")
+    goes_on(db18, tmp_path)
+
+
+class Failing(LocalTasks):
+    """Fails for one table, as nobody foresaw."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def run(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        self._check(function, items[0])
+        return super().run(function, items)
+
+    def run_together(self, function: Callable[[Any], Any], item: Any, nbytes: int) -> Any:
+        self._check(function, item)
+        return super().run_together(function, item, nbytes)
+
+    def _check(self, function: Callable[[Any], Any], item: Any) -> None:
+        if function.__name__ == self.kind and item.table.relation.name == "bad":
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+
+@pytest.mark.parametrize("kind", ["copy", "_reduce_and_rewrite"])
+def test_an_error_that_nobody_foresaw_stops_its_table_alone(db18: Database, tmp_path: Path, kind: str) -> None:
+    prepare(db18)
+    if kind != "copy":
+        once(db18, tmp_path)
+        db18.execute("UPDATE bad SET v = 'changed' WHERE id < 10")
+    stops(db18, tmp_path, r"\[TABLE_FAILED\].*ArrowInvalid: offset overflow", Failing(kind))
+    goes_on(db18, tmp_path)
+
+
+def test_a_table_without_columns_keeps_nobody_waiting(db18: Database, tmp_path: Path) -> None:
+    warned: list[str] = []
+
+    class Warned(Report):
+        def warning(self, text: str) -> None:
+            warned.append(text)
+
+    prepare(db18)
+    db18.execute("CREATE TABLE empty ()", "ALTER TABLE empty REPLICA IDENTITY FULL", "INSERT INTO empty DEFAULT VALUES")
+    replicate_with(settings(db18, tmp_path, once=True), Warned(), tasks=LocalTasks())
+    assert any(text.startswith("public.empty is not replicated, as it has no columns") for text in warned)
+    db18.execute("ALTER TABLE empty ADD COLUMN v int DEFAULT 7")
+    once(db18, tmp_path)
+    assert differences(db18.dsn, str(tmp_path), ["public.good", "public.empty"]) == {}
+
+
+def test_a_table_that_loads_can_be_asked_for_again(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare(db18)
+    monkeypatch.setattr("logicalrep.tables.load.loading._RANGES", 1)
+    begun: list[str] = []
+
+    class Heard(Report):
+        def loading(self, table: TableName, rows: int) -> None:
+            begun.append(table.name)
+
+    # The first load takes about ten seconds: it is given up.
+    with following(db18, tmp_path, Heard(), load_rate=10_000.0, load_sessions=1) as caught_up:
+        eventually(lambda: "bad" in begun)
+        for number in range(2):
+            assert resync(db18.settings, Place(str(tmp_path)), [BAD])
+            eventually(lambda wanted=number + 2: begun.count("bad") >= wanted)  # type: ignore[misc]
+        db18.execute("UPDATE bad SET v = 'changed' WHERE id < 10")
+        caught_up()
+    assert differences(db18.dsn, str(tmp_path), ["public.good", "public.bad"]) == {}
+    assert begun.count("bad") == 3
+
+
+ERRORS = {
+    "a damaged page": (psycopg.errors.DataCorrupted(), True),
+    "a file that is gone": (psycopg.errors.UndefinedFile(), True),
+    "a value": (psycopg.errors.DivisionByZero(), True),
+    "the bound of temporary files": (psycopg.errors.ConfigurationLimitExceeded(), True),
+    "the server's disk": (psycopg.errors.DiskFull(), False),
+    "too many connections": (psycopg.errors.TooManyConnections(), False),
+    "a shutdown": (psycopg.errors.AdminShutdown(), False),
+    "a broken connection": (psycopg.OperationalError("server closed the connection"), False),
+    "credentials": (psycopg.errors.InvalidPassword(), False),
+    "no connection": (ConnectError("no"), False),
+    "the destination": (PlaceError("away"), False),
+    "this machine's disk": (OSError(28, "No space left on device"), False),
+    "a defect": (KeyError("v"), True),
+}
+
+
+@pytest.mark.parametrize(("error", "is_own"), ERRORS.values(), ids=ERRORS)
+def test_which_errors_stop_a_table(error: Exception, is_own: bool) -> None:
+    assert is_of_one_table(error) is is_own
+
+
+def test_equal_failures_of_a_load_have_an_end_and_others_have_none(clock: list[float]) -> None:
+    tries = Tries()
+    assert [tries.failed(f"process {number} locks it", True) for number in range(MOST_TRIES)] == [True] * (
+        MOST_TRIES - 1
+    ) + [False]
+    tries = Tries()
+    assert all(tries.failed("the server is away", False) for _ in range(3 * MOST_TRIES))
+    assert all(tries.failed(reason, True) for reason in ("altered", "truncated") * MOST_TRIES)
+    assert not tries.take_due()
+    clock[0] += 60
+    assert [tries.take_due(), tries.take_due()] == [True, False]

@@ -1,0 +1,122 @@
+"""Other programs at work on replicated tables: their upkeep is followed, changes of theirs are loaded away."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.tables.delta.delta_log import DeltaLog, LogDamagedError
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State
+from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.report import Report
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.transactions.table_names import TableName
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
+from tests.tables.test_replicate import following, once
+from tests.waiting import eventually
+
+HISTORY = TableSettings(history=True, append=True)
+FOLDERS = ["public/t", "public/t~history", "public/t~changes"]
+
+
+def upkeep(place: Path) -> None:
+    """Do what another engine does for a table's upkeep, with all that it may delete."""
+    for folder in FOLDERS:
+        table = DeltaTable(str(place / folder))
+        table.optimize.compact()
+        table.optimize.z_order(["id"])
+        table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+        table.create_checkpoint()
+        table.cleanup_metadata()
+
+
+def prepare(db: Database) -> None:
+    db.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, v text, at timestamptz, tags text[])",
+        "INSERT INTO t SELECT i, repeat('x', i), now(), ARRAY['a', NULL] FROM generate_series(1, 100) AS i",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+    )
+
+
+def load_of(place: Path) -> str | None:
+    return State.read(Place(str(place))).tables["public.t"].load
+
+
+class Loads(Report):
+    """Keeps why tables were loaded."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def load_needed(self, table: TableName, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+def test_upkeep_of_another_program_is_followed_and_its_changes_are_loaded_away(db18: Database, tmp_path: Path) -> None:
+    prepare(db18)
+    loads = Loads()
+    with following(db18, tmp_path, loads, table_settings=HISTORY) as caught_up:
+        caught_up()
+        for number in range(3):
+            db18.execute(
+                f"UPDATE t SET v = '{number}' WHERE id % 3 = {number}", f"DELETE FROM t WHERE id = {number + 7}"
+            )
+            caught_up()
+        first = load_of(tmp_path)
+        upkeep(tmp_path)
+        db18.execute("UPDATE t SET v = 'after' WHERE id % 2 = 0", "INSERT INTO t VALUES (1000, 'new', now(), '{}')")
+        caught_up()
+        assert load_of(tmp_path) == first
+        assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+        history = DeltaTable(str(tmp_path / FOLDERS[1])).to_pyarrow_table()
+        assert sum(history["_is_current"].to_pylist()) == db18.value("SELECT count(*) FROM t")
+        DeltaTable(str(tmp_path / "public/t")).delete("id = 50")
+        db18.execute("UPDATE t SET v = 'last' WHERE id = 51")
+        eventually(lambda: load_of(tmp_path) != first)
+        caught_up()
+    assert [reason.partition(" of ")[0] for reason in loads.reasons if "new table" not in reason] == [
+        f"{tmp_path}/public/t: DELETE"
+    ]
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+def test_what_another_program_did_while_nobody_replicated_is_found(db18: Database, tmp_path: Path) -> None:
+    prepare(db18)
+    once(db18, tmp_path, table_settings=HISTORY)
+    first = load_of(tmp_path)
+    for _ in range(2):
+        upkeep(tmp_path)
+        once(db18, tmp_path, table_settings=HISTORY)
+        assert load_of(tmp_path) == first
+    DeltaTable(str(tmp_path / "public/t")).delete("id = 50")
+    upkeep(tmp_path)
+    db18.execute("UPDATE t SET v = 'last' WHERE id = 51")
+    once(db18, tmp_path, table_settings=HISTORY)
+    assert load_of(tmp_path) != first
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
+    # Nothing could load a history again.
+    DeltaTable(str(tmp_path / FOLDERS[1])).delete("id = 50")
+    with pytest.raises(TablesStoppedError, match=r"public\.t: \[HISTORY_DAMAGED\].*DELETE of delta-rs"):
+        once(db18, tmp_path, table_settings=HISTORY)
+
+
+def test_a_damaged_log_stops_its_table_until_the_folder_is_removed(db18: Database, tmp_path: Path) -> None:
+    prepare(db18)
+    once(db18, tmp_path)
+    log = tmp_path / "public/t/_delta_log"
+    for path in log.glob("*.json"):
+        path.write_bytes(b"{")
+    with pytest.raises(LogDamagedError):
+        DeltaLog.open(Place(str(tmp_path)), "public/t")
+    db18.execute("INSERT INTO other VALUES (1)", "UPDATE t SET v = 'later' WHERE id = 1")
+    with pytest.raises(TablesStoppedError, match=r"public\.t: \[TABLE_LOG_DAMAGED\]"):
+        once(db18, tmp_path)
+    assert differences(db18.dsn, str(tmp_path), ["public.other"]) == {}
+    shutil.rmtree(tmp_path / "public/t")
+    once(db18, tmp_path)
+    assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
