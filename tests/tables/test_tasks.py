@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from logicalrep.tables.delta.place import DamagedError
-from logicalrep.tables.tasks import SparkTasks, TasksError
+from logicalrep.tables.tasks import SparkTasks, TableFailedError
 
 
 def _doubled(number: int) -> int:
@@ -47,8 +47,8 @@ def test_items_that_are_large_together_do_not_share_a_job(spark: Any) -> None:
     assert len(tracker.getJobIdsForGroup()) - before == 12
 
 
-def test_a_task_that_cannot_run_is_everybodys_error(spark: Any) -> None:
+def test_a_task_that_fails_is_the_error_of_its_item_alone(spark: Any) -> None:
     tasks = SparkTasks(spark)
-    with pytest.raises(TasksError, match="ZeroDivisionError"):
+    with pytest.raises(TableFailedError, match="ZeroDivisionError"):
         tasks.run_together(_broken, 0, 1)
     assert tasks.run_together(_doubled, 4, 1) == 8
