@@ -161,8 +161,8 @@ CODES: dict[str, tuple[str, str]] = {
         "Correct `--to`, or run `logicalrep replicate` first.",
     ),
     "PLACE_HAS_WRITER": (
-        "Another process writes to the same place.",
-        "Stop one of the two.",
+        "Another process writes to the same place, or has written there while this one was stopped.",
+        "None, if the other one goes on; else stop one of the two.",
     ),
     "PLACE_INVALID": (
         "A place for tables that cannot be used at all.",

@@ -42,6 +42,16 @@ FILES: dict[str, tuple[str, Callable[[Place], object], tuple[str, ...]]] = {
             *(_STATE % folder for folder in ('"../outside"', '"/etc"', '""', '"a/../../b"', '"a\\u0000"', "7", "null")),
         ),
     ),
+    "the last state": (
+        f"_logicalrep/states/{7:020}.json",
+        State.read,
+        ("[", '{"format": 1}', _STATE % '"../outside"', (_STATE % '"t"').replace("1", "2", 1).replace('"0/1"', '"x"')),
+    ),
+    "a copy of states that are gone": (
+        "_logicalrep/state.json",
+        State.read,
+        ('{"format": 2, "writer": "x", "lsn": "0/1", "commit_timestamp": null, "tables": {}}',),
+    ),
     "the identity": ("_logicalrep/place.json", Identity.read, ("", "{", '{"format": 1}', '{"format": 1, "more": 2}')),
     "the settings": ("_logicalrep/settings.json", StoredSettings.read, ("x", '{"format": 1, "others": 3}')),
     "a pause": ("_logicalrep/paused.json", paused_since, ("", "[]", "{}")),
@@ -141,12 +151,13 @@ def test_drop_deletes_nothing_of_others(shop: Database, tmp_path: Path, capsys: 
     once(shop, lake)
     write_deltalake(str(outside), pa.table({"a": [1]}))
     write_deltalake(str(lake / "of_others"), pa.table({"a": [1]}))
-    state = (lake / "_logicalrep/state.json").read_text()
-    (lake / "_logicalrep/state.json").write_text(state.replace('"public/orders"', '"../outside"'))
+    last = max((lake / "_logicalrep/states").iterdir())
+    state = last.read_text()
+    last.write_text(state.replace('"public/orders"', '"../outside"'))
     assert main(drop) == 1
-    assert "state.json is damaged" in capsys.readouterr().err
+    assert f"{last.name} is damaged" in capsys.readouterr().err
     assert shop.value("SELECT count(*) FROM pg_publication") == 1
-    (lake / "_logicalrep/state.json").write_text(state.replace('"public/orders"', '"of_others"'))
+    last.write_text(state.replace('"public/orders"', '"of_others"'))
     assert main(drop) == 0
     assert [path.name for path in lake.iterdir()] == ["of_others"]
     assert all(list(folder.glob("*.parquet")) for folder in (outside, lake / "of_others"))

@@ -19,7 +19,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots import SlotError, drop_slot
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.follow.state import Identity, State, StateError
+from logicalrep.tables.follow.state import Identity, State, StateError, States
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status
@@ -208,7 +208,7 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     once(shop, tmp_path)
     # What the server writes for itself, long after the last commit, is no lag of hours.
     long_ago = replace(State.read(place), commit_timestamp="2020-01-01T00:00:00+00:00")
-    long_ago.write(place)
+    States(place).write(long_ago)
     shop.execute("CHECKPOINT")
     found = status(shop.settings, place)
     assert found.lag_bytes

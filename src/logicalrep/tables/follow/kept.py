@@ -7,7 +7,7 @@ and applied once the copied rows are there, from the position of the copy on.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -41,9 +41,10 @@ class Mark:
 class Kept:
     """The marks of loading tables, and their changes."""
 
-    def __init__(self, place: Place) -> None:
-        """Take the place."""
+    def __init__(self, place: Place, check: Callable[[], object] = lambda: None) -> None:
+        """Take the place, and what raises an error if another process writes there: nothing is removed before it."""
         self._place = place
+        self._check = check
 
     def marks(self) -> dict[str, Mark]:
         """Return the marked tables by their folders."""
@@ -79,7 +80,11 @@ class Kept:
             data = self._place.read(path)
             assert data is not None
             with self._place.parsing(path):
-                held.append(pq.read_table(pa.BufferReader(data)))
+                rows = pq.read_table(pa.BufferReader(data))
+            if number > 1:
+                # Two processes may have stored some at the same time.
+                rows = rows.filter(pc.greater_equal(rows["commit_lsn"], pa.scalar(int(ends[number - 2]), pa.int64())))
+            held.append(rows)
             size += held[-1].nbytes
             if number == len(ends) or size >= _AT_ONCE:
                 yield end, pa.concat_tables(held)
@@ -87,11 +92,13 @@ class Kept:
 
     def forget_all(self, folder: str) -> None:
         """Remove all of a table's changes: a load that is to begin has them."""
+        self._check()
         for end in self._ends(folder):
             self._place.delete(self._path(folder, end))
 
     def forget(self, folder: str, upto: Lsn) -> None:
         """Remove a table's changes up to an end: they are applied."""
+        self._check()
         for end in self._ends(folder):
             if end <= upto:
                 self._place.delete(self._path(folder, end))

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
 from logicalrep.postgres.timelines import Timeline, WalPosition
-from logicalrep.tables.delta.place import Place, below
+from logicalrep.tables.delta.place import MalformedFileError, Place, below
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -21,6 +21,9 @@ FOLDER = "_logicalrep"
 """The folder of these files at a place."""
 FORMAT = 1
 """The format of these files."""
+_STATES, _STATE_FORMAT = "states", 2
+"""The folder of the numbered states, and their format. Versions up to 0.1 have `state.json` alone, of format 1."""
+_COPY = "state.json"
 _NONE = Lsn(0)
 
 
@@ -136,7 +139,7 @@ class TableState:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The progress of all tables: `_logicalrep/state.json`, written after each batch."""
+    """The progress of all tables: the last file of `_logicalrep/states/`, written after each batch."""
 
     lsn: Lsn = field(default=_NONE)
     """Every commit before this LSN is in the tables that follow."""
@@ -146,15 +149,15 @@ class State:
     """The last time at which the server had committed nothing beyond them, ISO 8601 in UTC; None if that is unknown."""
     tables: Mapping[str, TableState] = field(default_factory=dict)
     """The tables by their names, as in SQL."""
-    format: int = FORMAT
 
     @classmethod
-    def read(cls, place: Place) -> Self:
+    def read(cls, place: Place) -> State:
         """Return a place's state; that of a new place is empty."""
-        return read_file(place, "state.json", cls._of) or cls()
+        return _last(place)[1]
 
     @classmethod
-    def _of(cls, found: dict[str, Any]) -> Self:
+    def of(cls, found: dict[str, Any]) -> Self:
+        """Return the state in a file's content."""
         tables = {}
         for name, table in found["tables"].items():
             progress = table.get("progress") and LoadProgress(**table["progress"])
@@ -162,20 +165,103 @@ class State:
             tables[name] = TableState(**table | {"folder": folder, "lsn": Lsn(table["lsn"]), "progress": progress})
         return cls(Lsn(found["lsn"]), found["commit_timestamp"], found.get("caught_up"), tables)
 
+    @property
+    def without_progress(self) -> State:
+        """The state of a place where nobody copies rows."""
+        return replace(self, tables={name: replace(table, progress=None) for name, table in self.tables.items()})
+
     def position(self, system_identifier: int) -> WalPosition:
         """Return the position of the place in the WAL of its server."""
         # It is 0 for a standby, which tells none.
         timeline = max((table.timeline for table in self.tables.values()), default=0)
         return WalPosition(self.lsn, Timeline(system_identifier, timeline) if timeline else None)
 
-    def write(self, place: Place) -> None:
-        """Replace the place's state."""
+    def to_json(self, writer: str) -> bytes:
+        """Return the content of a file that a writer writes."""
         # Of 200 tables `asdict` would take twenty milliseconds, at each batch.
         tables = {
             name: _content(table) | {"progress": table.progress and asdict(table.progress)}
             for name, table in sorted(self.tables.items())
         }
-        place.write(f"{FOLDER}/state.json", to_json(_content(self) | {"tables": tables}))
+        return to_json({"format": _STATE_FORMAT, "writer": writer} | _content(self) | {"tables": tables})
+
+
+class States:
+    """Writes the states of a place one after another, each into a file of the next number, which must not exist yet.
+
+    So a process that was stopped, and whose slot another one has got meanwhile, does not write its old state over a
+    newer one when it wakes: it ends. `state.json` is a copy for other programs, which nothing here believes.
+
+    Example:
+        >>> states = States(place)
+        >>> states.write(replace(states.last, lsn=lsn))
+    """
+
+    def __init__(self, place: Place) -> None:
+        """Take the place as it is; nothing is written."""
+        self._place = place
+        self._writer = secrets.token_hex(8)
+        self._number, self.last = _last(place)
+
+    def write(self, state: State) -> None:
+        """Write the next state, and the copy of it.
+
+        Raises:
+            StateError: another process has written one meanwhile.
+            PlaceError: the place cannot be written.
+        """
+        number, data = self._number + 1, state.to_json(self._writer)
+        if not self._place.create(_path(number), data):
+            writer = self._place.parse(_path(number), lambda content: content["writer"])
+            # The answer to an earlier try may have been lost.
+            if writer != self._writer:
+                raise self._overtaken()
+        self._number, self.last = number, state
+        numbers = self.check()
+        self._place.write(f"{FOLDER}/{_COPY}", data)
+        # Who has listed the last but one may be about to read it.
+        for old in numbers[:-2]:
+            self._place.delete(_path(old))
+
+    def check(self) -> list[int]:
+        """Return the numbers of the states that are there. Raises StateError if another process has written later."""
+        numbers = _numbers(self._place)
+        if numbers and numbers[-1] > self._number:
+            raise self._overtaken()
+        return numbers
+
+    def _overtaken(self) -> StateError:
+        return StateError(
+            f"another process has replicated to {self._place.uri} since this one wrote there: this one was stopped for "
+            "a while, or there are two; this one ends",
+            code="PLACE_HAS_WRITER",
+        )
+
+
+def _path(number: int) -> str:
+    return f"{FOLDER}/{_STATES}/{number:020}.json"
+
+
+def _numbers(place: Place) -> list[int]:
+    names = (path.rpartition("/")[2] for path in place.list(f"{FOLDER}/{_STATES}"))
+    return sorted(int(name.removesuffix(".json")) for name in names if re.fullmatch(r"\d{20}\.json", name))
+
+
+def _last(place: Place) -> tuple[int, State]:
+    """Return the last state, and its number; 0 for a new place, and for one of a version that gave none."""
+    while numbers := _numbers(place):
+        name = _path(numbers[-1]).removeprefix(f"{FOLDER}/")
+        state = read_file(place, name, State.of, _STATE_FORMAT)
+        if state is not None:
+            return numbers[-1], state
+        # It was removed meanwhile, as there are later ones.
+
+    def only_one(found: dict[str, Any]) -> State:
+        if "writer" in found:
+            raise MalformedFileError(f"{place.uri_of(FOLDER)} has no file in {_STATES}, of which {_COPY} is a copy")
+        return State.of(found)
+
+    return 0, read_file(place, _COPY, only_one, _STATE_FORMAT) or State()
 
 
 def _content(state: State | TableState) -> dict[str, object]:
@@ -187,14 +273,16 @@ def to_json(content: Mapping[str, object]) -> bytes:
     return json.dumps(content, indent=2, ensure_ascii=False).encode()
 
 
-def read_file(place: Place, name: str, parser: Callable[[dict[str, Any]], _Result]) -> _Result | None:
-    """Return what a function makes of the content of a place's file; None if there is none.
+def read_file(
+    place: Place, name: str, parser: Callable[[dict[str, Any]], _Result], newest: int = FORMAT
+) -> _Result | None:
+    """Return what a function makes of the content of a place's file, of a format that is known; None without a file.
 
     Raises StateError if it is of a later version, and MalformedFileError if it is damaged.
     """
 
     def parse(content: Any) -> _Result:
-        if content["format"] != FORMAT:
+        if content["format"] not in range(FORMAT, newest + 1):
             raise StateError(f"{FOLDER}/{name} has format {content['format']}, which a later version wrote: use that")
         return parser(content)
 

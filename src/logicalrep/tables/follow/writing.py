@@ -53,15 +53,20 @@ class TableWriter:
         tasks: Tasks,
         watch: Watch,
         patience: Patience,
+        *,
+        check: Callable[[], object],
     ) -> None:
-        """Take the place, the server's system identifier, and the hours for which old versions can be read."""
+        """Take the place, the server's system identifier, and the hours for which old versions can be read.
+
+        `check` raises an error if another process writes to the place: kept changes are removed after it only.
+        """
         self._place = place
         self._system = system_identifier
         self._keep_hours = keep_hours
         self._tasks = tasks
         self._watch = watch
         self._patience = patience
-        self._kept = Kept(place)
+        self._kept = Kept(place, check)
         self.timeline = 0
         """The server's timeline."""
 

@@ -12,7 +12,7 @@ from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import ASKED_FOR, Kept, Mark
-from logicalrep.tables.follow.state import State, StateError
+from logicalrep.tables.follow.state import State, StateError, States
 from logicalrep.tables.load.publishing import exists
 from logicalrep.tables.operate.status import known
 from logicalrep.tables.replicate.requests import request_resync
@@ -42,8 +42,8 @@ def resync(
     Raises:
         StateError: nothing is replicated to the place, or it has no such table, or it has those of another server.
     """
-    identity = known(place)
-    state = State.read(place)
+    identity, states = known(place), States(place)
+    state = states.last
     names = {name: table_name(name) for name in state.tables}
     unknown = [str(table) for table in tables if table not in names.values()]
     if unknown:
@@ -69,7 +69,7 @@ def resync(
             if slot is not None:
                 drop_slot(connection, identity.slot)
             # Nothing of the old slot counts any more.
-            State(tables={name: replace(table, oid=None) for name, table in state.tables.items()}).write(place)
+            states.write(State(tables={name: replace(table, oid=None) for name, table in state.tables.items()}))
     kept = Kept(place)
     for name, table in state.tables.items():
         if not tables or names[name] in tables:

@@ -12,7 +12,7 @@ from logicalrep.postgres.slots import sent_up_to
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
-from logicalrep.tables.follow.state import State, TableState
+from logicalrep.tables.follow.state import State, States, TableState
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.replicate.changes import Changes, Receiver, last_commit
 from logicalrep.tables.replicate.requests import paused_since, refuse_paused, take_requests
@@ -52,6 +52,7 @@ class Loop:
         pool: ThreadPoolExecutor,
         patience: Patience,
         tables: ReplicatedTables,
+        states: States,
         stop: threading.Event,
     ) -> None:
         """Take what is connected and prepared; nothing happens before `run`."""
@@ -65,9 +66,10 @@ class Loop:
         self._patience = patience
         self._tables = tables
         self._stop = stop
-        before = State.read(place)
+        self._states = states
+        before = states.last
         self._noted = before.lsn
-        self._states: dict[str, TableState] = {}
+        self._noted_tables: dict[str, TableState] = {}
         self._commit_timestamp = before.commit_timestamp
         self._caught_up = before.caught_up
         self._noted_at = self._written_at = self._batch_at = 0.0
@@ -142,6 +144,7 @@ class Loop:
 
     def _look(self) -> bool:
         """Look at the server's tables; return whether that was possible."""
+        self._patience.run(self._states.check)
         timeline, found = self._receiver.timeline, self._watch.tables()
         if found is None:
             return False
@@ -188,10 +191,10 @@ class Loop:
         if caught_up is not None:
             self._caught_up = caught_up.isoformat()
         now = time.monotonic()
-        if lsn > self._noted or states != self._states or now - self._written_at > _TIME_AGAIN:
+        if lsn > self._noted or states != self._noted_tables or now - self._written_at > _TIME_AGAIN:
             state = State(lsn, self._commit_timestamp, self._caught_up, states)
-            self._patience.run(lambda: state.write(self._place))
-            self._noted, self._states, self._written_at = lsn, states, now
+            self._patience.run(lambda: self._states.write(state))
+            self._noted, self._noted_tables, self._written_at = lsn, states, now
         self._report.noted(lsn, states)
         self._noted_at = time.monotonic()
 

@@ -23,7 +23,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
-from logicalrep.tables.follow.state import State
+from logicalrep.tables.follow.state import State, States
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.loader import Loader
@@ -225,6 +225,9 @@ def _follow(
             )
         )
         receiver.wait_until_started()
+        # A process that had the slot before, and was stopped, finds its next number taken. Nobody copies rows now.
+        states = States(place)
+        states.write(states.last.without_progress)
         guard.store()
         tasks = timed = TimedTasks(tasks or stack.enter_context(spark_tasks(place, stop)))
         said = prepared.published.warnings
@@ -238,14 +241,16 @@ def _follow(
         loading = Loading(settings, place, publications, tasks, report, ending, renewal)
         loader = stack.enter_context(Loader(loading, ending))
         patience = Patience(report, stop, watch.retained)
-        writer = TableWriter(place, identity.system_identifier, settings.keep, tasks, watch, patience)
-        tables = ReplicatedTables(State.read(place), settings, report, watch, loader, writer, guard, patience, pool)
+        writer = TableWriter(
+            place, identity.system_identifier, settings.keep, tasks, watch, patience, check=states.check
+        )
+        tables = ReplicatedTables(states.last, settings, report, watch, loader, writer, guard, patience, pool)
         # The first to be called at the end, so that no thread waits for the server any more.
         stack.callback(waiting.end)
         try:
-            Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, stop).run()
+            Loop(settings, place, identity.slot, report, receiver, watch, pool, patience, tables, states, stop).run()
         except LogicalRepError as error:
             if "[SLOT_LOST]" not in str(error):
                 raise
             # The error tells what helps a stream's reader.
-            raise slot_lost(identity.slot, "lost", State.read(place).lsn) from error
+            raise slot_lost(identity.slot, "lost", states.last.lsn) from error

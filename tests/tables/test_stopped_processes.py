@@ -1,0 +1,125 @@
+"""Processes that are stopped for a while, and wake when another one replicates to the same place."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State, StateError, States
+from logicalrep_runtime.scalars import Lsn
+from tests.conftest import ROOT
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
+from tests.tables.test_replicate import TABLES, following, once, shop
+from tests.waiting import eventually
+
+__all__ = ["shop"]
+
+PROGRAM = """
+import sys, threading
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.report import Report
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import LocalTasks
+
+settings = ReplicateSettings(connection=ConnectionSettings(sys.argv[1]), to=sys.argv[2], every=0.0)
+replicate_with(settings, Report(), tasks=LocalTasks())
+"""
+
+
+@contextmanager
+def replicating(db: Database, place: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Replicate in a process of its own, without Spark."""
+    with log.open("wb") as output:
+        arguments = [sys.executable, "-c", PROGRAM, db.dsn, str(place)]
+        process = subprocess.Popen(arguments, cwd=ROOT, stdout=output, stderr=output)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_process_that_wakes_behind_another_one_ends_and_harms_nothing(shop: Database, tmp_path: Path) -> None:
+    lake, place = tmp_path / "lake", Place(str(tmp_path / "lake"))
+    name = shop.name
+
+    def reader() -> object:
+        return shop.value(
+            f"SELECT max(active_pid) FROM pg_replication_slots WHERE database = '{name}' AND NOT temporary"
+        )
+
+    with replicating(shop, lake, tmp_path / "log") as first:
+        eventually(lambda: len(State.read(place).tables) == len(TABLES))
+        eventually(lambda: all(table.state == "following" for table in State.read(place).tables.values()))
+        shop.execute("UPDATE customer SET city = 'Fulda' WHERE id < 100")
+        os.kill(first.pid, signal.SIGSTOP)
+        # As the server does once the process has not answered for wal_sender_timeout.
+        shop.execute(f"SELECT pg_terminate_backend({reader()}, 5000)")
+        with following(shop, lake) as caught_up:
+            shop.execute("UPDATE orders SET price = 1 WHERE id < 100")
+            caught_up()
+            before = State.read(place)
+            os.kill(first.pid, signal.SIGCONT)
+            assert first.wait(90) != 0
+            assert "[PLACE_HAS_WRITER]" in (tmp_path / "log").read_text()
+            assert State.read(place).lsn >= before.lsn
+            shop.execute("DELETE FROM orders WHERE id % 7 = 0")
+            caught_up()
+    assert differences(shop.dsn, str(lake), TABLES) == {}
+    once(shop, lake)
+    assert differences(shop.dsn, str(lake), TABLES) == {}
+
+
+def test_a_state_goes_forward_only(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    first = States(place)
+    for lsn in range(1, 6):
+        first.write(replace(first.last, lsn=Lsn(lsn)))
+    files = sorted(path.name for path in (tmp_path / "_logicalrep" / "states").iterdir())
+    assert files == [f"{number:020}.json" for number in (4, 5)]
+    second = States(place)
+    assert second.last.lsn == Lsn(5)
+    second.write(replace(second.last, lsn=Lsn(6)))
+    with pytest.raises(StateError, match="PLACE_HAS_WRITER"):
+        first.write(replace(first.last, lsn=Lsn(5)))
+    # Its number may have been removed meanwhile: the highest counts all the same, and it ends.
+    for lsn in range(7, 10):
+        second.write(replace(second.last, lsn=Lsn(lsn)))
+    for action in (first.check, lambda: first.write(first.last)):
+        with pytest.raises(StateError, match="another process has replicated"):
+            action()
+    assert State.read(place).lsn == Lsn(9)
+
+
+def test_a_lost_answer_to_a_state_is_no_other_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(str(tmp_path))
+    states, create = States(place), Place.create
+
+    def lost(place: Place, path: str, data: bytes) -> bool:
+        create(place, path, data)
+        return create(place, path, data)
+
+    monkeypatch.setattr(Place, "create", lost)
+    states.write(State(Lsn(1)))
+    assert State.read(place).lsn == Lsn(1)
+
+
+def test_the_copy_of_the_state_is_believed_by_nobody(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    States(place).write(State(Lsn(7)))
+    copy = tmp_path / "_logicalrep" / "state.json"
+    copy.write_bytes(State(Lsn(3)).to_json("another"))
+    assert State.read(place).lsn == Lsn(7)
+    copy.unlink()
+    assert State.read(place).lsn == Lsn(7)
