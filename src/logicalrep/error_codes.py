@@ -247,8 +247,9 @@ CODES: dict[str, tuple[str, str]] = {
         "The text quotes its output.",
     ),
     "SERVER_SILENT": (
-        "The server sends nothing, although it has more.",
-        "Look for the walsender's process in the server's log; raise `retry_timeout` if it is busy.",
+        "The server sends nothing, although it has more, or does not answer when it is asked.",
+        "Look for a proxy, or a server, that is stuck, and for the walsender's process in the server's log; raise "
+        "`retry_timeout` if it is busy.",
     ),
     "SERVER_TOO_OLD": (
         "The server is older than PostgreSQL 10, which has no pgoutput.",

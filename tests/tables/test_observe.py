@@ -191,6 +191,9 @@ def test_lag_is_the_time_for_which_something_waits(monkeypatch: pytest.MonkeyPat
     assert observed.lag_seconds == 5
     observed.noted(5400, {})
     assert observed.lag_seconds == 0
+    # Nobody has heard from the server since.
+    now[0] = 2120
+    assert (observed.lag_bytes, observed.lag_seconds) == (0, 100)
 
 
 def test_what_is_held_is_bounded() -> None:

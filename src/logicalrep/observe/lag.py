@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from logicalrep_runtime.scalars import Lsn
 
 _LOOKS = 4320
 """The looks that are held: those of six hours, if they come every five seconds."""
+_STILL_TRUE = timedelta(seconds=15)
+"""The time for which it holds that no WAL is lacking: looks come every five seconds."""
 
 
-def lag_seconds(lag_bytes: int | None, now: datetime, *reached: datetime | None) -> float | None:
+def lag_seconds(
+    lag_bytes: int | None, now: datetime, *reached: datetime | None, seen: datetime | None = None
+) -> float | None:
     """Return the most that a reader may be behind, in seconds.
 
     Args:
@@ -19,17 +23,23 @@ def lag_seconds(lag_bytes: int | None, now: datetime, *reached: datetime | None)
         now: the server's time.
         reached: the times by which the reader has all that had committed: that of the last commit that it has, and
             that at which it last had everything. None for one that is unknown.
+        seen: the server's time when it told the bytes; None for now.
 
-    Returns 0 if no WAL is lacking, and None if nothing is known.
+    Returns 0 if no WAL is lacking, unless the server told that some time ago and has not been heard since, and None if
+    nothing is known.
 
     Example:
         >>> noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
         >>> lag_seconds(100, noon + timedelta(seconds=5), noon, None)
         5.0
     """
-    if not lag_bytes:
-        return None if lag_bytes is None else 0.0
+    if lag_bytes is None:
+        return None
     known = [moment for moment in reached if moment is not None]
+    if not lag_bytes:
+        if seen is None or now - seen <= _STILL_TRUE:
+            return 0.0
+        known.append(seen)
     return max((now - max(known)).total_seconds(), 0.0) if known else None
 
 

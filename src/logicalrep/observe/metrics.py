@@ -71,7 +71,7 @@ METRICS = (
         "gauge",
         "seconds",
         "The most by which they may be behind: the time since the last commit that they have, or since they last had "
-        "everything, whichever is later; 0 if they lack no WAL.",
+        "everything, whichever is later; 0 if they lack no WAL, and growing while the server is not heard.",
         _one(lambda figures: figures.lag_seconds),
         given_by=_READERS,
     ),

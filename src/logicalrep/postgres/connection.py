@@ -6,6 +6,7 @@ import ipaddress
 import math
 import os
 from collections.abc import Mapping
+from copy import copy
 from typing import Self
 
 import psycopg
@@ -14,6 +15,7 @@ from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
+from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Session
 from logicalrep_runtime.errors import LogicalRepError
 
 # Values come in the form that the types' parsers expect, whatever the server's settings; no timeout ends a statement.
@@ -44,6 +46,9 @@ FROM pg_catalog.pg_settings AS setting JOIN (VALUES
     ('restrict_nonsystem_relation_kind', 'view, foreign-table')
 ) AS wanted(name, value) ON wanted.name = setting.name
 """
+# The server finds out that this side is gone, and lets go of what the session holds. It has no tcp_user_timeout, which
+# would end a session that does not read for a minute.
+_KEEPALIVES = "-c tcp_keepalives_idle=30 -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3"
 # A host that is gone sends nothing. The connection is given up within a minute, which is as long as a server waits.
 _TCP = {"keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "60000"}
 
@@ -104,6 +109,8 @@ class ConnectionSettings:
             if parameters:
                 reason += f"; or one of these is not a parameter of libpq: {', '.join(sorted(parameters))}"
             raise ConnectionSettingsError(reason) from None
+        self.patience = PATIENCE
+        """The longest time without a word of the server, in seconds; then the server is asked, or given up."""
         self._parameters: dict[str, str] = {"fallback_application_name": "logicalrep"}
         if "PGCONNECT_TIMEOUT" not in os.environ:
             self._parameters["connect_timeout"] = "10"
@@ -115,6 +122,12 @@ class ConnectionSettings:
         """The database's name; None if it is not given."""
         return self._parameters.get("dbname")
 
+    def with_patience(self, seconds: float) -> Self:
+        """Return the same settings with another `patience`."""
+        made = copy(self)
+        made.patience = seconds
+        return made
+
     @property
     def has_password(self) -> bool:
         """Whether a password is among the parameters."""
@@ -124,28 +137,31 @@ class ConnectionSettings:
         shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
         return f"ConnectionSettings({make_conninfo('', **shown)!r})"
 
-    def connect(self, *, replication: bool = False) -> psycopg.Connection[TupleRow]:
+    def connect(self, *, replication: bool = False, is_second: bool = False) -> psycopg.Connection[TupleRow]:
         """Open a connection in autocommit mode; with `replication` it also accepts the commands of a walsender.
 
         The session has an empty search_path and no row security: names need a schema, and a query that a policy would
-        filter is an error.
+        filter is an error. With `is_second`, it asks the server for another session, which is silent.
 
         Raises:
             ConnectError: no connection was made; the text leaves the password out.
+            SilentServerError: the server has stopped answering.
         """
         parameters = dict(self._parameters)
         settings = " ".join(f"-c {name}={value}" for name, value in _SESSION_SETTINGS.items())
         given = parameters.get("options", os.environ.get("PGOPTIONS", ""))
         # The last setting of a name applies.
-        parameters["options"] = f"{given} {settings}".strip()
+        parameters["options"] = f"{_KEEPALIVES} {given} {settings}"
         if replication:
             parameters["replication"] = "database"
         conninfo = make_conninfo("", **parameters)
         try:
-            connection = psycopg.connect(conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor)
+            connection = Session.connect(conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor)
         except psycopg.OperationalError as error:
             raise self._not_connected(error, conninfo) from None
         _right.add(make_conninfo("", **self._parameters))
+        connection.patience = min(self.patience, PATIENCE_OF_SECOND) if is_second else self.patience
+        connection.is_second = is_second
         try:
             connection.execute(_NEWER_SETTINGS)
         except BaseException:
@@ -197,6 +213,12 @@ def _answers(conninfo: str) -> bool:
     return PGconn.ping(make_conninfo(conninfo, connect_timeout=2).encode()) == Ping.OK
 
 
+def is_ending(connection: psycopg.Connection[TupleRow]) -> bool:
+    """Return whether the server of a connection refuses new ones, as it is stopping; it may be starting as well."""
+    settings = settings_of(connection)
+    return PGconn.ping(make_conninfo("", **settings._parameters | {"connect_timeout": "2"}).encode()) == Ping.REJECT
+
+
 def without_tls(connection: psycopg.Connection[TupleRow]) -> str | None:
     """Return a warning about a connection to another machine that is not encrypted; None if there is nothing to say."""
     info = connection.info
@@ -228,7 +250,8 @@ def settings_of(connection: psycopg.Connection[TupleRow]) -> ConnectionSettings:
     parameters = info.get_parameters() | {"host": info.host, "port": str(info.port), "password": info.password}
     if "hostaddr" in parameters:
         parameters["hostaddr"] = info.hostaddr
-    return ConnectionSettings(**{name: value for name, value in parameters.items() if value})
+    settings = ConnectionSettings(**{name: value for name, value in parameters.items() if value})
+    return settings.with_patience(getattr(connection, "patience", PATIENCE))
 
 
 def _is_hidden(name: str) -> bool:

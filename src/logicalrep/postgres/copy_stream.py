@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Generator, Iterator
 from itertools import chain
@@ -11,7 +10,11 @@ import psycopg
 from psycopg import pq, sql
 
 from logicalrep.postgres.connection import error_of
+from logicalrep.postgres.silence import next_result, receive_data, wait_readable
 from logicalrep.postgres.slots import Connection
+
+_ABANDONING = 10.0
+"""The longest time for the end of a COPY that is not read to its end, in seconds."""
 
 
 def started(connection: Connection, statement: sql.Composed) -> Iterator[memoryview | bytes]:
@@ -42,8 +45,7 @@ def received(connection: Connection) -> Generator[memoryview | bytes, None, None
             if size > 0:
                 yield data
             elif size == 0:
-                wait_readable(connection, None)
-                pgconn.consume_input()
+                receive_data(connection)
             else:
                 copying = False
         _result(connection)
@@ -56,11 +58,7 @@ def received(connection: Connection) -> Generator[memoryview | bytes, None, None
 
 def _result(connection: Connection) -> int:
     """Return the status of the next result; raise the server's error if the result is one."""
-    pgconn = connection.pgconn
-    while pgconn.is_busy():
-        wait_readable(connection, None)
-        pgconn.consume_input()
-    result = pgconn.get_result()
+    result = next_result(connection)
     assert result is not None
     if result.status == pq.ExecStatus.FATAL_ERROR:
         raise error_of(result)
@@ -71,15 +69,14 @@ def _abandon(connection: Connection) -> None:
     """Stop a COPY that is half read: cancel it, and discard the rows that are still on their way."""
     pgconn = connection.pgconn
     try:
-        connection.cancel()
-        deadline = time.monotonic() + 10
-        while pgconn.get_copy_data(0)[0] > 0 and time.monotonic() < deadline:
-            pass
+        connection.cancel_safe(timeout=_ABANDONING)
+        deadline = time.monotonic() + _ABANDONING
+        while (size := pgconn.get_copy_data(1)[0]) >= 0:
+            left = deadline - time.monotonic()
+            if left < 0:
+                connection.close()
+                return
+            if size == 0 and wait_readable(connection, left):
+                pgconn.consume_input()
     except psycopg.Error:
         connection.close()
-
-
-def wait_readable(connection: Connection, timeout: float | None) -> bool:
-    """Wait until the server has sent data, for `timeout` seconds at most (None: forever); return whether it has."""
-    readable, _, _ = select.select([connection.pgconn.socket], [], [], timeout)
-    return bool(readable)

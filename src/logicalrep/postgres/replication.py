@@ -15,6 +15,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.replication_connection import Received, Walsender
 from logicalrep.postgres.retries import TRANSIENT, Retries, Waiting
+from logicalrep.postgres.silence import Backend, SilentServerError
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Event
@@ -88,6 +89,11 @@ class Replication:
         self._session: Walsender | None = None
         self._acknowledged = acknowledged
         self._received = Lsn(0)
+        self._silence = settings.patience
+        # The process of the last session, which a server may have kept.
+        self._left: Backend | None = None
+        # The last position that the server had reported when it was silent.
+        self._silent_at = Lsn(0)
         self._is_meant = False
         self._has_prepared = False
         # Earlier values of `position.delivered`, each with the LSN to acknowledge once everything before it is safe.
@@ -163,11 +169,19 @@ class Replication:
                     self.traffic.receiving += time.monotonic() - began
                 retries.done()
             except TRANSIENT as error:
+                if isinstance(error, SilentServerError) and self._session is not None:
+                    self._choose_silence(self._session)
                 self.close()
                 retries.failed(error)
                 yield iter(())
             else:
                 yield self._round(received)
+
+    def _choose_silence(self, session: Walsender) -> None:
+        """Wait longer after a session that came no further: the server may decode a long transaction in each anew."""
+        has_come_further = self.received > self._silent_at or session.heard_for > self._silence
+        self._silence = self._settings.patience if has_come_further else 2 * self._silence
+        self._silent_at = self.received
 
     def _round(self, received: Received) -> Iterator[Event | WholeTransactions]:
         self.unfinished_bytes += received.size
@@ -182,8 +196,11 @@ class Replication:
     def report_in_time(self) -> None:
         """Send a status update if one is due; call it while no messages are received."""
         if self._session is not None:
-            with suppress(psycopg.Error):
+            try:
                 self._session.report_in_time()
+            except psycopg.Error:
+                # `rounds` opens a new one.
+                self.close()
 
     def begin_again(self) -> None:
         """Have `rounds` begin a new session from the acknowledged position, which is none of the restarts."""
@@ -194,6 +211,7 @@ class Replication:
         """Close the connection; `rounds` opens a new one."""
         if self._session is not None:
             self._received = self.received
+            self._left = self._session.backend
             self._session.close()
         self._session = None
 
@@ -204,7 +222,15 @@ class Replication:
                 # The slot is past the acknowledged position only if another process has moved it.
                 position = max(self._safe, self.started_at)
             reached = WalPosition(self.position, self.timeline)
-            self._session = Walsender(self._settings, self._slot, self._options, position=position, reached=reached)
+            self._session = Walsender(
+                self._settings,
+                self._slot,
+                self._options,
+                position=position,
+                reached=reached,
+                silence=self._silence,
+                left=self._left,
+            )
             self.timeline = self._session.slot.timeline
             self._has_prepared = self._session.slot.two_phase or self._options.two_phase
             self.unfinished_bytes = 0

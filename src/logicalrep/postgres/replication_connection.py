@@ -15,10 +15,10 @@ from typing import NoReturn, Self
 import psycopg
 from psycopg import pq, sql
 
-from logicalrep.postgres.connection import ConnectionSettings, error_of
-from logicalrep.postgres.copy_stream import wait_readable
+from logicalrep.postgres.connection import ConnectError, ConnectionSettings, error_of, is_ending, settings_of
 from logicalrep.postgres.plugin_options import PluginOptions
 from logicalrep.postgres.publications import publications_there
+from logicalrep.postgres.silence import Backend, SilentServerError, executed, wait_readable
 from logicalrep.postgres.slots import Connection, Slot, check_not_passed, check_within_wal, scalar, the_slot, when_free
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.transactions.frames import LARGE_BATCH
@@ -36,6 +36,9 @@ _PAUSE = 0.002
 """The gap between two messages that ends a batch, in seconds."""
 _LONGEST = 0.1
 """The longest wait for further messages of a batch, in seconds."""
+
+_LOOK_AGAIN = 1.0
+"""The seconds between two looks whether the server is stopping, and without a look at messages before the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,8 @@ class Walsender:
         reached: WalPosition | None = None,
         status_interval: float = 10,
         patience: float = 30,
+        silence: float | None = None,
+        left: Backend | None = None,
     ) -> None:
         """Connect and start from the slot's position.
 
@@ -127,12 +132,24 @@ class Walsender:
             status_interval: the longest time between two reports to the server, in seconds; it is shorter if the
                 server waits for less than three times as long.
             patience: the longest wait for another process to release the slot, in seconds.
+            silence: the longest time without a word of the server, in seconds; after half of it the server is asked
+                for one. None for that of the settings.
+            left: the server's process of an earlier session of this reader, which has been closed on this side. It is
+                ended, as it would keep the slot: a server that does not notice the end may keep it for ever.
 
         Raises:
             LostPositionError: the slot is past `position` (the server would silently start later), or the server's WAL
                 does not contain `reached`.
             SlotError: the slot does not exist, is lost, or is in use.
+            SilentServerError: the server has stopped answering.
         """
+        self._silence = settings.patience if silence is None else silence
+        # The seconds for which nothing came while it was waited for, and whether the server was asked meanwhile.
+        self._silent, self._has_asked = 0.0, False
+        self.heard_for = 0.0
+        """The seconds from the start until the last word of the server."""
+        self._began = self._read_at = self._looked_at = time.monotonic()
+        self._sentinel: Connection | None = None
         self.slot: Slot
         """The slot as it was before the session started."""
         self.started_at: Lsn
@@ -154,6 +171,10 @@ class Walsender:
                     # Such a server converts nothing: it would end the session, again and again, at a byte that is not
                     # UTF-8, whosever it is.
                     self._connection.execute("SET client_encoding = SQL_ASCII")
+                self.backend = Backend.of(self._connection, observer)
+                """The server's process of the session."""
+                if left is not None:
+                    left.end(observer)
                 when_free(lambda: self._start(command), observer, slot, patience=patience)
                 confirmed = the_slot(observer, slot).confirmed.lsn
             if position is not None:
@@ -173,6 +194,12 @@ class Walsender:
     def close(self) -> None:
         """Close the connection; the server keeps the last acknowledged position."""
         self._connection.close()
+        self._close_sentinel()
+
+    def _close_sentinel(self) -> None:
+        if self._sentinel is not None:
+            self._sentinel.close()
+        self._sentinel = None
 
     def receive(self, timeout: float, most: int = 10_000) -> Received:
         """Return the next messages: those that follow each other closely, up to `most` of them and up to a keepalive.
@@ -180,16 +207,46 @@ class Walsender:
         The result is empty if none comes within `timeout` seconds. Keepalives are answered, and due reports are sent.
 
         Raises:
-            psycopg.OperationalError: the connection broke.
+            psycopg.OperationalError: the connection broke, or the server is stopping.
+            SilentServerError: the server was silent for too long.
             PublicationError: a publication is missing.
             DecodeError: the bytes are no message.
         """
-        self.report_in_time()
+        self._close_sentinel()
+        self._report_if_due()
+        began = time.monotonic()
         received = receive_messages(self._connection, timeout, most)
+        self._read_at = time.monotonic()
         self.received = max(self.received, received.last)
         if received.asks:
             self.report()
+            self._let_go_if_ending()
+        if received.size or received.keepalive is not None:
+            self._silent, self._has_asked = 0.0, False
+            self.heard_for = self._read_at - self._began
+        else:
+            # Only waiting counts: a process that was stopped for a while, or had no time to read, has not waited.
+            self._count_silence(min(self._read_at - began, timeout))
         return received
+
+    def _count_silence(self, seconds: float) -> None:
+        self._silent += seconds
+        if self._silent >= self._silence:
+            raise SilentServerError(f"the server has been silent for {self._silent:.0f} s, also when it was asked")
+        if self._silent >= self._silence / 2 and not self._has_asked:
+            self._has_asked = True
+            self.report(asks=True)
+
+    def _let_go_if_ending(self) -> None:
+        """Raise OperationalError if the server is stopping: it waits until all is acknowledged, or the session ends.
+
+        It asks for updates then, which it does otherwise only if it has not heard of this side for long.
+        """
+        now = time.monotonic()
+        if now - self._looked_at >= _LOOK_AGAIN:
+            self._looked_at = now
+            if is_ending(self._connection):
+                raise psycopg.OperationalError("the server is stopping")
 
     def acknowledge(self, lsn: Lsn) -> None:
         """Acknowledge every commit before an LSN; the report is sent at once."""
@@ -198,18 +255,36 @@ class Walsender:
             self.report()
 
     def report_in_time(self) -> None:
-        """Send a status update if one is due; call it while no messages are received, or the server disconnects."""
+        """Send a status update if one is due; call it while no messages are received, or the server disconnects.
+
+        Raises OperationalError if the server is stopping, which would wait for messages to be received.
+        """
+        self._report_if_due()
+        now = time.monotonic()
+        if self._sentinel is None and min(now - self._read_at, now - self._looked_at) >= _LOOK_AGAIN:
+            # A stopping server ends ordinary sessions at once, which shows although nothing is received here.
+            self._looked_at = now
+            try:
+                self._sentinel = settings_of(self._connection).connect()
+            except ConnectError:
+                if is_ending(self._connection):
+                    raise
+        if self._sentinel is not None and wait_readable(self._sentinel, 0):
+            # Raises an error at the session's end.
+            self._sentinel.pgconn.consume_input()
+
+    def _report_if_due(self) -> None:
         if time.monotonic() >= self._next_status:
             self.report()
 
-    def report(self) -> None:
-        """Send a status update."""
+    def report(self, *, asks: bool = False) -> None:
+        """Send a status update; with `asks` the server answers at once."""
         update = walsender.StandbyStatusUpdate(
             written_lsn=max(self.received, self._flushed),
             flushed_lsn=self._flushed,
             applied_lsn=self._flushed,
             send_timestamp=TimestampTz(time.time_ns() // 1000 - UNIX_EPOCH),
-            reply_requested=False,
+            reply_requested=asks,
         )
         pgconn = self._connection.pgconn
         # libpq takes the server's warnings in here too.
@@ -221,7 +296,7 @@ class Walsender:
         self._next_status = time.monotonic() + self._status_interval
 
     def _start(self, command: bytes) -> None:
-        result = self._connection.pgconn.exec_(command)
+        result = executed(self._connection, command)
         if result.status != pq.ExecStatus.COPY_BOTH:
             raise error_of(result)
 

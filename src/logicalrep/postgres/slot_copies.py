@@ -44,7 +44,7 @@ class SlotCopy:
         """End the session, even within a statement; the server drops the copy."""
         with suppress(psycopg.Error):
             if self._connection.info.transaction_status == TransactionStatus.ACTIVE:
-                self._connection.cancel()
+                self._connection.cancel_safe(timeout=10)
         self._connection.close()
 
 

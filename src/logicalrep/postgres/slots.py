@@ -14,6 +14,7 @@ from psycopg.rows import TupleRow, dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings, error_of
 from logicalrep.postgres.retries import Retries
+from logicalrep.postgres.silence import executed
 from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of, with_beginning
 from logicalrep_protocol import versions
 from logicalrep_runtime.errors import LogicalRepError
@@ -365,7 +366,7 @@ def keep_on_standbys(settings: ConnectionSettings, name: str) -> None:
         change = sql.SQL("ALTER_REPLICATION_SLOT {} (FAILOVER true)").format(sql.Identifier(name))
 
         def run() -> None:
-            result = walsender.pgconn.exec_(change.as_bytes(walsender))
+            result = executed(walsender, change.as_bytes(walsender))
             if result.status != pq.ExecStatus.COMMAND_OK:
                 raise error_of(result)
 

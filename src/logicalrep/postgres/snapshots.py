@@ -133,7 +133,7 @@ def while_waiting(
             while not wait([made], _LOOK_AGAIN).done:
                 waiting(_writer(now))
         except BaseException:
-            maker.cancel()
+            maker.cancel_safe(timeout=10)
             raise
         return made.result()
 

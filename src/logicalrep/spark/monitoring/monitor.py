@@ -77,6 +77,8 @@ class Monitor:
         self._lock = threading.Lock()
         self._looks = Looks()
         self._slot: Slot | None = None
+        # The slot when the server was last heard.
+        self._last: Slot | None = None
         # By how much the server's clock is ahead of this machine's.
         self._ahead = timedelta()
         # Everything before it is Spark's, or was found to be of no interest to the query.
@@ -169,13 +171,16 @@ class Monitor:
     def figures(self) -> Figures:
         """Return the figures of this moment."""
         with self._lock:
-            slot, lag = self._slot, None
-            if slot is not None:
-                if slot.confirmed_flush_lsn is not None:
+            slot, last, lag = self._slot, self._last, None
+            if last is not None:
+                if last.confirmed_flush_lsn is not None:
                     # The slot follows what Spark has committed, also in an earlier process.
-                    self._reached = max(self._reached, slot.confirmed_flush_lsn)
-                lag = max(slot.sent_up_to - self._reached, 0)
-            now = datetime.now(UTC) + self._ahead
+                    self._reached = max(self._reached, last.confirmed_flush_lsn)
+                lag = max(last.sent_up_to - self._reached, 0)
+            seconds = lag_seconds(
+                lag, datetime.now(UTC) + self._ahead, self._committed, self._looks.caught_up(self._reached),
+                seen=None if last is None else last.time,
+            )  # fmt: skip
             traffic = self.traffic
             counted = {
                 "server": self._seconds["server"] + traffic.receiving,
@@ -184,7 +189,7 @@ class Monitor:
             return Figures(
                 slot=self._slot_name,
                 lag_bytes=lag,
-                lag_seconds=lag_seconds(lag, now, self._committed, self._looks.caught_up(self._reached)),
+                lag_seconds=seconds,
                 retained_bytes=None if slot is None else slot.retained_bytes,
                 retained_limit=None if slot is None else slot.retained_limit,
                 changes=self._changes if self._has_all else None,
@@ -210,11 +215,13 @@ class Monitor:
             try:
                 if connection is None:
                     connection = self._settings.connect()
-                self._see(find_slot(connection, self._slot_name))
+                slot = find_slot(connection, self._slot_name)
+                self._see(slot, last=slot)
             except Exception as error:
                 # The reader finds the same, and decides.
                 _log.debug("slot %s cannot be looked at: %s", self._slot_name, error)
-                self._see(None)
+                # The lag grows while the server is not heard.
+                self._see(None, last=self._last)
                 if connection is not None:
                     connection.close()
                 connection = None
@@ -223,9 +230,9 @@ class Monitor:
         if connection is not None:
             connection.close()
 
-    def _see(self, slot: Slot | None) -> None:
+    def _see(self, slot: Slot | None, *, last: Slot | None) -> None:
         with self._lock:
-            self._slot = slot
+            self._slot, self._last = slot, last
             if slot is None:
                 return
             self._ahead = slot.time - datetime.now(UTC)

@@ -121,7 +121,8 @@ class Observed(Report):
         """The seconds for which something has waited to be applied at most; None if that is unknown."""
         with self._lock:
             now = datetime.fromtimestamp(time.time(), UTC) + self._ahead
-            return lag_seconds(self._lag_bytes(), now, self.committed, self._looks.caught_up(self._lsn))
+            seen = None if self.slot is None else self.slot.time
+            return lag_seconds(self._lag_bytes(), now, self.committed, self._looks.caught_up(self._lsn), seen=seen)
 
     def figures(self) -> list[Figures]:
         """Return the figures for metrics; none before the slot is known."""
