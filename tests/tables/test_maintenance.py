@@ -7,12 +7,14 @@ import random
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
 from logicalrep.tables.apply import applying
 from logicalrep.tables.apply.applying import apply
-from logicalrep.tables.delta import maintenance
+from logicalrep.tables.delta import data_files, delta_log, maintenance
+from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import is_due, maintain, needs_checkpoint
 from logicalrep.tables.delta.place import Place
@@ -21,7 +23,7 @@ from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
 from tests.tables.comparison import differences
-from tests.tables.histories import History
+from tests.tables.histories import History, table
 from tests.tables.test_applying import APP, new_log, rows_at
 from tests.tables.test_replicate import following
 from tests.waiting import eventually
@@ -87,6 +89,68 @@ def test_small_files_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(log.files) == 2
     assert log.applied(APP) == applied
     assert rows_at(place) == history.truth()
+
+
+TABLES = {
+    # The rows of each file, and a value of each, with the most rows and bytes of a file: 1000 and 100 kB.
+    "tiny": (20, 5, "x"),
+    "narrow": (12, 990, ""),
+    "narrow, in files of half as many rows": (24, 499, ""),
+    "wide": (16, 40, "long " * 250),
+    "wide, in files that hold no more": (12, 78, "long " * 250),
+    "huge rows": (12, 2, "y" * 200_000),
+    "both": (40, 300, "long " * 60),
+}
+
+
+@pytest.mark.parametrize(("files", "rows", "value"), TABLES.values(), ids=TABLES)
+def test_merging_comes_to_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int, rows: int, value: str
+) -> None:
+    """Also where files are small on the disk, and cannot be fewer."""
+    monkeypatch.setattr(data_files, "MOST_ROWS", 1000)
+    monkeypatch.setattr(data_files, "MOST_BYTES", 100_000)
+    place = Place(str(tmp_path))
+    made = table(("id",))
+
+    def part(number: int) -> pa.Table:
+        ids = range(number * rows, (number + 1) * rows)
+        columns = {"id": pa.array(ids, pa.int32()), "big": pa.array([f"{value}{id_ % 7}" for id_ in ids])}
+        arrays = [columns.get(field.name, pa.nulls(rows)).cast(field.type) for field in made.stored]
+        return pa.table(arrays, schema=made.stored)
+
+    first = [file for number in range(files) for file in write_rows(place, "public/t", part(number))]
+    log = DeltaLog.replace(place, "public/t", made, first, APP, Lsn(9), load="x", keep_hours=24, before=None)
+    there = sum(file.size for file in first)
+    steps = 0
+    while is_due(log, 24):
+        maintain(log, 24, LocalTasks())
+        steps += 1
+        assert steps <= len(first)
+    # A row is written about twice at most.
+    assert size_of(tmp_path) <= 3 * there + 100_000
+    assert DeltaTable(place.uri_of("public/t")).to_pyarrow_table().num_rows == files * rows
+    again = reopened(place)
+    maintain(again, 24, LocalTasks())
+    assert again.files.keys() == log.files.keys()
+
+
+def test_another_program_keeps_the_old_versions_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(str(tmp_path))
+    log = new_log(place, ("id",))
+    now = delta_log._now()
+    monkeypatch.setattr(delta_log, "_now", lambda: now - 2 * 3600 * 1000)
+    some_commits(place, log, History(("id",), random.Random(1)), 3)
+    DeltaTable(place.uri_of("public/t")).vacuum(dry_run=False)
+    for version in range(reopened(place).version):
+        DeltaTable(place.uri_of("public/t"), version=version).to_pyarrow_table()
+    log = reopened(place)
+    log.keep_for(1)
+    version = log.version
+    log.keep_for(1)
+    assert log.version == version
+    DeltaTable(place.uri_of("public/t")).vacuum(dry_run=False)
+    assert size_of(tmp_path) == sum(file.size for file in log.files.values())
 
 
 def test_without_keeping_old_files_go_at_once(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots import SlotError, drop_slot
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError, States
+from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status
@@ -214,6 +215,12 @@ def test_status_of_an_idle_server(shop: Database, tmp_path: Path, monkeypatch: p
     assert found.lag_bytes
     assert found.lag_seconds is not None
     assert found.lag_seconds < 60
+    # What a process that was killed had copied is held by nobody any more.
+    progress = LoadProgress(6630, 10_000, "2026-01-01T00:00:00+00:00")
+    orders = replace(long_ago.tables["public.orders"], state="loading", progress=progress)
+    States(place).write(replace(long_ago, tables={**long_ago.tables, "public.orders": orders}))
+    assert not status(shop.settings, place).is_running
+    assert status(shop.settings, place).tables["public.orders"]["progress"] is None
     # While the server is idle the time goes on.
     monkeypatch.setattr("logicalrep.tables.replicate.loop._TIME_AGAIN", 0.0)
     with following(shop, tmp_path) as caught_up:

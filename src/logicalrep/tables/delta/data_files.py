@@ -25,7 +25,9 @@ _DICTIONARY = 256 << 10
 """The most bytes of a column's dictionary: of keys, which all differ, a larger one is half of the time of writing."""
 
 
-_OWN_NAME = re.compile("part-[0-9a-f]{32}\\.parquet")
+_FULL = "-full.parquet"
+"""The end of the names of files with more than half of the most rows or bytes, which are not merged with others."""
+_OWN_NAME = re.compile("part-[0-9a-f]{32}(-full)?\\.parquet")
 
 
 def is_own_name(path: str) -> bool:
@@ -43,6 +45,11 @@ class DataFile:
     """Its bytes."""
     rows: int
     statistics: Statistics
+
+    @property
+    def is_full(self) -> bool:
+        """Whether merging it with others would give as many files as before."""
+        return self.path.endswith(_FULL) or 2 * self.rows >= MOST_ROWS
 
     @property
     def stats(self) -> str:
@@ -137,6 +144,7 @@ def _written(place: Place, folder: str, rows: pa.Table) -> DataFile:
     # A table rewritten again and again costs less with the fastest compression.
     pq.write_table(rows, sink, compression="snappy", dictionary_pagesize_limit=_DICTIONARY, write_statistics=True)
     data = sink.getvalue()
-    path = f"part-{uuid.uuid4().hex}.parquet"
+    is_full = 2 * rows.num_rows >= MOST_ROWS or 2 * rows.nbytes >= MOST_BYTES
+    path = f"part-{uuid.uuid4().hex}{_FULL if is_full else '.parquet'}"
     place.write(f"{folder}/{path}", data.to_pybytes())
     return DataFile(path, data.size, rows.num_rows, statistics_of(rows))

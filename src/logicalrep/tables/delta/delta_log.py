@@ -32,8 +32,6 @@ from logicalrep_runtime.scalars import Lsn
 _TABLE, _LOAD, _KEEP = "logicalrep.table", "logicalrep.load", "delta.deletedFileRetentionDuration"
 _STOPPED = "logicalrep.stopped"
 _LOG_KEEP = "delta.logRetentionDuration"
-_NOTED = 3600
-"""The seconds for which checkpoints have removed files: `RemovedFiles` has notes of its own."""
 
 
 class WriterError(LogicalRepError, RuntimeError):
@@ -152,11 +150,7 @@ class DeltaLog:
         log.table, log.load = table, load
         if before is not None:
             log.version, log.removed, log.checkpoint = before.version, before.removed, before.checkpoint
-        properties = {
-            _LOAD: load,
-            _KEEP: f"interval {min(int(keep_hours * 3600), _NOTED)} seconds",
-            _LOG_KEEP: f"interval {int(keep_hours * 3600)} seconds",
-        }
+        properties = {_LOAD: load, **_kept_for(keep_hours)}
         metadata = cls._metadata(
             table, str(uuid.uuid4() if before is None else before._fresh().metadata().id), properties
         )
@@ -209,6 +203,16 @@ class DeltaLog:
         """Note in the table's properties why it stands still, and which LSN it has; the next load removes the note."""
         before = self._fresh().metadata()
         properties = {**before.configuration, _STOPPED: reason}
+        if before.configuration != properties:
+            self._write([], [], None, None, [{"metaData": self._metadata(self.table, str(before.id), properties)}])
+
+    def keep_for(self, hours: float) -> None:
+        """Note in the table's properties for how long its old versions can be read, if that is not there yet.
+
+        Other programs that VACUUM the table keep to it.
+        """
+        before = self._fresh().metadata()
+        properties = {**before.configuration, **_kept_for(hours)}
         if before.configuration != properties:
             self._write([], [], None, None, [{"metaData": self._metadata(self.table, str(before.id), properties)}])
 
@@ -374,6 +378,11 @@ class DeltaLog:
         elif self._reader.version() < self.version:
             self._reader.update_incremental()
         return self._reader
+
+
+def _kept_for(hours: float) -> dict[str, str]:
+    duration = f"interval {int(hours * 3600)} seconds"
+    return {_KEEP: duration, _LOG_KEEP: duration}
 
 
 def _now() -> int:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END
@@ -74,8 +75,8 @@ def maintain(log: DeltaLog, keep_hours: float, tasks: Tasks) -> None:
     """
     small = _small(log)
     if len(small) >= _MERGED.start:
-        (merged,) = tasks.run(_merged, [_Merge(log.place, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
-        log.commit_merged(merged, small[: _MERGED.stop - 1])
+        (done,) = tasks.run(_merged, [_Merge(log.place, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
+        log.commit_merged(done.added, done.removed)
     if not log.removed.is_complete:
         log.removed.recall(log.version, log.files, keep_hours)
     if needs_checkpoint(log):
@@ -94,9 +95,14 @@ def _has_surplus(log: DeltaLog, keep_hours: float) -> bool:
 
 
 def _small(log: DeltaLog) -> list[DataFile]:
-    """Return the small files, neighbours by the first column of the key, the smallest apart: it takes in new rows."""
+    """Return the files to be merged, neighbours by the first column of the key.
+
+    The smallest stays apart, as it takes in new rows. A file of narrow rows, or of such that compress well, is small on
+    the disk and full all the same: merged with others it would become as many files again.
+    """
     name = log.table.key_names[0] if log.table.key_names else ""
-    small = sorted((file for file in log.files.values() if file.size < _SMALL), key=lambda file: file.size)[1:]
+    small = [file for file in log.files.values() if file.size < _SMALL and not file.is_full]
+    small = sorted(small, key=lambda file: file.size)[1:]
     if log.table.form == "history":
         # Versions of the past stay apart from those that change again.
         past = [file for file in small if not file.statistics.nulls.get(END["history"], 1)]
@@ -104,7 +110,20 @@ def _small(log: DeltaLog) -> list[DataFile]:
     return sorted(small, key=lambda file: (name not in file.statistics.least, file.statistics.least.get(name)))
 
 
-def _merged(work: _Merge) -> list[DataFile]:
-    schema = work.table.stored
-    rows = [read_rows(work.place, work.folder, file, schema, schema.names) for file in work.files]
-    return write_rows(work.place, work.folder, pa.concat_tables(rows))
+@dataclass(frozen=True)
+class _Merged:
+    added: list[DataFile]
+    removed: tuple[DataFile, ...]
+
+
+def _merged(work: _Merge) -> _Merged:
+    """Merge so many of the files that their rows fill one: each merge leaves fewer files that are not full."""
+    schema, size = work.table.stored, 0
+    rows: list[pa.Table] = []
+    for file in work.files:
+        rows.append(read_rows(work.place, work.folder, file, schema, schema.names))
+        size += rows[-1].nbytes
+        if size >= data_files.MOST_BYTES:
+            break
+    added = write_rows(work.place, work.folder, pa.concat_tables(rows))
+    return _Merged(added, work.files[: len(rows)])

@@ -99,6 +99,8 @@ class TableWriter:
             )
         beside = self._patience.run(lambda: opened_beside(self._place, log, known))
         table.beside = beside or {}
+        for each in table.logs:
+            self._patience.run(partial(each.keep_for, self._keep_hours))
         return beside is not None
 
     def _last_application(self, log: DeltaLog) -> str | None:

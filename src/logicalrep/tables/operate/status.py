@@ -64,12 +64,16 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
     with settings.connect() as connection:
         slot = find_slot(connection, identity.slot)
         (oldest, began), load = oldest_writer(connection) or (None, None), oldest_load(connection)
+    is_running = slot is not None and slot.active_pid is not None
+    if not is_running:
+        # A process that was killed has left how far its copying was; its snapshot is gone with it.
+        state = state.without_progress
     lag = None if slot is None else max(slot.head - state.lsn, 0)
     times = [datetime.fromisoformat(text) for text in (state.commit_timestamp, state.caught_up) if text is not None]
     return Status(
         slot=identity.slot,
         publication=identity.publication,
-        is_running=slot is not None and slot.active_pid is not None,
+        is_running=is_running,
         lsn=str(state.lsn),
         lag_bytes=lag,
         lag_seconds=None if slot is None else lag_seconds(lag, slot.time, *times),
