@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import socket
-from types import SimpleNamespace
-from typing import Any
+from pathlib import Path
 
 import psycopg
 import pytest
 
+from logicalrep.cli.main import main
 from logicalrep.postgres.connection import (
     PARAMETERS,
+    ConnectError,
     ConnectionSettings,
     ConnectionSettingsError,
     error_of,
     settings_from,
-    without_tls,
 )
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import Identity
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 
@@ -43,26 +45,59 @@ def test_all_parameters_of_libpq_but_those_that_are_decided_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "address", "is_encrypted", "warns"),
+    ("dsn", "others"),
     [
-        ("/run/postgresql", "", False, False),
-        ("localhost", "127.0.0.1", False, False),
-        ("localhost", "::1", False, False),
-        ("db", "192.0.2.7", True, False),
-        ("db", "192.0.2.7", False, True),
-        ("db", "2001:db8::1", False, True),
+        ("host=/run/postgresql", ""),
+        ("host=@abstract", ""),
+        ("", ""),
+        ("host=localhost", ""),
+        ("host=127.0.0.1,::1", ""),
+        ("host=db hostaddr=127.0.0.1", ""),
+        ("host=db", "db"),
+        ("host=localhost hostaddr=192.0.2.7", "localhost"),
+        ("hostaddr=2001:db8::1", "2001:db8::1"),
+        ("host=/run/postgresql,db,other", "db, other"),
+        ("host=db sslmode=verify-full", ""),
+        ("host=db sslrootcert=system", ""),
+        ("host=db gssencmode=require", ""),
+        ("postgresql://user:sesame@db/shop?sslmode=require", "db"),
     ],
 )
-def test_another_machine_without_tls_gives_a_warning(host: str, address: str, is_encrypted: bool, warns: bool) -> None:
-    info = SimpleNamespace(host=host, hostaddr=address)
-    connection: Any = SimpleNamespace(info=info, pgconn=SimpleNamespace(ssl_in_use=is_encrypted))
-    warning = without_tls(connection)
-    assert (warning is not None) == warns
-    assert warning is None or "the server db is reached without TLS" in warning
+def test_another_machine_without_verified_tls_gives_a_warning(dsn: str, others: str) -> None:
+    found = ConnectionSettings(dsn).warnings
+    assert [f"the server {others} is reached with sslmode=" in text for text in found] == [True] * bool(others)
+    assert "sesame" not in "".join(found)
 
 
-def test_a_real_connection_to_this_machine_needs_no_tls(db18: Database) -> None:
-    assert without_tls(db18.connection) is None
+@pytest.mark.parametrize("mode", ["disable", "allow", "prefer", "require", "verify-ca"])
+def test_each_mode_below_verify_full_is_warned_of(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSSLMODE", mode)
+    (text,) = ConnectionSettings("host=db").warnings
+    assert f"sslmode={mode}: " in text
+    assert ("may be sent in clear" in text) == (mode in ("disable", "allow", "prefer"))
+    assert "sslmode=verify-full" in text
+    assert "channel_binding=require and require_auth=scram-sha-256" in text
+
+
+@pytest.mark.parametrize("command", ["status", "replicate", "verify"])
+def test_the_warning_comes_before_anything_is_sent(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A place that is known, or a connection that is made, would come first otherwise."""
+    place = Place(str(tmp_path))
+    Identity.claim(place, slot="s", publication="p", system_identifier=1, database="d")
+    shown: list[str] = []
+
+    def connect(settings: ConnectionSettings, **options: object) -> None:
+        shown.append(capsys.readouterr().err)
+        raise ConnectError("away")
+
+    monkeypatch.setattr(ConnectionSettings, "connect", connect)
+    monkeypatch.setattr(ConnectError, "patience", 0)
+    assert main(
+        [command, "--dsn", "host=db.example.org", "--to", str(tmp_path), *(["--once"] * (command == "replicate"))]
+    )
+    assert "the server db.example.org is reached with sslmode=prefer" in shown[0]
 
 
 def test_the_environment_of_libpq(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from logicalrep.spark.options import OptionError
+from logicalrep.spark.source import ConnectDataSource, LogicalRepDataSource
 from tests.postgres.servers import Database
 
 PROGRAM = """
@@ -60,6 +62,12 @@ def stream(mode, *statements):
 
 stream("peek", "INSERT INTO public.t VALUES (3, 'three')", "UPDATE public.t SET a = 'deux' WHERE id = 2")
 stream("walsender", "DELETE FROM public.t WHERE id = 1", "UPDATE public.t SET a = 'trois' WHERE id = 3")
+try:
+    spark.read.format("logicalrep").options(**options, password="sesame").load().collect()
+except Exception as error:
+    assert "[OPTION_INVALID] password among the options" in str(error) and "PGPASSWORD" in str(error), error
+else:
+    raise AssertionError("a password was taken")
 print(json.dumps([list(row) for row in spark.read.parquet(f"{folder}/1").orderBy("id").collect()]))
 
 heard = listener()
@@ -80,6 +88,16 @@ query.stop()
 wait_for([])
 spark.stop()
 """
+
+
+@pytest.mark.parametrize("secret", [{"password": "sesame"}, {"dsn": "password=sesame"}, {"SSLPASSWORD": "sesame"}])
+def test_a_secret_among_the_options_is_refused_in_spark_connect(secret: dict[str, str]) -> None:
+    """Its server writes all options to its event log."""
+    options = {"slot": "s", "publication": "p", **secret}
+    with pytest.raises(OptionError, match=r"password among the options.*PGPASSWORD") as raised:
+        ConnectDataSource(options).schema()
+    assert "sesame" not in str(raised.value)
+    assert LogicalRepDataSource(options).schema() == ConnectDataSource({"slot": "s", "publication": "p"}).schema()
 
 
 @pytest.mark.thorough

@@ -1,8 +1,11 @@
-"""Files of a place that somebody changed: each is an error with its name, and none leads out of the place."""
+"""Files of a place that somebody changed: each is an error with its name, and none leads out of the place.
+
+A new place is for its owner alone."""
 
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,3 +164,13 @@ def test_drop_deletes_nothing_of_others(shop: Database, tmp_path: Path, capsys: 
     assert main(drop) == 0
     assert [path.name for path in lake.iterdir()] == ["of_others"]
     assert all(list(folder.glob("*.parquet")) for folder in (outside, lake / "of_others"))
+
+
+def test_a_new_place_is_for_its_owner_alone_and_an_old_one_stays_as_it_is(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "above" / "new"
+    old.mkdir()
+    old.chmod(0o755)
+    for folder in (old, new):
+        Place(str(folder)).write("public/t/part", b"")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (old, new)] == [0o755, 0o700]
+    assert (tmp_path / "above").stat().st_mode & 0o077

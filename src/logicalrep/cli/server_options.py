@@ -86,7 +86,12 @@ def server_of(options: argparse.Namespace) -> ConnectionSettings:
     from logicalrep.postgres.connection import ConnectionSettings
 
     # An operator sees in pg_stat_activity which command a session belongs to.
-    return ConnectionSettings(_dsn_of(options), fallback_application_name=f"logicalrep {options.command}")
+    settings = ConnectionSettings(_dsn_of(options), fallback_application_name=f"logicalrep {options.command}")
+    if options.command not in ("replicate", "verify"):
+        # These two say so by themselves.
+        for warning in settings.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+    return settings
 
 
 def server_and_place(options: argparse.Namespace) -> tuple[ConnectionSettings, Place]:

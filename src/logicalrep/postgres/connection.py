@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from copy import copy
+from itertools import zip_longest
 from typing import Self
 
 import psycopg
@@ -133,6 +134,36 @@ class ConnectionSettings:
         """Whether a password is among the parameters."""
         return "password" in self._parameters
 
+    @property
+    def secrets(self) -> list[str]:
+        """The names of the parameters that are secrets, such as `password` and `sslpassword`."""
+        return [name for name in self._parameters if _is_hidden(name)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """The risks of connecting with these settings, to be told before a password is sent.
+
+        Example:
+            >>> ConnectionSettings("host=db.example.org sslmode=require").warnings
+            ['the server db.example.org is reached with sslmode=require, …']
+        """
+        given = {each.keyword.decode(): each.val.decode() for each in Conninfo.get_defaults() if each.val is not None}
+        given |= self._parameters
+        mode = given.get("sslmode", "prefer")
+        if mode == "verify-full" or given.get("sslrootcert") == "system" or given.get("gssencmode") == "require":
+            return []
+        hosts = zip_longest(given.get("host", "").split(","), given.get("hostaddr", "").split(","), fillvalue="")
+        others = [host or address for host, address in hosts if not _is_this_machine(host, address)]
+        if not others:
+            return []
+        effect = "its certificate may be another machine's, which would get the password and the rows"
+        if mode not in ("require", "verify-ca"):
+            effect = "the password and the rows may be sent in clear, or to another machine"
+        return [
+            f"the server {', '.join(others)} is reached with sslmode={mode}: {effect}. Add sslmode=verify-full to the "
+            "DSN, and where passwords are SCRAM's channel_binding=require and require_auth=scram-sha-256"
+        ]
+
     def __repr__(self) -> str:
         shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
         return f"ConnectionSettings({make_conninfo('', **shown)!r})"
@@ -219,19 +250,6 @@ def is_ending(connection: psycopg.Connection[TupleRow]) -> bool:
     return PGconn.ping(make_conninfo("", **settings._parameters | {"connect_timeout": "2"}).encode()) == Ping.REJECT
 
 
-def without_tls(connection: psycopg.Connection[TupleRow]) -> str | None:
-    """Return a warning about a connection to another machine that is not encrypted; None if there is nothing to say."""
-    info = connection.info
-    # A Unix socket's host is its folder.
-    is_local = info.host.startswith("/") or not info.hostaddr or ipaddress.ip_address(info.hostaddr).is_loopback
-    if connection.pgconn.ssl_in_use or is_local:
-        return None
-    return (
-        f"the server {info.host} is reached without TLS, so that rows and passwords can be read on the way: add "
-        "sslmode=verify-full to the DSN"
-    )
-
-
 def error_of(result: PGresult) -> psycopg.Error:
     """Return a failed result as an exception: the server's error, or OperationalError if the connection broke."""
     error = psycopg.errors.error_from_result(result, encoding="utf-8")
@@ -252,6 +270,17 @@ def settings_of(connection: psycopg.Connection[TupleRow]) -> ConnectionSettings:
         parameters["hostaddr"] = info.hostaddr
     settings = ConnectionSettings(**{name: value for name, value in parameters.items() if value})
     return settings.with_patience(getattr(connection, "patience", PATIENCE))
+
+
+def _is_this_machine(host: str, address: str) -> bool:
+    """Return whether a connection stays on this machine: a Unix socket's host is its folder."""
+    host = address or host
+    if not host or host == "localhost" or host.startswith(("/", "@")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_hidden(name: str) -> bool:

@@ -148,6 +148,8 @@ class Stream(Generic[_Item]):
     def _connected(self, needs: Needs) -> Connection:
         """Connect to a server that passes the checks; retry while it is starting."""
 
+        warn(self._settings.warnings)
+
         def connect() -> Connection:
             connection = self._settings.connect()
             try:

@@ -36,12 +36,17 @@ class ExecutorError(LogicalRepError, RuntimeError):
     code = "PACKAGE_MISSING"
 
 
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def check_executors(spark: SparkSession) -> None:
     """Raise ExecutorError if a Python worker of the present executors lacks a package for the source's tasks."""
     add_tag: Callable[[str], None]
     remove_tag: Callable[[str], None]
     cancel: Callable[[str], object]
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         functions = importlib.import_module("pyspark.sql.connect.functions")
         add_tag, remove_tag, cancel = spark.addTag, spark.removeTag, spark.interruptTag
     elif _are_of_this_python(spark):

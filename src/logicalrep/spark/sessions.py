@@ -16,14 +16,14 @@ from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.publications import published_tables
 from logicalrep.postgres.slots import sent_up_to
 from logicalrep.postgres.snapshots import slot_with_snapshot
-from logicalrep.spark.executors import check_executors
+from logicalrep.spark.executors import check_executors, is_connect
 from logicalrep.spark.java import is_java_installed, java_options, packaged_java_home
 from logicalrep.spark.offsets import offset_in_progress, position_of
 from logicalrep.spark.options import OptionError, read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from logicalrep.spark.quiet import end_with_our_sentence
 from logicalrep.spark.server_connection import acknowledge_position, log_to_standard_error
-from logicalrep.spark.source import LogicalRepDataSource
+from logicalrep.spark.source import ConnectDataSource, LogicalRepDataSource
 from logicalrep.transactions.logs import warn
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -42,7 +42,7 @@ def register(spark: SparkSession) -> SparkSession:
     """
     end_with_our_sentence()
     check_executors(spark)
-    spark.dataSource.register(LogicalRepDataSource)
+    spark.dataSource.register(ConnectDataSource if is_connect(spark) else LogicalRepDataSource)
     return spark
 
 

@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 from logicalrep.spark.options import OptionError, SourceOptions, read_options
 from logicalrep.spark.schemas import TYPED_COLUMNS, feed_schema
 from logicalrep.spark.worker import Shipped
+from logicalrep.transactions.logs import warn
 
 
 class LogicalRepDataSource(Shipped, DataSource):
@@ -80,7 +81,23 @@ class LogicalRepDataSource(Shipped, DataSource):
         return AutoStreamReader(options, schema)
 
     def _options(self) -> SourceOptions:
-        return read_options(dict(self.options))
+        options = read_options(dict(self.options))
+        warn(options.connection.warnings)
+        return options
+
+
+class ConnectDataSource(LogicalRepDataSource):
+    """The source in a session of Spark Connect, whose server writes all options to its event log."""
+
+    def _options(self) -> SourceOptions:
+        options = super()._options()
+        if secrets := options.connection.secrets:
+            raise OptionError(
+                f"{', '.join(secrets)} among the options, or in 'dsn': Spark Connect writes options to the event log "
+                "in clear, and may have done so now: choose another one, and put it in PGPASSWORD or in a password "
+                "file, in the environment of Spark's server and of its executors"
+            )
+        return options
 
 
 def _check_schema(options: SourceOptions, schema: StructType) -> None:

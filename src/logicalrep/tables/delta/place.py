@@ -300,7 +300,7 @@ class _Folder:
         return True
 
     def copy(self, source: str, target: str) -> None:
-        (self._folder / target).parent.mkdir(parents=True, exist_ok=True)
+        self._make((self._folder / target).parent)
         with suppress(FileExistsError):
             os.link(self._folder / source, self._folder / target)
         _sync((self._folder / target).parent)
@@ -322,10 +322,16 @@ class _Folder:
             with suppress(OSError):
                 Path(path).rmdir()
 
-    @staticmethod
-    def _written(target: Path, data: bytes) -> Path:
-        """Write a file beside the target, and return its path once it is on the disk."""
-        target.parent.mkdir(parents=True, exist_ok=True)
+    def _make(self, folder: Path) -> None:
+        """Make a folder of the place; a new place is for its owner alone."""
+        if not self._folder.exists():
+            self._folder.parent.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def _written(self, target: Path, data: bytes) -> Path:
+        """Write a file next to the target, and return its path once it is on the disk."""
+        self._make(target.parent)
         temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"
         try:
             with temporary.open("xb") as file:

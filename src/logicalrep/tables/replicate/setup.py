@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import psycopg
 
-from logicalrep.postgres.connection import without_tls
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
 from logicalrep.postgres.retries import Waiting, retried
@@ -65,6 +64,9 @@ def prepare(
         ConnectError: the server was away for too long.
         Ended: `stop` was set while it waited.
     """
+    # A password may be sent at once.
+    for warning in settings.connection.warnings:
+        report.warning(warning)
     # A place that cannot be read is found before anything is made.
     state = State.read(place)
     return retried(lambda: _prepared(settings, place, state, report, stop), waiting)
@@ -74,8 +76,6 @@ def _prepared(
     settings: ReplicateSettings, place: Place, state: State, report: Report, stop: threading.Event
 ) -> Prepared:
     with settings.connection.connect() as connection, _patient_with_locks(connection):
-        if warning := without_tls(connection):
-            report.warning(warning)
         identity = _identity(connection, settings, place)
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:

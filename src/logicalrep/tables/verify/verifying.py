@@ -8,7 +8,7 @@ from contextlib import closing
 
 import psycopg
 
-from logicalrep.postgres.connection import ConnectionSettings, without_tls
+from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import Connection, server_identity
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
@@ -71,9 +71,9 @@ def verify(
     there = [name for text in State.read(place).tables for name in table_names(text)]
     if absent := [str(name) for name in tables if name not in there]:
         raise VerifyError(f"{place.uri} has no table {', '.join(absent)}")
+    for warning in settings.warnings:
+        warn(warning)
     with closing(settings.connect()) as connection:
-        if warning := without_tls(connection):
-            warn(warning)
         system_identifier, database = server_identity(connection)
         identity.check(system_identifier=system_identifier, database=database)
         passing = Passing(settings, connection, place, identity)
