@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from codegen.diff.owners import Owner
-from codegen.emit.python_source import annotation_of
+from codegen.lowering.rows import annotation_of
 from codegen.spec.model import Alternative, Field, Message, NamedType, Part, Place, Protocol, Version, attributes
 from codegen.spec.notation import PartName
 

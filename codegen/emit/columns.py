@@ -13,12 +13,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from codegen.emit.python_source import checks_of
 from codegen.emit.rendering import render
-from codegen.emit.steps import Cells, Conditional, Single, Step, Tagged, renamed, single, steps
-from codegen.spec.model import Field, Finding, Message, Part, SpecError, attributes, counted
+from codegen.emit.steps import Branch, Run, Step, checks_of, steps
+from codegen.lowering.operations import (
+    Bytes,
+    Choose,
+    Group,
+    Integer,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+    attributes,
+    renamed,
+)
+from codegen.lowering.rows import lower
+from codegen.spec.model import Finding, Message, Part, SpecError
 from codegen.spec.names import class_name, snake_case
-from codegen.spec.notation import Byten, PartName, String
 from codegen.spec.versions import View
 
 _ITEMS = "integers, texts and bytes"
@@ -35,8 +48,12 @@ class ColumnSource:
     kind: str
     width: int = 0
     signed: bool = False
+    arrow: str = ""
+    epoch: int = 0
     scalar: str = ""
+    """The class of an integer in Python, for findings."""
     valued: bytes = b""
+    texts: bytes = b""
     fields: tuple[ColumnSource, ...] = ()
     expand: str = ""
     path: str = ""
@@ -65,7 +82,7 @@ class ColumnSource:
 
     def __str__(self) -> str:
         shown = [f"name={self.name!r}", f"kind={self.kind!r}"]
-        for name in ("width", "signed", "scalar", "valued", "expand", "path"):
+        for name in ("width", "signed", "arrow", "epoch", "valued", "texts", "expand", "path"):
             if value := getattr(self, name):
                 shown.append(f"{name}={value!r}")
         if self.fields:
@@ -102,13 +119,21 @@ class MessageSource:
 class PartSource:
     """A part that repeats, a row's values or the items of a list, and how the kernel reads it."""
 
-    step: Cells | Single
+    body: Choose | Group
     function: str
-    fields: tuple[Field, ...]
-    """The fields, named as their variables."""
     steps: tuple[Step, ...]
+    """The steps, named as their variables."""
     columns: dict[str, ColumnSource]
     """The columns, by the names of their variables."""
+
+    @property
+    def part(self) -> Part:
+        return self.body.part
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it is one of the values of a row, not an item of a list."""
+        return isinstance(self.body, Choose)
 
     def number_of(self, variable: str) -> int:
         """The number of a field's array."""
@@ -139,22 +164,23 @@ class _Kernel:
                 yield layout, shown
 
     def _message(self, message: Message, shown: View) -> MessageSource:
+        operations = lower(shown, message.fields)
         columns: dict[str, ColumnSource] = {}
-        for name, row, column in self._columns(message.fields, shown):
-            self._add(column, message, row, tuple(columns.values()))
+        for name, one, column in self._columns(operations, shown):
+            self._add(column, message, one, tuple(columns.values()))
             columns[_local(name)] = column
         return MessageSource(
             message=message,
             version=shown.version,
             when=(message.also_when or "") if shown.version > self.version else "",
             columns=columns,
-            steps=_inlined(shown, steps(shown, renamed(message.fields[1:], _local))),
+            steps=_inlined(shown, steps(renamed(operations[1:], _local))),
         )
 
-    def _add(self, column: ColumnSource, message: Message, row: Field, own: tuple[ColumnSource, ...]) -> None:
+    def _add(self, column: ColumnSource, message: Message, one: Operation, own: tuple[ColumnSource, ...]) -> None:
         """Take a message's column; where its name stands for something else already, that is a finding."""
         known = next((other for other in self.columns if other.name == column.name), None)
-        where, problem = f"{message.name}.{row.name} fills the column {column.name!r} of batches", ""
+        where, problem = f"{message.name}.{one.name} fills the column {column.name!r} of batches", ""
         if column.name in _OF_BATCHES:
             problem = f"{where}, which every batch has"
         elif any(other.name == column.name for other in own):
@@ -163,86 +189,101 @@ class _Kernel:
             held = f"with {column.held}, but {self._owners[column.name]} with {known.held}"
             problem = f"{where} {held if known.held != column.held else 'otherwise than another message'}"
         if problem:
-            self._clashes.setdefault(column.name, Finding(row.place, f"{problem}; {_OTHERWISE}"))
+            self._clashes.setdefault(column.name, Finding(one.place, f"{problem}; {_OTHERWISE}"))
         elif known is None:
             self.columns.append(column)
-            self._owners[column.name] = f"{message.name}.{row.name}"
+            self._owners[column.name] = f"{message.name}.{one.name}"
 
     def _columns(
-        self, fields: tuple[Field, ...], shown: View, within: str = "", name: str = ""
-    ) -> Iterator[tuple[str, Field, ColumnSource]]:
+        self, operations: Operations, shown: View, within: str = "", name: str = ""
+    ) -> Iterator[tuple[str, Operation, ColumnSource]]:
         """The columns of a layout, those of the parts that are there once among them, each with its row."""
-        for row in attributes(fields):
-            if isinstance(row.type, PartName) and row.repeat is None:
-                inner = shown.part(row.type.name).fields
-                yield from self._columns(inner, shown, f"{within}{row.name}__", f"{name}{row.column}_")
+        for one in attributes(operations):
+            if isinstance(one, Group):
+                inner = lower(shown, one.part.fields)
+                yield from self._columns(inner, shown, f"{within}{one.name}__", f"{name}{one.column}_")
                 continue
-            column = self._column(row, shown, path=f"{within}{row.name}".replace("__", "."))
+            column = self._column(one, shown, path=f"{within}{one.name}".replace("__", "."))
             # A row's values are the part that they are in.
-            is_values = within and column.kind == "cells" and row.batch_column is None
-            own = name.removesuffix("_") if is_values else name + row.column
-            yield within + row.name, row, replace(column, name=own)
+            is_values = within and column.kind == "cells" and one.column == one.name
+            own = name.removesuffix("_") if is_values else name + one.column
+            yield within + one.name, one, replace(column, name=own)
 
-    def _column(self, row: Field, shown: View, path: str) -> ColumnSource:
-        if isinstance(row.type, String):
-            return ColumnSource(row.column, "text")
-        if isinstance(row.type, Byten):
-            return ColumnSource(row.column, "bytes")
-        if isinstance(row.type, PartName):
-            return self._repeated(row, shown, path)
-        scalar = self.protocol.types[row.named_type].python if row.named_type else ""
-        scalar = "" if scalar == "int" else scalar
-        if row.repeat is None and row.boolean:
-            return ColumnSource(row.column, "bool", 1)
-        if row.is_character:
-            return ColumnSource(row.column, "char", 1)
-        kind = "int" if row.repeat is None else "ints"
-        return ColumnSource(row.column, kind, row.width, self.protocol.signed(row), scalar)
+    def _column(self, one: Operation, shown: View, path: str) -> ColumnSource:
+        match one:
+            case Text():
+                return ColumnSource(one.column, "text")
+            case Bytes():
+                return ColumnSource(one.column, "bytes")
+            case Repeat(body=Take() as item):
+                return self._integer(item, "ints")
+            case Repeat():
+                return self._repeated(one, shown, path)
+        assert isinstance(one, Take)
+        if one.is_character or one.wrapper == "bool":
+            return ColumnSource(one.column, "char" if one.is_character else "bool", 1)
+        return self._integer(one, "int")
 
-    def _repeated(self, row: Field, shown: View, path: str) -> ColumnSource:
+    def _integer(self, one: Take, kind: str) -> ColumnSource:
+        named = self.protocol.types[one.named] if one.named else None
+        arrow, epoch = (named.arrow, named.epoch) if named is not None else ("", 0)
+        return ColumnSource(one.column, kind, one.width, one.signed, arrow, epoch, scalar=one.scalar)
+
+    def _repeated(self, one: Repeat, shown: View, path: str) -> ColumnSource:
         """A row's values, or a list of items; what else a part could be has no column, which is a finding."""
-        step = single(shown, row)
-        assert step.part is not None
-        if isinstance(step, Cells):
-            self._function(step, step.part, shown)
+        if isinstance(one.body, Choose):
+            choose = one.body
+            self._function(choose, ())
             return ColumnSource(
-                row.column, "cells", valued=step.valued.encode("ascii"), path=f"{path}[{{}}].{step.value}"
+                one.column,
+                "cells",
+                valued=choose.valued.encode("ascii"),
+                texts=choose.texts.encode("ascii"),
+                path=f"{path}[{{}}].{choose.value}",
             )
-        shapes = [inner.kind for inner in steps(shown, step.part.fields)]
-        if not set(shapes) <= {"run", "string", "bytes"}:
-            text = f"{row.name} repeats {step.part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
-            raise SpecError([Finding(row.place, text)])
+        assert isinstance(one.body, Group)
+        part = one.body.part
+        operations = lower(shown, part.fields)
+        shapes = [inner.kind for inner in steps(operations)]
+        if not set(shapes) <= {"run", "text", "bytes"}:
+            text = f"{one.name} repeats {part.name}, of {', '.join(shapes)}; columns hold lists of {_ITEMS} only"
+            raise SpecError([Finding(one.place, text)])
         columns: dict[str, ColumnSource] = {}
-        for inner in attributes(step.part.fields):
+        for inner in attributes(operations):
             if inner.column in {column.name for column in columns.values()}:
-                text = (
-                    f"{step.part.name}.{inner.name} is called {inner.column!r} in the items of a column, as another is"
-                )
+                text = f"{part.name}.{inner.name} is called {inner.column!r} in the items of a column, as another is"
                 self._clashes.setdefault(text, Finding(inner.place, f"{text}; {_OTHERWISE}"))
             columns[_local(inner.name)] = self._column(inner, shown, path)
-        function = self._function(step, step.part, shown, columns)
-        return ColumnSource(row.column, "items", fields=tuple(columns.values()), expand=f"{function}_items")
+        function = self._function(one.body, operations, columns)
+        return ColumnSource(one.column, "items", fields=tuple(columns.values()), expand=f"{function}_items")
 
     def _function(
-        self, step: Cells | Single, part: Part, shown: View, columns: Mapping[str, ColumnSource] = MappingProxyType({})
+        self, body: Choose | Group, operations: Operations, columns: Mapping[str, ColumnSource] = MappingProxyType({})
     ) -> str:
         """The name of a part's function; of two versions of a part in one kernel each has its own."""
-        if all(known.step.part != part for known in self.parts):
-            same = sum(known.function.rstrip("_") == snake_case(part.name) for known in self.parts)
-            fields = renamed(part.fields, _local)
-            name = f"{snake_case(part.name)}_{'_' * same}"
-            self.parts.append(PartSource(step, name, fields, steps(shown, fields), dict(columns)))
-        return self.function_of(part)
+        if all(known.part != body.part for known in self.parts):
+            same = sum(known.function.rstrip("_") == snake_case(body.part.name) for known in self.parts)
+            name = f"{snake_case(body.part.name)}_{'_' * same}"
+            self.parts.append(PartSource(body, name, steps(renamed(operations, _local)), dict(columns)))
+        return self.function_of(body.part)
 
     # What the templates ask.
 
     def function_of(self, part: Part) -> str:
         """The function of a part."""
-        return next(known.function for known in self.parts if known.step.part == part)
+        return next(known.function for known in self.parts if known.part == part)
 
-    def load_of(self, row: Field) -> str:
+    def load_of(self, one: Integer) -> str:
         """The function that reads an integer."""
-        return f"{'int' if self.protocol.signed(row) else 'uint'}{8 * row.width}"
+        return f"{'int' if one.signed else 'uint'}{8 * one.width}"
+
+    def is_measure(self, one: Integer) -> bool:
+        """Whether the kernel needs an integer even where nothing is written."""
+        return isinstance(one, Measure)
+
+    def is_checked(self, one: Integer) -> bool:
+        """Whether not every value of an integer is legal."""
+        return bool(checks_of(Run((one,)), members=True))
 
     @property
     def cells_columns(self) -> list[ColumnSource]:
@@ -266,10 +307,11 @@ def _inlined(shown: View, items: tuple[Step, ...]) -> tuple[Step, ...]:
     """The same steps with those of the parts that are there once among them, under longer names."""
     found: list[Step] = []
     for step in items:
-        if isinstance(step, Conditional | Tagged):
+        if isinstance(step, Branch):
             found.append(replace(step, steps=_inlined(shown, step.steps)))
-        elif isinstance(step, Single) and step.kind == "part" and step.part is not None:
-            found += _inlined(shown, steps(shown, renamed(step.part.fields, f"{step.row.name}_{{}}_".format)))
+        elif isinstance(step, Group):
+            operations = renamed(lower(shown, step.part.fields), f"{step.name}_{{}}_".format)
+            found += _inlined(shown, steps(operations))
         else:
             found.append(step)
     return tuple(found)
@@ -284,9 +326,7 @@ def emit_columnar(versions: tuple[View, ...]) -> dict[str, str]:
     """Return the files of the sub-package by their paths within the package: the session, plans and kernels."""
     kernels = [_Kernel(versions, now) for now in versions]
     texts = {
-        f"columnar/kernel_v{kernel.version}.py": render(
-            "columnar_kernel.py.j2", kernel=kernel, checks_of=checks_of, counted=counted
-        )
+        f"columnar/kernel_v{kernel.version}.py": render("columnar_kernel.py.j2", kernel=kernel, checks_of=checks_of)
         for kernel in kernels
     }
     texts["columnar/__init__.py"] = render("columnar_init.py.j2", protocol=versions[0].protocol)

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codegen.emit.columns import emit_columnar
-from codegen.emit.python_source import Block, Source, checks_of, enumeration_name, guards_of
-from codegen.emit.rendering import NOTICE, docstring, joined, render, whether
-from codegen.emit.steps import Cells, Conditional, Run, Step, Tagged
+from codegen.emit.python_source import Block, Source, annotation_of, packed, value_of
+from codegen.emit.rendering import NOTICE, docstring, joined, render
+from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
+from codegen.emit.tables import table
+from codegen.lowering.operations import Choose, Repeat
+from codegen.lowering.rows import looked_up, lower, whether
 from codegen.spec import taken
 from codegen.spec.model import Finding, Message, Part, Protocol, SpecError, parts_used
 from codegen.spec.names import class_name
-from codegen.spec.versions import View, views
+from codegen.spec.versions import View, unfiltered, views
 
 PACKAGE = "logicalrep_protocol"
 _RUFF = ["--isolated", "--quiet", "--no-cache", "--config=line-length=120", "--config=target-version='py311'"]
@@ -29,7 +32,7 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     protocols = tuple(protocols)
     messages = _with_blocks(protocols)
     versions = views(messages)
-    texts = {"py.typed": "", "layouts.py": render("layouts.py.j2", protocols=protocols)}
+    texts = {"py.typed": "", "layouts.py": _layouts_module(protocols)}
     for protocol in protocols:
         shown = views(protocol)
         blocks = [(now.module, _blocks(now)) for now in shown]
@@ -38,11 +41,28 @@ def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     texts["versions.py"] = render("versions.py.j2", protocol=messages, versions=versions)
     described, init_doc = _described(messages), _decoder_docstring(messages)
     texts["decoder.py"] = render(
-        "decoder.py.j2", protocol=messages, described=described, init_doc=init_doc, sessions=_sessions(versions)
+        "decoder.py.j2",
+        protocol=messages,
+        described=described,
+        init_doc=init_doc,
+        sessions=_sessions(versions),
+        paths=messages.paths,
     )
     texts["__init__.py"] = render("__init__.py.j2", protocols=protocols, exported=_package_exports(protocols))
     texts |= emit_columnar(versions)
     return _formatted({f"{PACKAGE}/{name}": text for name, text in texts.items()})
+
+
+def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
+    """The tables of all protocols, with the rows of all versions."""
+    return render(
+        "layouts.py.j2",
+        protocols=protocols,
+        paths=sorted({path for protocol in protocols for path in protocol.paths}),
+        lower=lambda protocol, layout: lower(unfiltered(protocol), layout.fields),
+        looked_up=looked_up,
+        table=table,
+    )
 
 
 def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
@@ -111,7 +131,10 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         source=source,
         checks_of=checks_of,
         guards_of=guards_of,
-        enumeration_name=enumeration_name,
+        annotation_of=annotation_of,
+        value_of=value_of,
+        packed=packed,
+        paths=protocol.paths,
         facts=[fact.name for fact in protocol.layout_facts],
         has_texts=protocol.has_texts,
         module_doc=_module_docstring(protocol, now, messages, previous),
@@ -191,7 +214,7 @@ def _blocks(now: View) -> list[Block]:
 
 def _exported(block: Block) -> list[str]:
     own = [alternative.name for alternative in block.alternatives if alternative.is_own]
-    return [block.name, *own, *map(enumeration_name, block.enumerations)]
+    return [block.name, *own, *(one.python for one in block.enumerations)]
 
 
 def _formats(block: Block) -> set[str]:
@@ -202,10 +225,10 @@ def _formats(block: Block) -> set[str]:
         for step in items:
             if isinstance(step, Run):
                 formats.add(step.format)
-            elif isinstance(step, Conditional | Tagged):
+            elif isinstance(step, Branch):
                 collect(step.steps)
-            elif isinstance(step, Cells):
-                formats.update((step.format.upper(), f"B{step.format.lower()}"))
+            elif isinstance(step, Repeat) and isinstance(step.body, Choose):
+                formats.update((step.body.letter.upper(), f"B{step.body.letter.lower()}"))
 
     collect(block.steps)
     collect(block.build_steps)

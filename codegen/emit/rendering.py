@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from codegen.shared import lowered, mask, templates
-from codegen.spec.model import Field, Protocol, SessionFact
+from codegen.lowering.rows import whether
+from codegen.shared import mask, templates
+from codegen.spec.model import Protocol, SessionFact
 from codegen.spec.names import class_name
 
 MARK = "by `python -m codegen regen`; do not edit."
@@ -24,11 +25,6 @@ def render(template: str, **names: Any) -> str:
 def docstring(*paragraphs: str) -> str:
     """The text of a docstring: paragraphs, wrapped, the empty ones left out."""
     return "\n\n".join(textwrap.fill(text.strip(), 110) for text in paragraphs if text.strip())
-
-
-def whether(fact: SessionFact) -> str:
-    """Return the meaning of a session fact as a clause of a sentence."""
-    return f"whether {lowered(fact.doc).rstrip('.')}"
 
 
 def fact_docstring(protocol: Protocol, fact: SessionFact) -> str:
@@ -62,12 +58,8 @@ def any_of(name: str, characters: Iterable[str]) -> str:
     return " or ".join(f"{name} == {hexadecimal(character)}" for character in characters) or "False"
 
 
-def literals(row: Field) -> list[str]:
-    """The only values that are legal for an integer, as the code compares it with them."""
-    return [hexadecimal(chr(code)) if row.is_character else str(code) for code in row.codes]
-
-
 _TEMPLATES = templates(Path(__file__).parent / "templates")
+_TEMPLATES.filters["character"] = chr
 _TEMPLATES.globals.update(
     any_of=any_of,
     class_name=class_name,

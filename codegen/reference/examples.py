@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from codegen.lowering.operations import Bytes, Integer, Text
+from codegen.lowering.rows import lower
 from codegen.shared import ROOT
 from codegen.spec.model import Message, Protocol
-from codegen.spec.notation import Byten, String
 from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import messages_of
 from codegen.vectors.codec import Reader, RefusedError, Written, write
@@ -50,7 +51,7 @@ def examples(protocol: Protocol, capture: Path = CAPTURE) -> dict[str, Example]:
 
 def _made(now: View, message: Message) -> Example:
     facts = dict.fromkeys((fact.name for fact in now.protocol.session), False)
-    data, written = write(now, message, Samples(now, facts).usual(message.fields))
+    data, written = write(now, message, Samples(now, facts).usual(lower(now, message.fields)))
     return Example("An example", tuple(_lines(data, written)))
 
 
@@ -82,9 +83,9 @@ def _lines(data: bytes, written: list[Written]) -> Iterator[Line]:
 
 
 def _value(one: Written, own: bytes) -> str:
-    if isinstance(one.row.type, Byten):
+    if isinstance(one.operation, Bytes):
         text = own.decode("utf-8", "replace")
         return json.dumps(text, ensure_ascii=False) if text.isprintable() and len(own) <= 2 * _LONGEST else ""
-    if isinstance(one.row.type, String):
+    if isinstance(one.operation, Text):
         return json.dumps(one.value, ensure_ascii=False)
-    return f"'{one.value}'" if one.row.is_character else str(one.value)
+    return f"'{one.value}'" if isinstance(one.operation, Integer) and one.operation.is_character else str(one.value)

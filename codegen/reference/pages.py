@@ -8,8 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from codegen.emit.package import PACKAGE
-from codegen.emit.python_source import Attribute, Source, enumeration_name
+from codegen.emit.python_source import Attribute, Source
 from codegen.emit.rendering import joined
+from codegen.lowering.rows import enumeration_name
 from codegen.reference.drawing import NARROW, Picture, draw
 from codegen.reference.layout import Row, rows
 from codegen.shared import mask
@@ -201,7 +202,7 @@ def samples() -> tuple[Sample, ...]:
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
     # The samples lean on a protocol only for the names of its session facts.
-    known = Protocol("", "", "", "", "", "", (), (), (streaming,), {}, (), {}, (), (), place)
+    known = Protocol("", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, (), (), place)
     tag, number = Field("tag", Byte1(("X",)), place), Field("number", Int("Int32"), place)
 
     def sample(term: str, text: str, *fields: Field) -> Sample:
@@ -297,7 +298,7 @@ def _synopsis(now: View, layout: Message | Part) -> str:
     classes = []
     for row in layout.fields:
         members = [f'    {name.upper()} = "{character}"' for character, name in row.values.items()]
-        classes += [[f"class {enumeration_name(row)}(StrEnum):", *members]] if members else []
+        classes += [[f"class {enumeration_name(row.name)}(StrEnum):", *members]] if members else []
     for alternative in block.alternatives:
         classes.append([f"class {alternative.name}:", *_attributes(alternative.attributes)])
     if block.alternatives:
@@ -310,8 +311,8 @@ def _synopsis(now: View, layout: Message | Part) -> str:
 def _attributes(attributes: Iterable[Attribute]) -> list[str]:
     lines = []
     for attribute in attributes:
-        lines.append(f"    {attribute.name}: {attribute.annotation}{' = None' if attribute.optional else ''}")
-        lines += [f"    {name}: bool  # mask {mask(bit)}" for bit, name in attribute.bits]
+        lines.append(f"    {attribute.name}: {attribute.annotation}{' = None' if attribute.may_be_absent else ''}")
+        lines += [f"    {name}: bool  # mask {mask(bit)}" for bit, name in attribute.flags]
     return lines or ["    ..."]
 
 

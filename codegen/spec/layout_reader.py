@@ -12,12 +12,12 @@ from codegen.spec.notation import NAMES, NotationError, Unknown, parse_type
 _TEXTS = ["doc", "note", "page note"]
 _MESSAGE_KEYS = [
     "ref", "since", "also since", "also when", "release", "from", *_TEXTS, "callback", "place", "opens", "closes",
-    "sets", "clears", "describes", "transaction", "fields",
+    "sets", "clears", "describes", "described as", "transaction", "fields",
 ]  # fmt: skip
 _PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
 _MODIFIERS = [
-    "since", "when", "optional", "size", "repeat", "is", "looks up", "printed under", "nonzero", "boolean", "bits",
-    "values", "batch column", *_TEXTS,
+    "since", "when", "optional", "size", "repeat", "is", "looks up", "printed under", "nonzero", "boolean",
+    "holds text", "bits", "values", "batch column", *_TEXTS,
 ]  # fmt: skip
 _TRANSACTION_EFFECTS = [
     "begins", "streams", "commits", "prepares", "aborts", "commits prepared", "rolls back prepared",
@@ -96,6 +96,7 @@ class LayoutReader:
             sets=sets,
             clears=clears,
             describes=keys.text("describes") or None,
+            described_as=keys.text("described as"),
             transaction=transaction,
             fields=self._fields(keys, title, since=since, tagged=True),
             place=place,
@@ -197,6 +198,7 @@ class LayoutReader:
             printed_under=keys.text("printed under") or None,
             nonzero=keys.flag("nonzero"),
             boolean=keys.flag("boolean"),
+            holds_text=keys.flag("holds text"),
             bits={int(bit): name for bit, name in self._names(keys, "bits", _BIT, _BITS).items()},
             values=self._names(keys, "values", _VALUE, "a letter or a digit"),
             batch_column=self._column(keys),

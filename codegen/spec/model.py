@@ -55,9 +55,26 @@ class NamedType:
     base: str
     """Empty where the spec has a mistake there."""
     signed: bool
-    python: str
+    path: str
+    """The dotted path of its class in Python; `int` for one without."""
+    made_by: str
+    """The dotted path of the function that makes the value of an integer; empty where it is the integer."""
+    arrow: str
+    """The name of its type in Arrow, where that is not an integer."""
+    epoch: int
+    """The number that Arrow counts as zero of the type."""
     doc: str
     place: Place = field(compare=False)
+
+    @property
+    def python(self) -> str:
+        """The name of the class."""
+        return self.path.rpartition(".")[2]
+
+    @property
+    def maker(self) -> str:
+        """The name of the function."""
+        return self.made_by.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,7 @@ class Field:
     printed_under: str | None = None
     nonzero: bool = False
     boolean: bool = False
+    holds_text: bool = False
     bits: Mapping[int, str] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
     batch_column: str | None = None
@@ -188,6 +206,8 @@ class Message:
     sets: str | None
     clears: str | None
     describes: str | None
+    described_as: str
+    """The thing that it describes in a sentence: a table."""
     transaction: str | None
     fields: tuple[Field, ...]
     place: Place = field(compare=False)
@@ -236,6 +256,8 @@ class Protocol:
     checked_against: tuple[str, ...]
     versions: tuple[Version, ...]
     session: tuple[SessionFact, ...]
+    outside: str
+    """The place between blocks in a sentence; empty for `outside of all blocks`."""
     blocks: Mapping[str, str]
     callbacks: tuple[str, ...]
     types: Mapping[str, NamedType]
@@ -293,6 +315,12 @@ class Protocol:
         release = layout.release if isinstance(layout, Message) else None
         page = self.page if release is None else re.sub(r"/docs/\d+/", f"/docs/{release}/", self.page)
         return page if layout.ref is None else f"{page}#{self.anchor}{layout.ref}"
+
+    @property
+    def paths(self) -> list[str]:
+        """The dotted paths of all classes and functions of named types."""
+        paths = {path for named in self.types.values() for path in (named.path, named.made_by)}
+        return sorted(path for path in paths if "." in path)
 
     def signed(self, row: Field) -> bool:
         """Whether an integer is signed: its name says so; without a name all but Int8 are."""

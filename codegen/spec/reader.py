@@ -21,10 +21,12 @@ PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"
 
 _PROTOCOL_KEYS = [
-    "protocol", "title", "page", "anchor", "doc", "note", "checked against", "versions", "session", "blocks",
-    "callbacks", "files",
+    "protocol", "title", "page", "anchor", "doc", "note", "checked against", "versions", "session", "outside",
+    "blocks", "callbacks", "files",
 ]  # fmt: skip
-_PYTHON_TYPES = ["Lsn", "TimestampTz", "TransactionId", "Oid", "int"]
+_TYPE_KEYS = ["base", "signed", "python", "made by", "arrow", "epoch", "doc"]
+_ARROW_TYPES = ["timestamp[us, UTC]"]
+_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
@@ -52,19 +54,45 @@ def _load_types(path: Path, findings: Findings) -> Mapping[str, NamedType]:
         if not isinstance(node, Entries):
             findings.add(place, f"type {name!r} must be a mapping")
             continue
-        keys = Keys(node, f"type {name!r}", ["base", "signed", "python", "doc"], findings)
+        keys = Keys(node, f"type {name!r}", _TYPE_KEYS, findings)
         base = keys.name("base", INT_WIDTHS)
         signed = keys.truth("signed")
-        python = keys.name("python", _PYTHON_TYPES)
+        python, maker = _path(keys, "python", findings), _path(keys, "made by", findings)
+        arrow = keys.name("arrow", _ARROW_TYPES)
         for key, value in (("base", base), ("signed", signed), ("python", python)):
             if value is None and key not in keys:
                 findings.add(place, f"type {name!r} has no {key!r}")
-        if python in ("Lsn", "TimestampTz") and base not in (None, "Int64"):
-            findings.add(keys.place_of("base"), f"type {name!r} is {python} in Python, so its base must be Int64")
+        if arrow is not None and base not in (None, "Int64"):
+            findings.add(keys.place_of("base"), f"type {name!r} is {arrow} in Arrow, so its base must be Int64")
         types[name] = NamedType(
-            name, base or "", bool(signed), python or "int", keys.prose("doc", required=True), place
+            name,
+            base or "",
+            bool(signed),
+            python or "int",
+            maker or "",
+            arrow or "",
+            _epoch(keys, findings),
+            keys.prose("doc", required=True),
+            place,
         )
     return MappingProxyType(types)
+
+
+def _path(keys: Keys, key: str, findings: Findings) -> str | None:
+    """The dotted path of a class or function, or `int`; None if absent or neither."""
+    path = keys.text(key)
+    if path and path != "int" and not _PATH.fullmatch(path):
+        findings.add(keys.place_of(key), f"{key!r} is {path!r}; a dotted path is expected, as of a class, or int")
+        return None
+    return path or None
+
+
+def _epoch(keys: Keys, findings: Findings) -> int:
+    text = keys.text("epoch")
+    if text and not re.fullmatch(r"-?\d{1,18}", text, re.ASCII):
+        findings.add(keys.place_of("epoch"), f"'epoch' is {text!r}; a whole number is expected")
+        return 0
+    return int(text or 0)
 
 
 def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findings) -> Protocol | None:
@@ -113,6 +141,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
         checked_against=keys.names("checked against"),
         versions=versions,
         session=session,
+        outside=keys.text("outside"),
         blocks=MappingProxyType(blocks),
         callbacks=callbacks,
         types=types,

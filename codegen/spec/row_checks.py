@@ -94,6 +94,8 @@ class _Rows:
         if not isinstance(row.type, Byten) and row.size is not None:
             self.add(row, ": 'size' belongs to a Byten only")
             return
+        if row.holds_text and not isinstance(row.type, Byten):
+            self.add(row, ": 'holds text' belongs to a Byten only")
         if row.size == REST:
             if row is not self.fields[-1] or not self.is_messages:
                 self.add(row, ": only the last field of a message can take the rest")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from codegen.spec.model import Alternative, Field, Message, Part, Protocol, parts_used
 from codegen.spec.notation import PartName
@@ -19,6 +19,8 @@ class View:
     version: int
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
+    memory: dict[int, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What later stages have made of layouts already, which they need again and again."""
 
     @property
     def module(self) -> str:
@@ -62,6 +64,11 @@ class View:
 def views(protocol: Protocol) -> tuple[View, ...]:
     """The layouts of every version, the oldest first."""
     return tuple(view(protocol, version.number) for version in protocol.versions)
+
+
+def unfiltered(protocol: Protocol) -> View:
+    """The layouts with the rows of all versions."""
+    return View(protocol, len(protocol.versions), protocol.messages, protocol.parts)
 
 
 def view(protocol: Protocol, version: int) -> View:

@@ -29,7 +29,7 @@ def captured(protocol: Protocol, folder: Path) -> Iterator[dict[str, Any]]:
                 if len(data) > _LONGEST:
                     continue
                 message, fields = Reader(now, data, facts).message()
-                known = facts_of(message, facts)
+                known = facts_of(now, message, facts)
                 shape = json.dumps([now.defined_in(message), message.name, known, _shape(fields)])
                 if shape not in shapes:
                     shapes.add(shape)

@@ -1,4 +1,4 @@
-"""A plain reader and writer of messages that follow the model row by row, for vectors.
+"""A plain reader and writer of messages that follow the operations one by one, for vectors.
 
 They share nothing with the code that is emitted, so that a vector which both agree on was derived twice. Values have
 the form that the vectors' JSON has: an Int64 is its decimal digits, as JavaScript's numbers hold 53 bits; bytes are
@@ -11,8 +11,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from codegen.spec.model import REST, Field, Message, Part
-from codegen.spec.notation import Byten, String
+from codegen.lowering.operations import (
+    Bytes,
+    Choose,
+    Constant,
+    GoOn,
+    Group,
+    Integer,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+)
+from codegen.lowering.rows import lower
+from codegen.spec.model import Message
 from codegen.spec.versions import View
 
 Fields = dict[str, Any]
@@ -35,17 +49,17 @@ class Written:
     """The place of a row in a message's bytes."""
 
     path: str
-    row: Field
+    operation: Operation
     start: int
     end: int
     value: Any
 
 
-def plain(row: Field, number: int) -> Any:
+def plain(one: Integer, number: int) -> Any:
     """Return an integer or a character as vectors have it."""
-    if row.is_character:
+    if one.is_character:
         return chr(number)
-    return str(number) if row.width == 8 else number
+    return str(number) if one.width == 8 else number
 
 
 class Writer:
@@ -56,31 +70,40 @@ class Writer:
         self.data = b""
         self.written: list[Written] = []
 
-    def fields(self, fields: tuple[Field, ...], values: Mapping[str, Any], prefix: str = "") -> None:
+    def operations(self, operations: Operations, values: Mapping[str, Any], prefix: str = "") -> None:
         """Write the rows that have a value."""
-        for row in fields:
-            if row.name in values:
-                items = values[row.name] if row.repeat else [values[row.name]]
-                for index, item in enumerate(items):
-                    self._row(row, item, f"{prefix}{row.name}[{index}]" if row.repeat else prefix + row.name)
+        for one in operations:
+            if isinstance(one, GoOn):
+                self.operations(one.body, values, prefix)
+            elif one.name in values and isinstance(one, Repeat):
+                for index, item in enumerate(values[one.name]):
+                    self._row(one.body, item, f"{prefix}{one.name}[{index}]")
+            elif one.name in values:
+                self._row(one, values[one.name], prefix + one.name)
 
-    def _row(self, row: Field, value: Any, path: str) -> None:
-        part = self.view.part_of(row)
-        if part is not None:
-            tag = next(iter(value.values()), None)
-            rows = part.fields or next(other.fields for other in part.alternatives if other.tag == tag)
-            self.fields(rows, value, f"{path}.")
-            return
+    def _row(self, one: Operation, value: Any, path: str) -> None:
         start = len(self.data)
-        if isinstance(row.type, String):
-            self.data += value.encode() + b"\0"
-        elif isinstance(row.type, Byten):
-            self.data += bytes.fromhex(value)
-        elif row.is_character:
-            self.data += value.encode("latin-1")
-        else:
-            self.data += int(value).to_bytes(row.width, "big", signed=self.view.protocol.signed(row))
-        self.written.append(Written(path, row, start, len(self.data), value))
+        match one:
+            case Group():
+                self.operations(lower(self.view, one.part.fields), value, f"{path}.")
+                return
+            case Choose():
+                self.operations(chosen(self.view, one, next(iter(value.values()))), value, f"{path}.")
+                return
+            case Text():
+                self.data += value.encode() + b"\0"
+            case Bytes():
+                self.data += bytes.fromhex(value)
+            case Integer(is_character=True):
+                self.data += value.encode("latin-1")
+            case Integer():
+                self.data += int(value).to_bytes(one.width, "big", signed=one.signed)
+        self.written.append(Written(path, one, start, len(self.data), value))
+
+
+def chosen(view: View, one: Choose, tag: str) -> Operations:
+    """Return the operations of the alternative with a tag."""
+    return next(lower(view, other.fields) for other in one.part.alternatives if other.tag == tag)
 
 
 class Reader:
@@ -98,56 +121,57 @@ class Reader:
         message = next((one for one in self.view.messages if (one.tag, one.sender) == begins), None)
         if message is None:
             raise RefusedError("tag", 0, "no message begins so")
-        fields = self.fields(message.fields)
+        fields = self.operations(lower(self.view, message.fields))
         if self.offset < len(self.data):
             raise RefusedError("end", self.offset, "bytes are left")
         return message, fields
 
-    def fields(self, fields: tuple[Field, ...], prefix: str = "") -> Fields:
+    def operations(self, operations: Operations, prefix: str = "") -> Fields:
         """Read rows one after the other."""
         values: Fields = {}
-        starts: dict[str, int] = {}
-        for row in fields:
-            path = prefix + row.name
-            if not self._is_there(row, values):
-                continue
-            starts[row.name] = self.offset
-            count = row.repeat or row.size
-            if count in values and values[count] < 0:
-                raise RefusedError(prefix + count, starts[count], "the number is negative")
-            if row.repeat is None:
-                values[row.name] = self._row(row, values, path)
-            else:
-                values[row.name] = [self._row(row, values, f"{path}[{index}]") for index in range(values[row.repeat])]
+        self._go(operations, prefix, values)
         return values
 
-    def _is_there(self, row: Field, values: Fields) -> bool:
-        if row.when is not None:
-            return self.facts.get(row.when, row.when in values)
-        return not row.optional or self._next() in row.constants
+    def _go(self, operations: Operations, prefix: str, values: Fields) -> None:
+        for one in operations:
+            path, start = prefix + one.name, self.offset
+            match one:
+                case GoOn():
+                    there = ord(self._next() or "\0") in one.ahead if one.ahead else self.facts.get(one.fact, False)
+                    if there:
+                        self._go(one.body, prefix, values)
+                case Repeat():
+                    items = (self._row(one.body, values, f"{path}[{index}]") for index in range(values[one.count]))
+                    values[one.name] = list(items)
+                case Measure():
+                    values[one.name] = self._integer(one, path)
+                    if values[one.name] < 0:
+                        raise RefusedError(path, start, "the number is negative")
+                case _:
+                    values[one.name] = self._row(one, values, path)
 
     def _next(self) -> str:
         """The next byte as a character; empty at the end."""
         return self.data[self.offset : self.offset + 1].decode("latin-1")
 
-    def _row(self, row: Field, values: Fields, path: str) -> Any:
-        part = self.view.part_of(row)
-        if part is not None:
-            return self._part(part, path)
-        if isinstance(row.type, String):
-            return self._text(path)
-        if isinstance(row.type, Byten):
-            size = len(self.data) - self.offset if row.size == REST else values[str(row.size)]
-            return self._take(size, path).hex()
-        return self._integer(row, path)
+    def _row(self, one: Operation, values: Fields, path: str) -> Any:
+        match one:
+            case Group():
+                return self.operations(lower(self.view, one.part.fields), f"{path}.")
+            case Choose():
+                return self._choose(one, path)
+            case Text():
+                return self._text(path)
+            case Bytes():
+                size = values[one.count] if one.count else len(self.data) - self.offset
+                return self._take(size, path).hex()
+        assert isinstance(one, Integer)
+        return self._integer(one, path)
 
-    def _part(self, part: Part, path: str) -> Fields:
-        if part.fields:
-            return self.fields(part.fields, f"{path}.")
-        for alternative in part.alternatives:
-            if alternative.tag == self._next():
-                return self.fields(alternative.fields, f"{path}.")
-        raise RefusedError(f"{path}.{part.alternatives[0].fields[0].name}", self.offset, "no alternative begins so")
+    def _choose(self, one: Choose, path: str) -> Fields:
+        if ord(self._next() or "\0") in one.cases:
+            return self.operations(chosen(self.view, one, self._next()), f"{path}.")
+        raise RefusedError(f"{path}.{one.tag.name}", self.offset, "no alternative begins so")
 
     def _take(self, size: int, path: str) -> bytes:
         if size > len(self.data) - self.offset:
@@ -165,24 +189,26 @@ class Reader:
         except UnicodeDecodeError as error:
             raise RefusedError(path, start + error.start, "the text is not UTF-8") from None
 
-    def _integer(self, row: Field, path: str) -> Any:
+    def _integer(self, one: Integer, path: str) -> Any:
         start = self.offset
-        number = int.from_bytes(self._take(row.width, path), "big", signed=self.view.protocol.signed(row))
-        is_other = bool(row.constants) and number not in row.codes
-        is_unnamed = bool(row.values) and number not in row.codes
-        if is_other or is_unnamed or (row.nonzero and number == 0) or (row.boolean and number > 1):
-            raise RefusedError(path, start, "the value is not legal here", is_strict=not is_other)
-        return plain(row, number)
+        number = int.from_bytes(self._take(one.width, path), "big", signed=one.signed)
+        is_other = isinstance(one, Constant) and number != one.code
+        if isinstance(one, Take):
+            is_other = (bool(one.allowed) and number not in one.allowed) or number in one.refused
+        if is_other:
+            is_strict = isinstance(one, Take) and not one.is_printed
+            raise RefusedError(path, start, "the value is not legal here", is_strict=is_strict)
+        return plain(one, number)
 
 
 def write(view: View, message: Message, values: Mapping[str, Any]) -> tuple[bytes, list[Written]]:
     """Return a message's bytes, and where each row lies in them."""
     writer = Writer(view)
-    writer.fields(message.fields, values)
+    writer.operations(lower(view, message.fields), values)
     return writer.data, writer.written
 
 
-def facts_of(message: Message, session: Mapping[str, bool]) -> dict[str, bool]:
+def facts_of(view: View, message: Message, session: Mapping[str, bool]) -> dict[str, bool]:
     """Return those of the session facts that a message's layout depends on."""
-    named = {row.when for row in message.fields}
+    named = {one.fact for one in lower(view, message.fields) if isinstance(one, GoOn)}
     return {name: value for name, value in session.items() if name in named}

@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from codegen.lowering.rows import lower
 from codegen.shared import ROOT, add_spec
 from codegen.spec.model import Message, Protocol
 from codegen.spec.reader import load
@@ -57,14 +58,14 @@ def vectors(now: View) -> Iterator[dict[str, Any]]:
 
 def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
     usual, facts = {}, {}
-    names = facts_of(message, dict.fromkeys((fact.name for fact in now.protocol.session), True))
+    names = facts_of(now, message, dict.fromkeys((fact.name for fact in now.protocol.session), True))
     for values in product((False, True), repeat=len(names)):
         facts = dict(zip(names, values, strict=True))
         session = "".join(f", {name}" for name, value in facts.items() if value)
-        usual = Samples(now, facts).usual(message.fields)
+        usual = Samples(now, facts).usual(lower(now, message.fields))
         yield _accepted(f"{message.name}{session}", now, message, facts, usual)
     fullest = usual
-    for what, fields in Samples(now, facts).others(message.fields, usual):
+    for what, fields in Samples(now, facts).others(lower(now, message.fields), usual):
         yield _accepted(f"{message.name}, {what}", now, message, facts, fields)
         # The optional rows too, so that each row is refused once.
         fullest = max(fullest, fields, key=len)

@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from codegen.lowering.operations import (
+    Bytes,
+    Choose,
+    Constant,
+    GoOn,
+    Group,
+    Integer,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+    flat,
+)
+from codegen.lowering.rows import lower
 from codegen.shared import mask
-from codegen.spec.model import Field, Message, counted
-from codegen.spec.notation import Byten, String
+from codegen.spec.model import Message
 from codegen.spec.versions import View
 from codegen.vectors.codec import Fields, Written, plain, write
 
@@ -23,93 +38,99 @@ class Samples:
         self.view = view
         self.facts = facts
 
-    def usual(self, fields: tuple[Field, ...]) -> Fields:
+    def usual(self, operations: Operations) -> Fields:
         """Return values for all rows that are always there in this session."""
-        values: Fields = {}
-        for row in fields:
-            if self._is_there(row, values) and not row.optional:
-                values[row.name] = [self._value(row)] * _ITEMS if row.repeat else self._value(row)
-        return self._counted(fields, values)
+        return self._measured(operations, {one.name: self._value(one) for one in self._there(operations)})
 
-    def others(self, fields: tuple[Field, ...], usual: Fields) -> Iterator[tuple[str, Fields]]:
+    def others(self, operations: Operations, usual: Fields) -> Iterator[tuple[str, Fields]]:
         """Yield the same with one row changed, each with what is special about it."""
-        for row in fields:
-            if row.optional:
-                for constant in row.constants:
-                    depending = {other.name: self._value(other) for other in fields if other.when == row.name}
-                    values = usual | {row.name: constant} | depending
-                    ordered = {other.name: values[other.name] for other in fields if other.name in values}
-                    yield f"{row.name} is {constant}", ordered
-            elif row.name not in usual or counted(fields, row) is not None:
+        for one in operations:
+            if isinstance(one, GoOn) and one.ahead:
+                tag, *depending = one.body
+                for code in one.ahead:
+                    values = usual | {tag.name: chr(code)} | {other.name: self._value(other) for other in depending}
+                    ordered = {other.name: values[other.name] for other in flat(operations) if other.name in values}
+                    yield f"{tag.name} is {chr(code)}", ordered
                 continue
-            elif row.repeat:
-                for what, items in self._lists(row):
-                    yield f"{row.name}: {what}", self._counted(fields, usual | {row.name: items})
-            else:
-                for what, value in self._variants(row):
-                    yield f"{row.name}: {what}", self._counted(fields, usual | {row.name: value})
+            for row in flat((one,)):
+                if row.name in usual and not isinstance(row, Measure):
+                    for what, value in self._variants(row):
+                        yield f"{row.name}: {what}", self._measured(operations, usual | {row.name: value})
 
-    def _is_there(self, row: Field, values: Fields) -> bool:
-        return row.when is None or self.facts.get(row.when, row.when in values)
+    def _there(self, operations: Operations) -> Iterator[Operation]:
+        for one in operations:
+            if not isinstance(one, GoOn):
+                yield one
+            elif self.facts.get(one.fact, False):
+                yield from one.body
 
-    def _lists(self, row: Field) -> Iterator[tuple[str, list[Any]]]:
-        usual = self._value(row)
-        yield "none", []
-        yield "one", [usual]
-        for what, value in self._variants(row):
-            yield what, [usual, value]
+    def _value(self, one: Operation) -> Any:
+        match one:
+            case Repeat():
+                return [self._value(one.body)] * _ITEMS
+            case Group():
+                return self.usual(lower(self.view, one.part.fields))
+            case Choose():
+                longest = max((other.fields for other in one.part.alternatives), key=len)
+                return self.usual(lower(self.view, longest))
+            case Text():
+                return _TEXT
+            case Bytes():
+                return _BYTES
+            case Constant():
+                return plain(one, one.code)
+            case Take(allowed=(_, *_)) if one.wrapper != "bool":
+                return plain(one, one.allowed[0])
+            case Take() if one.wrapper == "bool" or one.flags:
+                return 1
+        assert isinstance(one, Integer)
+        return plain(one, int.from_bytes(bytes(range(1, one.width + 1)), "big"))
 
-    def _value(self, row: Field) -> Any:
-        part = self.view.part_of(row)
-        if part is not None:
-            return self.usual(part.fields or max((other.fields for other in part.alternatives), key=len))
-        if isinstance(row.type, String):
-            return _TEXT
-        if isinstance(row.type, Byten):
-            return _BYTES
-        if row.codes:
-            return plain(row, row.codes[0])
-        if row.boolean or row.bits:
-            return 1
-        return plain(row, int.from_bytes(bytes(range(1, row.width + 1)), "big"))
+    def _variants(self, one: Operation) -> Iterator[tuple[str, Any]]:
+        match one:
+            case Repeat():
+                usual = self._value(one.body)
+                yield "none", []
+                yield "one", [usual]
+                yield from ((what, [usual, value]) for what, value in self._variants(one.body))
+            case Group():
+                operations = lower(self.view, one.part.fields)
+                yield from self.others(operations, self.usual(operations))
+            case Choose():
+                for alternative in one.part.alternatives:
+                    operations = lower(self.view, alternative.fields)
+                    usual = self.usual(operations)
+                    yield alternative.name, usual
+                    for what, values in self.others(operations, usual):
+                        yield f"{alternative.name}, {what}", values
+            case Text():
+                yield from _OTHER_TEXTS.items()
+            case Bytes():
+                yield from _OTHER_BYTES.items()
+            case Take():
+                yield from self._numbers(one)
 
-    def _variants(self, row: Field) -> Iterator[tuple[str, Any]]:
-        part = self.view.part_of(row)
-        if part is not None:
-            for alternative in part.alternatives:
-                usual = self.usual(alternative.fields)
-                yield alternative.name, usual
-                for what, values in self.others(alternative.fields, usual):
-                    yield f"{alternative.name}, {what}", values
-            if part.fields:
-                yield from self.others(part.fields, self.usual(part.fields))
-        elif isinstance(row.type, String):
-            yield from _OTHER_TEXTS.items()
-        elif isinstance(row.type, Byten):
-            yield from _OTHER_BYTES.items()
-        elif row.legal:
-            yield from ((str(value), value) for value in row.legal[1:])
-        else:
-            yield from self._numbers(row)
-
-    def _numbers(self, row: Field) -> Iterator[tuple[str, Any]]:
-        signed = self.view.protocol.signed(row)
-        numbers = {"greatest": 2 ** (8 * row.width - signed) - 1}
-        if row.boolean:
-            numbers = {"false": 0}
-        elif signed:
-            numbers |= {"least": -(2 ** (8 * row.width - 1)), "minus one": -1}
-        if not row.nonzero and not row.boolean:
+    def _numbers(self, one: Take) -> Iterator[tuple[str, Any]]:
+        if one.wrapper == "bool":
+            yield "false", 0
+            return
+        if one.allowed:
+            yield from ((str(plain(one, code)), plain(one, code)) for code in one.allowed[1:])
+            return
+        numbers = {"greatest": 2 ** (8 * one.width - one.signed) - 1}
+        if one.signed:
+            numbers |= {"least": -(2 ** (8 * one.width - 1)), "minus one": -1}
+        if 0 not in one.refused:
             numbers["zero"] = 0
-        numbers |= {f"mask {mask(bit)}, {name}": bit for bit, name in row.bits.items()}
-        yield from ((what, plain(row, number)) for what, number in numbers.items())
+        numbers |= {f"mask {mask(bit)}, {name}": bit for bit, name in one.flags.items()}
+        yield from ((what, plain(one, number)) for what, number in numbers.items())
 
-    def _counted(self, fields: tuple[Field, ...], values: Fields) -> Fields:
-        """Return the values with each length and number as the row has it that it is of."""
-        for row in fields:
-            other = counted(fields, row)
-            if row.name in values and other is not None:
-                values[row.name] = len(values[other.name]) // (1 if other.repeat else 2)
+    def _measured(self, operations: Operations, values: Fields) -> Fields:
+        """Return the values with each measure as the row has it that it is of."""
+        for one in flat(operations):
+            if isinstance(one, Measure) and one.name in values:
+                is_list = isinstance(values[one.of], list)
+                values[one.name] = len(values[one.of]) // (1 if is_list else 2)
         return values
 
 
@@ -130,11 +151,11 @@ def damaged(view: View, message: Message, usual: Fields) -> dict[bytes, str]:
 
 def _patches(place: Written) -> Iterator[tuple[str, bytes]]:
     width = place.end - place.start
-    if isinstance(place.row.type, String):
+    if isinstance(place.operation, Text):
         yield "not UTF-8", b"\xff\0"
-    elif place.row.is_character:
+    elif isinstance(place.operation, Integer) and place.operation.is_character:
         yield "another character", b"?"
-    elif not isinstance(place.row.type, Byten):
+    elif not isinstance(place.operation, Bytes):
         yield "all bits set", b"\xff" * width
         yield "zero", bytes(width)
         yield "two", (2).to_bytes(width, "big")

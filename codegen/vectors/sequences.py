@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from codegen.lowering.rows import looked_up, lower
 from codegen.spec.model import OUTSIDE, Message, Protocol
 from codegen.spec.versions import View
 from codegen.vectors.codec import Fields, write
@@ -41,7 +42,7 @@ class _Session:
 
     def send(self, message: Message, now: View) -> None:
         """Add a message as usual: accepted and followed, or refused with the first reason there is."""
-        values = Samples(now, self.facts).usual(message.fields)
+        values = Samples(now, self.facts).usual(lower(now, message.fields))
         data, written = write(now, message, values)
         entry = {"message": message.name, "bytes": data.hex()}
         refused = self._refused(message, values, {one.path: one.start for one in written})
@@ -56,13 +57,12 @@ class _Session:
         if self.block not in message.places:
             where = "outside of all blocks" if self.block == OUTSIDE else f"in a {self.block}"
             return {"field": "tag", "offset": 0, "reason": f"it cannot stand {where}"}
-        for row in message.fields:
-            if row.looks_up is not None:
-                numbers = values[row.name] if row.repeat else [values[row.name]]
-                for index, number in enumerate(numbers):
-                    if (row.looks_up, number) not in self.described:
-                        path = f"{row.name}[{index}]" if row.repeat else row.name
-                        return {"field": path, "offset": starts[path], "reason": f"no {row.looks_up} describes it"}
+        for name, describing in looked_up(message.fields).items():
+            is_list = isinstance(values[name], list)
+            for index, number in enumerate(values[name] if is_list else [values[name]]):
+                if (describing, number) not in self.described:
+                    path = f"{name}[{index}]" if is_list else name
+                    return {"field": path, "offset": starts[path], "reason": f"no {describing} describes it"}
         return None
 
     def _follow(self, message: Message, values: Fields) -> None:
@@ -103,7 +103,7 @@ def _of_session(protocol: Protocol, begun: Callable[[], _Session]) -> Iterator[t
             for message, now in begun().layouts()
             if block in message.places and message.opens is None and message.closes is None
         ]
-        describing = {row.looks_up for message, _ in inside for row in message.fields} - {None}
+        describing = {name for message, _ in inside for name in looked_up(message.fields).values()}
         for what in ("", "before what describes them", "out of place"):
             session = begun()
             if opener is not None:

@@ -1,11 +1,13 @@
-"""Every layout as data, as the documentation's tables have them, with the version that brought each row.
+"""Every layout as data: the rows of the documentation's tables as operations, each with the version that brought it.
 
 Generated from spec/ by `python -m codegen regen`; do not edit.
 """
 
 from __future__ import annotations
 
-from logicalrep_runtime.layout import Field, MessageLayout, PartLayout, ProtocolLayout
+from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
+from logicalrep_runtime.operations import Bytes, Choose, Constant, GoOn, Group, Measure, Repeat, Take, Text
+from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
 
 LOGICALREP = ProtocolLayout(
     name="logicalrep",
@@ -15,6 +17,7 @@ LOGICALREP = ProtocolLayout(
         3,
         4,
     ),
+    outside="outside of transactions and streams",
     session={
         "streaming": "The message lies between Stream Start and Stream Stop.",
         "two_phase": "The slot was created with two_phase.",
@@ -38,40 +41,30 @@ LOGICALREP = ProtocolLayout(
             opens="transaction",
             transaction="begins",
             doc="Opens a transaction; its changes follow, then Commit.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('B')",
-                    kind="int",
-                    width=1,
-                    constants=(66,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('B')", width=1, is_character=True, code=66),
+                Take(
                     name="final_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
-                    doc="Where the transaction\u0027s commit record starts, the same as its Commit\u0027s commit_lsn.",
+                    refused=(0,),
+                    wrapper=Lsn,
+                    doc="Where the transaction's commit record starts, the same as its Commit's commit_lsn.",
                 ),
-                Field(
+                Take(
                     name="commit_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction committed.",
                 ),
-                Field(
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     width=4,
-                    scalar="TransactionId",
-                    doc="The transaction\u0027s id.",
+                    wrapper=TransactionId,
+                    doc="The transaction's id.",
                 ),
             ),
         ),
@@ -84,62 +77,46 @@ LOGICALREP = ProtocolLayout(
             callbacks=("message_cb", "stream_message_cb"),
             places=("outside", "transaction", "prepared transaction", "stream"),
             doc="Something that pg_logical_emit_message wrote into the log; sent when the option messages is on.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('M')",
-                    kind="int",
-                    width=1,
-                    constants=(77,),
-                    characters=True,
+            operations=(
+                Constant(name="tag", type="Byte1('M')", width=1, is_character=True, code=77),
+                GoOn(
+                    name="streaming",
+                    fact="streaming",
+                    body=(
+                        Take(
+                            name="xid",
+                            type="Int32 (TransactionId)",
+                            since=2,
+                            width=4,
+                            wrapper=TransactionId,
+                            doc="The id of the streamed transaction.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="xid",
-                    type="Int32 (TransactionId)",
-                    kind="int",
-                    since=2,
-                    width=4,
-                    scalar="TransactionId",
-                    when="streaming",
-                    doc="The id of the streamed transaction.",
-                ),
-                Field(
+                Take(
                     name="flags",
                     type="Int8",
-                    kind="int",
                     width=1,
-                    bits={1: "transactional"},
+                    flags={1: "transactional"},
                     doc="Whether the message belongs to a transaction.",
                 ),
-                Field(
+                Take(
                     name="message_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="Where the message lies in the log.",
                 ),
-                Field(
-                    name="prefix",
-                    type="String",
-                    kind="string",
-                    doc="The name under which its writer files it.",
-                ),
-                Field(
+                Text(name="prefix", type="String", doc="The name under which its writer files it."),
+                Measure(
                     name="content_length",
                     type="Int32",
-                    kind="int",
                     width=4,
                     signed=True,
+                    of="content",
                     doc="How many bytes the content has.",
                 ),
-                Field(
-                    name="content",
-                    type="Byten",
-                    kind="bytes",
-                    size="content_length",
-                    doc="The content.",
-                ),
+                Bytes(name="content", type="Byten", count="content_length", doc="The content."),
             ),
         ),
         MessageLayout(
@@ -153,46 +130,29 @@ LOGICALREP = ProtocolLayout(
             closes="transaction",
             transaction="commits",
             doc="Closes the transaction that Begin opened.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('C')",
-                    kind="int",
-                    width=1,
-                    constants=(67,),
-                    characters=True,
-                ),
-                Field(
-                    name="flags",
-                    type="Int8(0)",
-                    kind="int",
-                    width=1,
-                    constants=(0,),
-                    doc="Unused so far.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('C')", width=1, is_character=True, code=67),
+                Constant(name="flags", type="Int8(0)", width=1, code=0, doc="Unused so far."),
+                Take(
                     name="commit_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="Where the commit record starts.",
                 ),
-                Field(
+                Take(
                     name="end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="Where the commit record ends, the position to acknowledge once the transaction is safe.",
                 ),
-                Field(
+                Take(
                     name="commit_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction committed.",
                 ),
             ),
@@ -206,29 +166,16 @@ LOGICALREP = ProtocolLayout(
             callbacks=("begin_cb", "begin_prepare_cb", "stream_start_cb"),
             places=("transaction", "prepared transaction", "stream"),
             doc="Says which replication origin the transaction was replayed from.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('O')",
-                    kind="int",
-                    width=1,
-                    constants=(79,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('O')", width=1, is_character=True, code=79),
+                Take(
                     name="origin_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
-                    doc="Where the transaction committed on the origin\u0027s server.",
+                    wrapper=Lsn,
+                    doc="Where the transaction committed on the origin's server.",
                 ),
-                Field(
-                    name="name",
-                    type="String",
-                    kind="string",
-                    doc="The origin\u0027s name.",
-                ),
+                Text(name="name", type="String", doc="The origin's name."),
             ),
         ),
         MessageLayout(
@@ -240,70 +187,60 @@ LOGICALREP = ProtocolLayout(
             callbacks=("change_cb", "truncate_cb", "stream_change_cb", "stream_truncate_cb"),
             places=("transaction", "prepared transaction", "stream"),
             describes="relation_id",
+            described_as="a table",
             doc="Describes a table; sent before the first change that needs it and again when it may have changed.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('R')",
-                    kind="int",
-                    width=1,
-                    constants=(82,),
-                    characters=True,
+            operations=(
+                Constant(name="tag", type="Byte1('R')", width=1, is_character=True, code=82),
+                GoOn(
+                    name="streaming",
+                    fact="streaming",
+                    body=(
+                        Take(
+                            name="xid",
+                            type="Int32 (TransactionId)",
+                            since=2,
+                            width=4,
+                            wrapper=TransactionId,
+                            doc="The id of the streamed transaction or subtransaction.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="xid",
-                    type="Int32 (TransactionId)",
-                    kind="int",
-                    since=2,
-                    width=4,
-                    scalar="TransactionId",
-                    when="streaming",
-                    doc="The id of the streamed transaction or subtransaction.",
-                ),
-                Field(
+                Take(
                     name="relation_id",
                     type="Int32 (Oid)",
-                    kind="int",
                     width=4,
-                    scalar="Oid",
-                    doc="The table\u0027s OID, by which changes refer to it.",
+                    wrapper=Oid,
+                    doc="The table's OID, by which changes refer to it.",
                 ),
-                Field(
-                    name="namespace",
-                    type="String",
-                    kind="string",
-                    doc="The table\u0027s schema; empty for pg_catalog.",
-                ),
-                Field(
-                    name="name",
-                    type="String",
-                    kind="string",
-                    doc="The table\u0027s name.",
-                ),
-                Field(
+                Text(name="namespace", type="String", doc="The table's schema; empty for pg_catalog."),
+                Text(name="name", type="String", doc="The table's name."),
+                Take(
                     name="replica_identity",
                     type="Int8",
-                    kind="int",
                     width=1,
-                    constants=(100, 110, 102, 105),
-                    characters=True,
+                    is_character=True,
+                    allowed=(100, 110, 102, 105),
                     doc="What identifies a row in an Update or Delete, as in pg_class.relreplident.",
                 ),
-                Field(
+                Measure(
                     name="column_count",
                     type="Int16",
-                    kind="int",
                     width=2,
                     signed=True,
+                    of="columns",
                     doc="How many columns follow.",
                 ),
-                Field(
+                Repeat(
                     name="columns",
                     type="Column",
-                    kind="part",
-                    repeat="column_count",
-                    part="Column",
-                    doc="The published columns, in the order of the tuples\u0027 values.",
+                    count="column_count",
+                    body=Group(
+                        name="columns",
+                        type="Column",
+                        part="Column",
+                        doc="The published columns, in the order of the tuples' values.",
+                    ),
+                    doc="The published columns, in the order of the tuples' values.",
                 ),
             ),
         ),
@@ -316,46 +253,33 @@ LOGICALREP = ProtocolLayout(
             callbacks=("change_cb", "truncate_cb", "stream_change_cb", "stream_truncate_cb"),
             places=("transaction", "prepared transaction", "stream"),
             describes="type_id",
+            described_as="a data type",
             doc="Names a data type that is not built in, ahead of the Relation that uses it.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('Y')",
-                    kind="int",
-                    width=1,
-                    constants=(89,),
-                    characters=True,
+            operations=(
+                Constant(name="tag", type="Byte1('Y')", width=1, is_character=True, code=89),
+                GoOn(
+                    name="streaming",
+                    fact="streaming",
+                    body=(
+                        Take(
+                            name="xid",
+                            type="Int32 (TransactionId)",
+                            since=2,
+                            width=4,
+                            wrapper=TransactionId,
+                            doc="The id of the streamed transaction or subtransaction.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="xid",
-                    type="Int32 (TransactionId)",
-                    kind="int",
-                    since=2,
-                    width=4,
-                    scalar="TransactionId",
-                    when="streaming",
-                    doc="The id of the streamed transaction or subtransaction.",
-                ),
-                Field(
+                Take(
                     name="type_id",
                     type="Int32 (Oid)",
-                    kind="int",
                     width=4,
-                    scalar="Oid",
-                    doc="The data type\u0027s OID, by which columns refer to it.",
+                    wrapper=Oid,
+                    doc="The data type's OID, by which columns refer to it.",
                 ),
-                Field(
-                    name="namespace",
-                    type="String",
-                    kind="string",
-                    doc="The type\u0027s schema; empty for pg_catalog.",
-                ),
-                Field(
-                    name="name",
-                    type="String",
-                    kind="string",
-                    doc="The type\u0027s name.",
-                ),
+                Text(name="namespace", type="String", doc="The type's schema; empty for pg_catalog."),
+                Text(name="name", type="String", doc="The type's name."),
             ),
         ),
         MessageLayout(
@@ -366,51 +290,31 @@ LOGICALREP = ProtocolLayout(
             reference="https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-INSERT",
             callbacks=("change_cb", "stream_change_cb"),
             places=("transaction", "prepared transaction", "stream"),
+            looks_up={"relation_id": "Relation"},
             doc="A new row.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('I')",
-                    kind="int",
-                    width=1,
-                    constants=(73,),
-                    characters=True,
+            operations=(
+                Constant(name="tag", type="Byte1('I')", width=1, is_character=True, code=73),
+                GoOn(
+                    name="streaming",
+                    fact="streaming",
+                    body=(
+                        Take(
+                            name="xid",
+                            type="Int32 (TransactionId)",
+                            since=2,
+                            width=4,
+                            wrapper=TransactionId,
+                            doc="The id of the streamed transaction, or of the subtransaction that made the change.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="xid",
-                    type="Int32 (TransactionId)",
-                    kind="int",
-                    since=2,
-                    width=4,
-                    scalar="TransactionId",
-                    when="streaming",
-                    doc="The id of the streamed transaction, or of the subtransaction that made the change.",
+                Take(
+                    name="relation_id", type="Int32 (Oid)", width=4, wrapper=Oid, doc="The table, as in its Relation."
                 ),
-                Field(
-                    name="relation_id",
-                    type="Int32 (Oid)",
-                    kind="int",
-                    width=4,
-                    scalar="Oid",
-                    looks_up="Relation",
-                    doc="The table, as in its Relation.",
+                Constant(
+                    name="new_kind", type="Byte1('N')", width=1, is_character=True, code=78, doc="The new row follows."
                 ),
-                Field(
-                    name="new_kind",
-                    type="Byte1('N')",
-                    kind="int",
-                    width=1,
-                    constants=(78,),
-                    characters=True,
-                    doc="The new row follows.",
-                ),
-                Field(
-                    name="new",
-                    type="TupleData",
-                    kind="part",
-                    part="TupleData",
-                    doc="The new row.",
-                ),
+                Group(name="new", type="TupleData", part="TupleData", doc="The new row."),
             ),
         ),
         MessageLayout(
@@ -421,69 +325,51 @@ LOGICALREP = ProtocolLayout(
             reference="https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-UPDATE",
             callbacks=("change_cb", "stream_change_cb"),
             places=("transaction", "prepared transaction", "stream"),
+            looks_up={"relation_id": "Relation"},
             doc="A changed row.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('U')",
-                    kind="int",
-                    width=1,
-                    constants=(85,),
-                    characters=True,
+            operations=(
+                Constant(name="tag", type="Byte1('U')", width=1, is_character=True, code=85),
+                GoOn(
+                    name="streaming",
+                    fact="streaming",
+                    body=(
+                        Take(
+                            name="xid",
+                            type="Int32 (TransactionId)",
+                            since=2,
+                            width=4,
+                            wrapper=TransactionId,
+                            doc="The id of the streamed transaction, or of the subtransaction that made the change.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="xid",
-                    type="Int32 (TransactionId)",
-                    kind="int",
-                    since=2,
-                    width=4,
-                    scalar="TransactionId",
-                    when="streaming",
-                    doc="The id of the streamed transaction, or of the subtransaction that made the change.",
+                Take(
+                    name="relation_id", type="Int32 (Oid)", width=4, wrapper=Oid, doc="The table, as in its Relation."
                 ),
-                Field(
-                    name="relation_id",
-                    type="Int32 (Oid)",
-                    kind="int",
-                    width=4,
-                    scalar="Oid",
-                    looks_up="Relation",
-                    doc="The table, as in its Relation.",
-                ),
-                Field(
+                GoOn(
                     name="old_kind",
-                    type="Byte1('K') | Byte1('O')",
-                    kind="int",
-                    width=1,
-                    constants=(75, 79),
-                    characters=True,
-                    optional=True,
-                    doc="K when the old row\u0027s key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
+                    ahead=(75, 79),
+                    body=(
+                        Take(
+                            name="old_kind",
+                            type="Byte1('K') | Byte1('O')",
+                            width=1,
+                            is_character=True,
+                            allowed=(75, 79),
+                            doc="K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
+                        ),
+                        Group(
+                            name="old",
+                            type="TupleData",
+                            part="TupleData",
+                            doc="The old row; of a K row only the key columns count.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="old",
-                    type="TupleData",
-                    kind="part",
-                    when="old_kind",
-                    part="TupleData",
-                    doc="The old row; of a K row only the key columns count.",
+                Constant(
+                    name="new_kind", type="Byte1('N')", width=1, is_character=True, code=78, doc="The new row follows."
                 ),
-                Field(
-                    name="new_kind",
-                    type="Byte1('N')",
-                    kind="int",
-                    width=1,
-                    constants=(78,),
-                    characters=True,
-                    doc="The new row follows.",
-                ),
-                Field(
-                    name="new",
-                    type="TupleData",
-                    kind="part",
-                    part="TupleData",
-                    doc="The new row.",
-                ),
+                Group(name="new", type="TupleData", part="TupleData", doc="The new row."),
             ),
         ),
         MessageLayout(
@@ -494,48 +380,38 @@ LOGICALREP = ProtocolLayout(
             reference="https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-DELETE",
             callbacks=("change_cb", "stream_change_cb"),
             places=("transaction", "prepared transaction", "stream"),
+            looks_up={"relation_id": "Relation"},
             doc="A deleted row.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('D')",
-                    kind="int",
-                    width=1,
-                    constants=(68,),
-                    characters=True,
+            operations=(
+                Constant(name="tag", type="Byte1('D')", width=1, is_character=True, code=68),
+                GoOn(
+                    name="streaming",
+                    fact="streaming",
+                    body=(
+                        Take(
+                            name="xid",
+                            type="Int32 (TransactionId)",
+                            since=2,
+                            width=4,
+                            wrapper=TransactionId,
+                            doc="The id of the streamed transaction, or of the subtransaction that made the change.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="xid",
-                    type="Int32 (TransactionId)",
-                    kind="int",
-                    since=2,
-                    width=4,
-                    scalar="TransactionId",
-                    when="streaming",
-                    doc="The id of the streamed transaction, or of the subtransaction that made the change.",
+                Take(
+                    name="relation_id", type="Int32 (Oid)", width=4, wrapper=Oid, doc="The table, as in its Relation."
                 ),
-                Field(
-                    name="relation_id",
-                    type="Int32 (Oid)",
-                    kind="int",
-                    width=4,
-                    scalar="Oid",
-                    looks_up="Relation",
-                    doc="The table, as in its Relation.",
-                ),
-                Field(
+                Take(
                     name="old_kind",
                     type="Byte1('K') | Byte1('O')",
-                    kind="int",
                     width=1,
-                    constants=(75, 79),
-                    characters=True,
-                    doc="K when the old row\u0027s key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
+                    is_character=True,
+                    allowed=(75, 79),
+                    doc="K when the old row's key follows, O when the whole old row does (REPLICA IDENTITY FULL).",
                 ),
-                Field(
+                Group(
                     name="old",
                     type="TupleData",
-                    kind="part",
                     part="TupleData",
                     doc="The old row; of a K row only the key columns count.",
                 ),
@@ -549,50 +425,50 @@ LOGICALREP = ProtocolLayout(
             reference="https://www.postgresql.org/docs/18/protocol-logicalrep-message-formats.html#PROTOCOL-LOGICALREP-MESSAGE-FORMATS-TRUNCATE",
             callbacks=("truncate_cb", "stream_truncate_cb"),
             places=("transaction", "prepared transaction", "stream"),
+            looks_up={"relation_ids": "Relation"},
             doc="Tables that were emptied by one TRUNCATE.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('T')",
-                    kind="int",
-                    width=1,
-                    constants=(84,),
-                    characters=True,
+            operations=(
+                Constant(name="tag", type="Byte1('T')", width=1, is_character=True, code=84),
+                GoOn(
+                    name="streaming",
+                    fact="streaming",
+                    body=(
+                        Take(
+                            name="xid",
+                            type="Int32 (TransactionId)",
+                            since=2,
+                            width=4,
+                            wrapper=TransactionId,
+                            doc="The id of the streamed transaction, or of the subtransaction that made the change.",
+                        ),
+                    ),
                 ),
-                Field(
-                    name="xid",
-                    type="Int32 (TransactionId)",
-                    kind="int",
-                    since=2,
-                    width=4,
-                    scalar="TransactionId",
-                    when="streaming",
-                    doc="The id of the streamed transaction, or of the subtransaction that made the change.",
-                ),
-                Field(
+                Measure(
                     name="relation_count",
                     type="Int32",
-                    kind="int",
                     width=4,
                     signed=True,
+                    of="relation_ids",
                     doc="How many tables follow.",
                 ),
-                Field(
+                Take(
                     name="options",
                     type="Int8",
-                    kind="int",
                     width=1,
-                    bits={1: "cascade", 2: "restart_identity"},
+                    flags={1: "cascade", 2: "restart_identity"},
                     doc="The options that the command was given.",
                 ),
-                Field(
+                Repeat(
                     name="relation_ids",
                     type="Int32 (Oid)",
-                    kind="int",
-                    width=4,
-                    scalar="Oid",
-                    repeat="relation_count",
-                    looks_up="Relation",
+                    count="relation_count",
+                    body=Take(
+                        name="relation_ids",
+                        type="Int32 (Oid)",
+                        width=4,
+                        wrapper=Oid,
+                        doc="The tables, each as in its Relation.",
+                    ),
                     doc="The tables, each as in its Relation.",
                 ),
             ),
@@ -609,33 +485,24 @@ LOGICALREP = ProtocolLayout(
             sets="streaming",
             transaction="streams",
             doc="Opens a segment of a transaction that is still in progress.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('S')",
-                    kind="int",
-                    since=2,
-                    width=1,
-                    constants=(83,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('S')", since=2, width=1, is_character=True, code=83),
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=2,
                     width=4,
-                    scalar="TransactionId",
+                    wrapper=TransactionId,
                     doc="The id of the top-level transaction.",
                 ),
-                Field(
+                Take(
                     name="first_segment",
                     type="Int8",
-                    kind="int",
                     since=2,
                     width=1,
-                    boolean=True,
-                    doc="Whether this is the transaction\u0027s first segment.",
+                    allowed=(0, 1),
+                    wrapper=bool,
+                    doc="Whether this is the transaction's first segment.",
                 ),
             ),
         ),
@@ -650,17 +517,7 @@ LOGICALREP = ProtocolLayout(
             closes="stream",
             clears="streaming",
             doc="Closes the segment that Stream Start opened.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('E')",
-                    kind="int",
-                    since=2,
-                    width=1,
-                    constants=(69,),
-                    characters=True,
-                ),
-            ),
+            operations=(Constant(name="tag", type="Byte1('E')", since=2, width=1, is_character=True, code=69),),
         ),
         MessageLayout(
             name="Stream Commit",
@@ -672,60 +529,40 @@ LOGICALREP = ProtocolLayout(
             places=("outside",),
             transaction="commits",
             doc="Commits a streamed transaction.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('c')",
-                    kind="int",
-                    since=2,
-                    width=1,
-                    constants=(99,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('c')", since=2, width=1, is_character=True, code=99),
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=2,
                     width=4,
-                    scalar="TransactionId",
+                    wrapper=TransactionId,
                     doc="The id of the top-level transaction.",
                 ),
-                Field(
-                    name="flags",
-                    type="Int8(0)",
-                    kind="int",
-                    since=2,
-                    width=1,
-                    constants=(0,),
-                    doc="Unused so far.",
-                ),
-                Field(
+                Constant(name="flags", type="Int8(0)", since=2, width=1, code=0, doc="Unused so far."),
+                Take(
                     name="commit_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=2,
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="Where the commit record starts.",
                 ),
-                Field(
+                Take(
                     name="end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=2,
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="Where the commit record ends, the position to acknowledge once the transaction is safe.",
                 ),
-                Field(
+                Take(
                     name="commit_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     since=2,
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction committed.",
                 ),
             ),
@@ -741,54 +578,46 @@ LOGICALREP = ProtocolLayout(
             places=("outside",),
             transaction="aborts",
             doc="Rolls back a streamed transaction, or one of its subtransactions.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('A')",
-                    kind="int",
-                    since=2,
-                    width=1,
-                    constants=(65,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('A')", since=2, width=1, is_character=True, code=65),
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=2,
                     width=4,
-                    scalar="TransactionId",
+                    wrapper=TransactionId,
                     doc="The id of the top-level transaction.",
                 ),
-                Field(
+                Take(
                     name="subxid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=2,
                     width=4,
-                    scalar="TransactionId",
+                    wrapper=TransactionId,
                     doc="The id of the subtransaction, the same as xid when the whole transaction is rolled back.",
                 ),
-                Field(
-                    name="abort_lsn",
-                    type="Int64 (XLogRecPtr)",
-                    kind="int",
-                    since=4,
-                    width=8,
-                    scalar="Lsn",
-                    when="parallel",
-                    doc="Where the abort record lies.",
-                ),
-                Field(
-                    name="abort_timestamp",
-                    type="Int64 (TimestampTz)",
-                    kind="int",
-                    since=4,
-                    width=8,
-                    signed=True,
-                    scalar="TimestampTz",
-                    when="parallel",
-                    doc="When the transaction was rolled back.",
+                GoOn(
+                    name="parallel",
+                    fact="parallel",
+                    body=(
+                        Take(
+                            name="abort_lsn",
+                            type="Int64 (XLogRecPtr)",
+                            since=4,
+                            width=8,
+                            wrapper=Lsn,
+                            doc="Where the abort record lies.",
+                        ),
+                        Take(
+                            name="abort_timestamp",
+                            type="Int64 (TimestampTz)",
+                            since=4,
+                            width=8,
+                            signed=True,
+                            wrapper=TimestampTz,
+                            doc="When the transaction was rolled back.",
+                        ),
+                    ),
                 ),
             ),
         ),
@@ -805,62 +634,44 @@ LOGICALREP = ProtocolLayout(
             opens="prepared transaction",
             transaction="begins",
             doc="Opens a transaction that was prepared; its changes follow, then Prepare.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('b')",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(98,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('b')", since=3, width=1, is_character=True, code=98),
+                Take(
                     name="prepare_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the prepare record starts.",
                 ),
-                Field(
+                Take(
                     name="end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the prepare record ends.",
                 ),
-                Field(
+                Take(
                     name="prepare_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     since=3,
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction was prepared.",
                 ),
-                Field(
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=3,
                     width=4,
-                    scalar="TransactionId",
-                    doc="The transaction\u0027s id.",
+                    wrapper=TransactionId,
+                    doc="The transaction's id.",
                 ),
-                Field(
-                    name="gid",
-                    type="String",
-                    kind="string",
-                    since=3,
-                    doc="The name that PREPARE TRANSACTION gave it.",
-                ),
+                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
             ),
         ),
         MessageLayout(
@@ -876,71 +687,45 @@ LOGICALREP = ProtocolLayout(
             closes="prepared transaction",
             transaction="prepares",
             doc="Closes the transaction that Begin Prepare opened; it is decided later.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('P')",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(80,),
-                    characters=True,
-                ),
-                Field(
-                    name="flags",
-                    type="Int8(0)",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(0,),
-                    doc="Unused so far.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('P')", since=3, width=1, is_character=True, code=80),
+                Constant(name="flags", type="Int8(0)", since=3, width=1, code=0, doc="Unused so far."),
+                Take(
                     name="prepare_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the prepare record starts.",
                 ),
-                Field(
+                Take(
                     name="end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the prepare record ends.",
                 ),
-                Field(
+                Take(
                     name="prepare_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     since=3,
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction was prepared.",
                 ),
-                Field(
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=3,
                     width=4,
-                    scalar="TransactionId",
-                    doc="The transaction\u0027s id.",
+                    wrapper=TransactionId,
+                    doc="The transaction's id.",
                 ),
-                Field(
-                    name="gid",
-                    type="String",
-                    kind="string",
-                    since=3,
-                    doc="The name that PREPARE TRANSACTION gave it.",
-                ),
+                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
             ),
         ),
         MessageLayout(
@@ -955,71 +740,45 @@ LOGICALREP = ProtocolLayout(
             places=("outside",),
             transaction="commits prepared",
             doc="Commits a transaction that was prepared before.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('K')",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(75,),
-                    characters=True,
-                ),
-                Field(
-                    name="flags",
-                    type="Int8(0)",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(0,),
-                    doc="Unused so far.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('K')", since=3, width=1, is_character=True, code=75),
+                Constant(name="flags", type="Int8(0)", since=3, width=1, code=0, doc="Unused so far."),
+                Take(
                     name="commit_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the record of COMMIT PREPARED starts.",
                 ),
-                Field(
+                Take(
                     name="end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the record of COMMIT PREPARED ends, the position to acknowledge once the transaction is safe.",
                 ),
-                Field(
+                Take(
                     name="commit_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     since=3,
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction committed.",
                 ),
-                Field(
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=3,
                     width=4,
-                    scalar="TransactionId",
-                    doc="The transaction\u0027s id.",
+                    wrapper=TransactionId,
+                    doc="The transaction's id.",
                 ),
-                Field(
-                    name="gid",
-                    type="String",
-                    kind="string",
-                    since=3,
-                    doc="The name that PREPARE TRANSACTION gave it.",
-                ),
+                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
             ),
         ),
         MessageLayout(
@@ -1034,81 +793,54 @@ LOGICALREP = ProtocolLayout(
             places=("outside",),
             transaction="rolls back prepared",
             doc="Rolls back a transaction that was prepared before.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('r')",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(114,),
-                    characters=True,
-                ),
-                Field(
-                    name="flags",
-                    type="Int8(0)",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(0,),
-                    doc="Unused so far.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('r')", since=3, width=1, is_character=True, code=114),
+                Constant(name="flags", type="Int8(0)", since=3, width=1, code=0, doc="Unused so far."),
+                Take(
                     name="prepare_end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the prepare record ended.",
                 ),
-                Field(
+                Take(
                     name="rollback_end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the record of ROLLBACK PREPARED ends, the position to acknowledge.",
                 ),
-                Field(
+                Take(
                     name="prepare_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     since=3,
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction was prepared.",
                 ),
-                Field(
+                Take(
                     name="rollback_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     since=3,
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction was rolled back.",
                 ),
-                Field(
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=3,
                     width=4,
-                    scalar="TransactionId",
-                    doc="The transaction\u0027s id.",
+                    wrapper=TransactionId,
+                    doc="The transaction's id.",
                 ),
-                Field(
-                    name="gid",
-                    type="String",
-                    kind="string",
-                    since=3,
-                    doc="The name that PREPARE TRANSACTION gave it.",
-                ),
+                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
             ),
         ),
         MessageLayout(
@@ -1123,71 +855,45 @@ LOGICALREP = ProtocolLayout(
             places=("outside",),
             transaction="prepares",
             doc="Prepares a streamed transaction; it is decided later.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('p')",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(112,),
-                    characters=True,
-                ),
-                Field(
-                    name="flags",
-                    type="Int8(0)",
-                    kind="int",
-                    since=3,
-                    width=1,
-                    constants=(0,),
-                    doc="Unused so far.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('p')", since=3, width=1, is_character=True, code=112),
+                Constant(name="flags", type="Int8(0)", since=3, width=1, code=0, doc="Unused so far."),
+                Take(
                     name="prepare_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the prepare record starts.",
                 ),
-                Field(
+                Take(
                     name="end_lsn",
                     type="Int64 (XLogRecPtr)",
-                    kind="int",
                     since=3,
                     width=8,
-                    scalar="Lsn",
-                    nonzero=True,
+                    refused=(0,),
+                    wrapper=Lsn,
                     doc="Where the prepare record ends.",
                 ),
-                Field(
+                Take(
                     name="prepare_timestamp",
                     type="Int64 (TimestampTz)",
-                    kind="int",
                     since=3,
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
+                    wrapper=TimestampTz,
                     doc="When the transaction was prepared.",
                 ),
-                Field(
+                Take(
                     name="xid",
                     type="Int32 (TransactionId)",
-                    kind="int",
                     since=3,
                     width=4,
-                    scalar="TransactionId",
+                    wrapper=TransactionId,
                     doc="The id of the top-level transaction.",
                 ),
-                Field(
-                    name="gid",
-                    type="String",
-                    kind="string",
-                    since=3,
-                    doc="The name that PREPARE TRANSACTION gave it.",
-                ),
+                Text(name="gid", type="String", since=3, doc="The name that PREPARE TRANSACTION gave it."),
             ),
         ),
     ),
@@ -1195,57 +901,43 @@ LOGICALREP = ProtocolLayout(
         "Column": PartLayout(
             name="Column",
             doc="A column of a Relation.",
-            fields=(
-                Field(
+            operations=(
+                Take(
                     name="flags",
                     type="Int8",
-                    kind="int",
                     width=1,
-                    bits={1: "key"},
+                    flags={1: "key"},
                     doc="Whether the column belongs to the replica identity.",
                 ),
-                Field(
-                    name="name",
-                    type="String",
-                    kind="string",
-                    doc="The column\u0027s name.",
-                ),
-                Field(
+                Text(name="name", type="String", doc="The column's name."),
+                Take(
                     name="type_id",
                     type="Int32 (Oid)",
-                    kind="int",
                     width=4,
-                    scalar="Oid",
+                    wrapper=Oid,
                     doc="The OID of its data type; a Type message precedes for types that are not built in.",
                 ),
-                Field(
+                Take(
                     name="type_modifier",
                     type="Int32",
-                    kind="int",
                     width=4,
                     signed=True,
-                    doc="The type\u0027s modifier as in pg_attribute.atttypmod, a length or a precision and scale; -1 for none.",
+                    doc="The type's modifier as in pg_attribute.atttypmod, a length or a precision and scale; -1 for none.",
                 ),
             ),
         ),
         "TupleData": PartLayout(
             name="TupleData",
             doc="The values of a row, one for each column of its Relation, in that order.",
-            fields=(
-                Field(
-                    name="column_count",
-                    type="Int16",
-                    kind="int",
-                    width=2,
-                    signed=True,
-                    doc="How many columns follow.",
+            operations=(
+                Measure(
+                    name="column_count", type="Int16", width=2, signed=True, of="cells", doc="How many columns follow."
                 ),
-                Field(
+                Repeat(
                     name="cells",
                     type="Cell",
-                    kind="part",
-                    repeat="column_count",
-                    part="Cell",
+                    count="column_count",
+                    body=Choose(name="cells", type="Cell", part="Cell", doc="The values."),
                     doc="The values.",
                 ),
             ),
@@ -1257,91 +949,53 @@ LOGICALREP = ProtocolLayout(
                 PartLayout(
                     name="NullValue",
                     doc="NULL; in a K row also a column outside the key of the row\u0027s own table.",
-                    fields=(
-                        Field(
-                            name="kind",
-                            type="Byte1('n')",
-                            kind="int",
-                            width=1,
-                            constants=(110,),
-                            characters=True,
-                            doc="NULL.",
-                        ),
+                    operations=(
+                        Constant(name="kind", type="Byte1('n')", width=1, is_character=True, code=110, doc="NULL."),
                     ),
                 ),
                 PartLayout(
                     name="UnchangedToast",
                     doc="A value stored out of line that the change did not touch; it is not sent, and it is not NULL.",
-                    fields=(
-                        Field(
-                            name="kind",
-                            type="Byte1('u')",
-                            kind="int",
-                            width=1,
-                            constants=(117,),
-                            characters=True,
-                            doc="Unchanged.",
+                    operations=(
+                        Constant(
+                            name="kind", type="Byte1('u')", width=1, is_character=True, code=117, doc="Unchanged."
                         ),
                     ),
                 ),
                 PartLayout(
                     name="Text",
                     doc="A value as the type\u0027s output function prints it, in client_encoding.",
-                    fields=(
-                        Field(
-                            name="kind",
-                            type="Byte1('t')",
-                            kind="int",
-                            width=1,
-                            constants=(116,),
-                            characters=True,
-                            doc="In text format.",
+                    operations=(
+                        Constant(
+                            name="kind", type="Byte1('t')", width=1, is_character=True, code=116, doc="In text format."
                         ),
-                        Field(
+                        Measure(
                             name="length",
                             type="Int32",
-                            kind="int",
                             width=4,
                             signed=True,
+                            of="value",
                             doc="How many bytes the value has.",
                         ),
-                        Field(
-                            name="value",
-                            type="Byten",
-                            kind="bytes",
-                            size="length",
-                            doc="The value.",
-                        ),
+                        Bytes(name="value", type="Byten", count="length", doc="The value."),
                     ),
                 ),
                 PartLayout(
                     name="Binary",
                     doc="A value as the type\u0027s send function writes it; for the option binary.",
-                    fields=(
-                        Field(
-                            name="kind",
-                            type="Byte1('b')",
-                            kind="int",
-                            width=1,
-                            constants=(98,),
-                            characters=True,
-                            doc="In binary format.",
+                    operations=(
+                        Constant(
+                            name="kind", type="Byte1('b')", width=1, is_character=True, code=98, doc="In binary format."
                         ),
-                        Field(
+                        Measure(
                             name="length",
                             type="Int32",
-                            kind="int",
                             width=4,
                             signed=True,
+                            of="value",
                             doc="How many bytes the value has.",
                         ),
-                        Field(
-                            name="value",
-                            type="Byten",
-                            kind="bytes",
-                            size="length",
-                            doc="The value.",
-                        ),
+                        Bytes(name="value", type="Byten", count="length", doc="The value."),
                     ),
                 ),
             ),
@@ -1365,47 +1019,19 @@ WALSENDER = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-XLOGDATA",
             doc="One message of the output plugin, with its place in the log.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('w')",
-                    kind="int",
-                    width=1,
-                    constants=(119,),
-                    characters=True,
-                ),
-                Field(
-                    name="start_lsn",
-                    type="Int64",
-                    kind="int",
-                    width=8,
-                    scalar="Lsn",
-                    doc="The position of the message.",
-                ),
-                Field(
-                    name="end_lsn",
-                    type="Int64",
-                    kind="int",
-                    width=8,
-                    scalar="Lsn",
-                    doc="The end of the log on the server.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('w')", width=1, is_character=True, code=119),
+                Take(name="start_lsn", type="Int64", width=8, wrapper=Lsn, doc="The position of the message."),
+                Take(name="end_lsn", type="Int64", width=8, wrapper=Lsn, doc="The end of the log on the server."),
+                Take(
                     name="send_timestamp",
                     type="Int64",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
-                    doc="The server\u0027s clock when it sent this.",
+                    wrapper=TimestampTz,
+                    doc="The server's clock when it sent this.",
                 ),
-                Field(
-                    name="payload",
-                    type="Byten",
-                    kind="bytes",
-                    size="rest",
-                    doc="The message.",
-                ),
+                Bytes(name="payload", type="Byten", doc="The message."),
             ),
         ),
         MessageLayout(
@@ -1415,38 +1041,23 @@ WALSENDER = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-PRIMARY-KEEPALIVE-MESSAGE",
             doc="Says that the server is alive, and how far it has read.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('k')",
-                    kind="int",
-                    width=1,
-                    constants=(107,),
-                    characters=True,
-                ),
-                Field(
-                    name="end_lsn",
-                    type="Int64",
-                    kind="int",
-                    width=8,
-                    scalar="Lsn",
-                    doc="The end of the log on the server.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('k')", width=1, is_character=True, code=107),
+                Take(name="end_lsn", type="Int64", width=8, wrapper=Lsn, doc="The end of the log on the server."),
+                Take(
                     name="send_timestamp",
                     type="Int64",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
-                    doc="The server\u0027s clock when it sent this.",
+                    wrapper=TimestampTz,
+                    doc="The server's clock when it sent this.",
                 ),
-                Field(
+                Take(
                     name="reply_requested",
                     type="Byte1",
-                    kind="int",
                     width=1,
-                    boolean=True,
+                    allowed=(0, 1),
+                    wrapper=bool,
                     doc="Whether the client should answer at once, lest the server take it for dead.",
                 ),
             ),
@@ -1458,47 +1069,23 @@ WALSENDER = ProtocolLayout(
             sender="server",
             reference="https://www.postgresql.org/docs/19/protocol-replication.html#PROTOCOL-REPLICATION-PRIMARY-STATUS-UPDATE",
             doc="Answers a Request primary status update with how far the server is, and which transactions are about to commit.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('s')",
-                    kind="int",
-                    width=1,
-                    constants=(115,),
-                    characters=True,
-                ),
-                Field(
-                    name="end_lsn",
-                    type="Int64",
-                    kind="int",
-                    width=8,
-                    scalar="Lsn",
-                    doc="The end of the log on the server.",
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('s')", width=1, is_character=True, code=115),
+                Take(name="end_lsn", type="Int64", width=8, wrapper=Lsn, doc="The end of the log on the server."),
+                Take(
                     name="oldest_committing_xid",
                     type="Int64",
-                    kind="int",
                     width=8,
-                    scalar="int",
                     doc="The oldest transaction that is committing on the server; the next one to be assigned where none is active.",
                 ),
-                Field(
-                    name="next_xid",
-                    type="Int64",
-                    kind="int",
-                    width=8,
-                    scalar="int",
-                    doc="The next transaction id that the server assigns.",
-                ),
-                Field(
+                Take(name="next_xid", type="Int64", width=8, doc="The next transaction id that the server assigns."),
+                Take(
                     name="send_timestamp",
                     type="Int64",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
-                    doc="The server\u0027s clock when it sent this.",
+                    wrapper=TimestampTz,
+                    doc="The server's clock when it sent this.",
                 ),
             ),
         ),
@@ -1509,54 +1096,43 @@ WALSENDER = ProtocolLayout(
             sender="client",
             reference="https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-STANDBY-STATUS-UPDATE",
             doc="Says how far the client has come; the server may discard what lies before the flushed position.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('r')",
-                    kind="int",
-                    width=1,
-                    constants=(114,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('r')", width=1, is_character=True, code=114),
+                Take(
                     name="written_lsn",
                     type="Int64",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="One past the last byte that was received and written.",
                 ),
-                Field(
+                Take(
                     name="flushed_lsn",
                     type="Int64",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="One past the last byte that is durable; it moves the slot.",
                 ),
-                Field(
+                Take(
                     name="applied_lsn",
                     type="Int64",
-                    kind="int",
                     width=8,
-                    scalar="Lsn",
+                    wrapper=Lsn,
                     doc="One past the last byte that was applied.",
                 ),
-                Field(
+                Take(
                     name="send_timestamp",
                     type="Int64",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
-                    doc="The client\u0027s clock when it sent this.",
+                    wrapper=TimestampTz,
+                    doc="The client's clock when it sent this.",
                 ),
-                Field(
+                Take(
                     name="reply_requested",
                     type="Byte1",
-                    kind="int",
                     width=1,
-                    boolean=True,
+                    allowed=(0, 1),
+                    wrapper=bool,
                     doc="Whether the server should answer at once.",
                 ),
             ),
@@ -1568,56 +1144,32 @@ WALSENDER = ProtocolLayout(
             sender="client",
             reference="https://www.postgresql.org/docs/18/protocol-replication.html#PROTOCOL-REPLICATION-HOT-STANDBY-FEEDBACK-MESSAGE",
             doc="Tells the server which row versions the standby\u0027s queries still need.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('h')",
-                    kind="int",
-                    width=1,
-                    constants=(104,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('h')", width=1, is_character=True, code=104),
+                Take(
                     name="send_timestamp",
                     type="Int64",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
-                    doc="The client\u0027s clock when it sent this.",
+                    wrapper=TimestampTz,
+                    doc="The client's clock when it sent this.",
                 ),
-                Field(
+                Take(
                     name="xmin",
                     type="Int32",
-                    kind="int",
                     width=4,
-                    scalar="TransactionId",
+                    wrapper=TransactionId,
                     doc="The oldest transaction id that the standby still needs, without catalog_xmin.",
                 ),
-                Field(
-                    name="xmin_epoch",
-                    type="Int32",
-                    kind="int",
-                    width=4,
-                    scalar="int",
-                    doc="The epoch of xmin.",
-                ),
-                Field(
+                Take(name="xmin_epoch", type="Int32", width=4, doc="The epoch of xmin."),
+                Take(
                     name="catalog_xmin",
                     type="Int32",
-                    kind="int",
                     width=4,
-                    scalar="TransactionId",
-                    doc="The oldest catalog_xmin of the standby\u0027s replication slots; zero for none.",
+                    wrapper=TransactionId,
+                    doc="The oldest catalog_xmin of the standby's replication slots; zero for none.",
                 ),
-                Field(
-                    name="catalog_xmin_epoch",
-                    type="Int32",
-                    kind="int",
-                    width=4,
-                    scalar="int",
-                    doc="The epoch of catalog_xmin.",
-                ),
+                Take(name="catalog_xmin_epoch", type="Int32", width=4, doc="The epoch of catalog_xmin."),
             ),
         ),
         MessageLayout(
@@ -1627,23 +1179,15 @@ WALSENDER = ProtocolLayout(
             sender="client",
             reference="https://www.postgresql.org/docs/19/protocol-replication.html#PROTOCOL-REPLICATION-STANDBY-WAL-STATUS-REQUEST",
             doc="Asks the server for a Primary status update.",
-            fields=(
-                Field(
-                    name="tag",
-                    type="Byte1('p')",
-                    kind="int",
-                    width=1,
-                    constants=(112,),
-                    characters=True,
-                ),
-                Field(
+            operations=(
+                Constant(name="tag", type="Byte1('p')", width=1, is_character=True, code=112),
+                Take(
                     name="send_timestamp",
                     type="Int64",
-                    kind="int",
                     width=8,
                     signed=True,
-                    scalar="TimestampTz",
-                    doc="The client\u0027s clock when it sent this.",
+                    wrapper=TimestampTz,
+                    doc="The client's clock when it sent this.",
                 ),
             ),
         ),

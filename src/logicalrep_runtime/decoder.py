@@ -12,12 +12,13 @@ from typing import Any, ClassVar, Generic, TypeVar
 from logicalrep_runtime.errors import DecodeError, check_version, codec_name, unknown_argument
 from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
 from logicalrep_runtime.layout_walk import walk
+from logicalrep_runtime.operations import Take
 from logicalrep_runtime.scalars import Buffer
 
 _AnyMessage = TypeVar("_AnyMessage", covariant=True)
 
 OUTSIDE = "outside"
-"""The place of messages that stand between transactions and stream segments."""
+"""The place of messages that stand between blocks."""
 
 _Known = tuple[Callable[..., Any], MessageLayout, tuple[str, ...], tuple[tuple[str, Collection[int]], ...], bool]
 """An entry for a tag in a session: its `parse`, its layout, and the layout's places; the fields that it looks up,
@@ -48,7 +49,7 @@ class SessionDecoder(Generic[_AnyMessage]):
         }
         """The last message for each number, by the name of the message that describes something."""
         self.block = OUTSIDE
-        """The session's place: `outside`, or in a `transaction`, a `prepared transaction` or a `stream`."""
+        """The session's place: `outside`, or the block that is open."""
         # Bytes without a known tag: `parse` refuses them.
         self._unknown = self._entry(self.layouts.messages[0])
         self._known: dict[int, _Known] = {
@@ -59,8 +60,8 @@ class SessionDecoder(Generic[_AnyMessage]):
 
     def _entry(self, layout: MessageLayout) -> _Known:
         version = max(layout.since, self.version)
-        fields = [field for field in layout.fields if field.looks_up and field.since <= version]
-        looks_up = tuple((field.name, self.described[field.looks_up]) for field in fields)
+        rows = [one for one in layout.fields if one.name in layout.looks_up and one.since <= version]
+        looks_up = tuple((one.name, self.described[layout.looks_up[one.name]]) for one in rows)
         is_followed = bool(layout.opens or layout.closes or layout.sets or layout.clears or layout.describes)
         return self.parsers[version], layout, layout.places, looks_up, is_followed
 
@@ -104,22 +105,25 @@ class SessionDecoder(Generic[_AnyMessage]):
             setattr(self, layout.clears, False)
 
     def _out_of_place(self, layout: MessageLayout) -> DecodeError:
-        here = "outside of transactions and streams" if self.block == OUTSIDE else f"inside a {self.block}"
+        here = self.layouts.outside if self.block == OUTSIDE else f"inside a {self.block}"
         allowed = [f"inside a {place}" for place in layout.places if place != OUTSIDE]
         if OUTSIDE in layout.places:
-            allowed.insert(0, "outside of transactions and streams")
+            allowed.insert(0, self.layouts.outside)
         return DecodeError(layout.name, "tag", 0, f"{layout.name} {' or '.join(allowed)}", f"it {here}")
 
     def _not_described(
         self, data: bytes, layout: MessageLayout, name: str, number: int | tuple[int, ...], described: Collection[int]
     ) -> DecodeError:
         """The error for a number, or the first of several, that nothing has described: no row of it can be read."""
-        field = next(field for field in layout.fields if field.name == name)
         path = name
         if isinstance(number, tuple):
             index, number = next((index, each) for index, each in enumerate(number) if each not in described)
             path = f"{name}[{index}]"
         steps = walk(self.layouts, self.version, data, facts=self.facts, encoding=self.encoding)
-        offset = next(step.offset for step in steps if step.path == path)
-        expected = f"a table that a {field.looks_up} has described"
-        return DecodeError(layout.name, path, offset, expected, f"{field.scalar.upper()} {number}")
+        step = next(step for step in steps if step.path == path)
+        describing = next(other for other in self.layouts.messages if other.name == layout.looks_up[name])
+        expected = f"{describing.described_as} that a {describing.name} has described"
+        assert isinstance(step.operation, Take)
+        assert step.operation.wrapper is not None
+        type_name = step.operation.wrapper.__name__.upper()
+        return DecodeError(layout.name, path, step.offset, expected, f"{type_name} {number}")

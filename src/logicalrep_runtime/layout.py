@@ -1,4 +1,4 @@
-"""Layouts as data: the rows of the documentation's tables, for a walk through a message field by field."""
+"""Layouts as data: messages and parts with the operations that read them, for a walk field by field."""
 
 from __future__ import annotations
 
@@ -6,46 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
-    """One row of a layout."""
-
-    name: str
-    type: str
-    """The type as the documentation prints it, `Int32 (Oid)` for example."""
-    kind: Literal["int", "string", "bytes", "part"]
-    since: int = 1
-    """The protocol version that brought it."""
-    width: int = 0
-    """The bytes of an integer; 0 otherwise."""
-    signed: bool = False
-    """Whether an integer is signed."""
-    scalar: str = ""
-    """The named type of an integer: Lsn, TimestampTz, TransactionId, Oid; empty for a plain one."""
-    constants: tuple[int, ...] = ()
-    """The allowed values; () for any."""
-    characters: bool = False
-    """Whether a one-byte integer is read as a character."""
-    boolean: bool = False
-    """Whether a one-byte integer is 0 or 1 and read as a truth value."""
-    bits: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """The names of an integer's bits."""
-    nonzero: bool = False
-    """Whether zero is refused."""
-    when: str = ""
-    """The session fact, or the earlier optional field, that it depends on; empty if it is always there."""
-    optional: bool = False
-    """Whether it may be absent, which shows by its constants."""
-    size: str = ""
-    """The earlier field that holds its length in bytes; `rest` for all that is left."""
-    repeat: str = ""
-    """The earlier field that says how often it is repeated; empty if it is there once."""
-    looks_up: str = ""
-    """The message that describes what has this number."""
-    part: str = ""
-    """The part that it is."""
-    doc: str = ""
+from logicalrep_runtime.operations import Operations, flat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +16,14 @@ class PartLayout:
     name: str
     since: int = 1
     """The protocol version that brought an alternative."""
-    fields: tuple[Field, ...] = ()
+    operations: Operations = ()
     alternatives: tuple[PartLayout, ...] = ()
     doc: str = ""
+
+    @property
+    def fields(self) -> Operations:
+        """The rows of the documentation's table."""
+        return tuple(flat(self.operations))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +57,17 @@ class MessageLayout:
     """The field with the number of what it describes, by which later messages refer to it."""
     transaction: str = ""
     """The effect on its transaction: begins, streams, commits, prepares, aborts it; empty for nothing."""
-    fields: tuple[Field, ...]
+    described_as: str = "something"
+    """The field's thing in a sentence: `a table`."""
+    looks_up: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The fields with numbers of what other messages have described, and these messages' names."""
+    operations: Operations
     doc: str = ""
+
+    @property
+    def fields(self) -> Operations:
+        """The rows of the documentation's table."""
+        return tuple(flat(self.operations))
 
     def comes_in(self, version: int, facts: Mapping[str, bool]) -> bool:
         """Whether servers send it to clients of the version in a session where these facts hold."""
@@ -106,6 +81,8 @@ class ProtocolLayout:
 
     name: str
     versions: tuple[int, ...]
+    outside: str = "outside of all blocks"
+    """The place between blocks in a sentence."""
     session: Mapping[str, str]
     """The session facts, each with its meaning."""
     kept: tuple[str, ...]

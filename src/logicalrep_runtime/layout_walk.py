@@ -10,16 +10,29 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from logicalrep_runtime.errors import DecodeError, EncodeError, codec_name, shown
-from logicalrep_runtime.layout import Field, MessageLayout, PartLayout, ProtocolLayout
-from logicalrep_runtime.scalars import Lsn, Oid, TimestampTz, TransactionId
+from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
+from logicalrep_runtime.operations import (
+    Bytes,
+    Choose,
+    Constant,
+    GoOn,
+    Group,
+    Integer,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+    flat,
+)
 
-_Since = TypeVar("_Since", Field, PartLayout)
-_SCALARS = {"Lsn": Lsn, "TimestampTz": TimestampTz, "Oid": Oid, "TransactionId": TransactionId}
+_Since = TypeVar("_Since", Operation, PartLayout)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One field that was read."""
+    """One row that was read."""
 
     path: str
     """Its path in the message, such as `new.cells[2].length`."""
@@ -27,8 +40,8 @@ class Step:
     """The offset of its first byte in the message."""
     data: bytes
     """Its bytes."""
-    field: Field
-    """Its row in the layout."""
+    operation: Operation
+    """The operation that read it."""
     value: object
     """The value of the bytes."""
 
@@ -52,7 +65,7 @@ def walk(
     if message.since > version and (strict or not message.comes_in(version, facts)):
         raise _of_later_version(protocol, version, message)
     walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name)
-    yield from walker.fields(message.fields, "")
+    yield from walker.layout(message.operations, "")
     if walker.offset < len(data):
         left = data[walker.offset :]
         raise DecodeError(
@@ -103,7 +116,7 @@ def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLa
 
 
 def _known(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:
-    """The fields or alternatives that a version has."""
+    """The operations or alternatives that a version has."""
     return tuple(item for item in items if item.since <= version)
 
 
@@ -131,60 +144,59 @@ class _Walker:
     def error(self, path: str, offset: int, expected: str, found: str) -> DecodeError:
         return DecodeError(self.message, path, offset, expected, found)
 
-    def fields(self, fields: tuple[Field, ...], prefix: str) -> Iterator[Step]:
-        """The fields of one layout."""
-        read: dict[str, int] = {}
-        present: set[str] = set()
-        fields = _known(fields, self.version)
-        counts = {field.size for field in fields} | {field.repeat for field in fields}
-        for field in fields:
-            if field.when and not (field.when in present or self.facts.get(field.when, False)):
-                continue
-            path = prefix + field.name
-            if field.optional and not self.next_is(field.constants):
-                continue
-            present.add(field.name)
-            if field.repeat:
-                for index in range(read[field.repeat]):
-                    yield from self.field(field, f"{path}[{index}]", read)
-                continue
-            for step in self.field(field, path, read):
-                if step.path == path and field.kind == "int":
-                    read[field.name] = int.from_bytes(step.data, "big", signed=field.signed)
-                    if field.name in counts and read[field.name] < 0:
-                        raise self.error(path, step.offset, "0 or more", str(read[field.name]))
-                yield step
+    def layout(self, operations: Operations, prefix: str) -> Iterator[Step]:
+        """The rows of one layout."""
+        yield from self.go(operations, prefix, {})
 
-    def next_is(self, constants: tuple[int, ...]) -> bool:
-        return self.offset < len(self.data) and self.data[self.offset] in constants
+    def go(self, operations: Operations, prefix: str, measured: dict[str, int]) -> Iterator[Step]:
+        """Go through operations; `measured` has the measures of their layout so far."""
+        for one in _known(operations, self.version):
+            path = prefix + one.name
+            match one:
+                case GoOn():
+                    if self.next_is(one.ahead) if one.ahead else self.facts.get(one.fact, False):
+                        yield from self.go(one.body, prefix, measured)
+                case Repeat():
+                    for index in range(measured[one.count]):
+                        yield from self.once(one.body, f"{path}[{index}]", measured)
+                case Measure():
+                    step = self.integer(one, path)
+                    measured[one.name] = count = int.from_bytes(step.data, "big", signed=one.signed)
+                    if count < 0:
+                        raise self.error(path, step.offset, "0 or more", str(count))
+                    yield step
+                case _:
+                    yield from self.once(one, path, measured)
 
-    def field(self, field: Field, path: str, read: Mapping[str, int]) -> Iterator[Step]:
-        """One field, or all those of the part that it is."""
-        if field.kind == "int":
-            yield self.integer(field, path)
-        elif field.kind == "string":
-            yield self.string(field, path)
-        elif field.kind == "bytes":
-            size = len(self.data) - self.offset if field.size == "rest" else read[field.size]
-            offset = self.offset
-            data = self.take(size, path)
-            yield Step(path, offset, data, field, data)
-        else:
-            part = self.protocol.parts[field.part]
-            yield from self.fields(self.layout_of(part, path), f"{path}.")
+    def next_is(self, values: tuple[int, ...]) -> bool:
+        return self.offset < len(self.data) and self.data[self.offset] in values
 
-    def layout_of(self, part: PartLayout, path: str) -> tuple[Field, ...]:
-        if not part.alternatives:
-            return part.fields
-        alternatives = _known(part.alternatives, self.version)
-        tag = f"{path}.{alternatives[0].fields[0].name}"
+    def once(self, one: Operation, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
+        """One row, or all those of the part that it is."""
+        match one:
+            case Integer():
+                yield self.integer(one, path)
+            case Text():
+                yield self.text(one, path)
+            case Bytes():
+                size = measured[one.count] if one.count else len(self.data) - self.offset
+                offset = self.offset
+                data = self.take(size, path)
+                yield Step(path, offset, data, one, data)
+            case Group():
+                yield from self.layout(self.protocol.parts[one.part].operations, f"{path}.")
+            case Choose():
+                yield from self.layout(self.chosen(self.protocol.parts[one.part], path), f"{path}.")
+
+    def chosen(self, part: PartLayout, path: str) -> Operations:
+        """The operations of the alternative that the next byte tells."""
+        alternatives = {_tag(other).code: other for other in _known(part.alternatives, self.version)}
+        tag = f"{path}.{_tag(part.alternatives[0]).name}"
         byte = self.take(1, tag)[0]
         self.offset -= 1
-        for alternative in alternatives:
-            if byte in alternative.fields[0].constants:
-                return alternative.fields
-        allowed = tuple(alternative.fields[0].constants[0] for alternative in alternatives)
-        raise self.error(tag, self.offset, _choice(allowed), _byte(byte))
+        if byte not in alternatives:
+            raise self.error(tag, self.offset, _choice(tuple(alternatives)), _byte(byte))
+        return alternatives[byte].operations
 
     def take(self, size: int, path: str) -> bytes:
         left = len(self.data) - self.offset
@@ -193,28 +205,24 @@ class _Walker:
         self.offset += size
         return self.data[self.offset - size : self.offset]
 
-    def integer(self, field: Field, path: str) -> Step:
+    def integer(self, one: Integer, path: str) -> Step:
         offset = self.offset
-        data = self.take(field.width, path)
-        number = int.from_bytes(data, "big", signed=field.signed)
-        if field.constants and number not in field.constants:
-            character = field.characters
-            found = _byte(number) if character else str(number)
-            raise self.error(path, offset, _choice(field.constants) if character else str(field.constants[0]), found)
-        if field.nonzero and number == 0:
-            raise self.error(path, offset, "anything but zero", "0")
-        if field.boolean and number > 1:
-            raise self.error(path, offset, "0 or 1", str(number))
+        data = self.take(one.width, path)
+        number = int.from_bytes(data, "big", signed=one.signed)
+        allowed = _allowed(one)
+        if allowed and number not in allowed:
+            found = _byte(number) if one.is_character else str(number)
+            raise self.error(path, offset, _legal(one), found)
+        if isinstance(one, Take) and number in one.refused:
+            raise self.error(path, offset, f"anything but {_or(one.refused)}".replace(" 0", " zero"), str(number))
         value: object = number
-        if field.characters:
+        if one.is_character:
             value = chr(number)
-        elif field.boolean:
-            value = bool(number)
-        elif field.scalar in _SCALARS:
-            value = _SCALARS[field.scalar](number)
-        return Step(path, offset, data, field, value)
+        elif isinstance(one, Take) and one.wrapper is not None:
+            value = one.wrapper(number)
+        return Step(path, offset, data, one, value)
 
-    def string(self, field: Field, path: str) -> Step:
+    def text(self, one: Text, path: str) -> Step:
         offset = self.offset
         end = self.data.find(0, offset)
         if end < 0:
@@ -226,7 +234,7 @@ class _Walker:
             value = raw.decode(self.encoding)
         except UnicodeDecodeError as error:
             raise self.error(path, offset + error.start, f"text in {self.encoding}", _hex(raw[error.start :])) from None
-        return Step(path, offset, self.data[offset : end + 1], field, value)
+        return Step(path, offset, self.data[offset : end + 1], one, value)
 
 
 def encode_error(
@@ -243,8 +251,8 @@ def encode_error(
     tag = getattr(message, "tag", None)
     layout = protocol.message(ord(tag), sender) if isinstance(tag, str) else None
     name = layout.name if layout is not None else type(message).__name__
-    fields = layout.fields if layout is not None else protocol.parts[type(message).__name__].fields
-    fault = _Faults(protocol, version, encoding).of_layout(fields, message, "")
+    operations = (layout if layout is not None else protocol.parts[type(message).__name__]).operations
+    fault = _Faults(protocol, version, encoding).of_layout(operations, message, "")
     if fault is None:
         return EncodeError(name, "message", "attributes that fit their fields", f"{type(cause).__name__}: {cause}")
     return EncodeError(name, *fault)
@@ -261,64 +269,66 @@ class _Faults:
         self.version = version
         self.encoding = encoding
 
-    def of_layout(self, fields: tuple[Field, ...], owner: object, prefix: str) -> _Fault:
-        fields = _known(fields, self.version)
-        lengths = {field.size for field in fields} | {field.repeat for field in fields}
-        for field in fields:
-            if field.name in lengths or len(field.constants) == 1:
-                continue
-            path = prefix + field.name
-            if field.part and self.protocol.parts[field.part].alternatives:
-                alternatives = _known(self.protocol.parts[field.part].alternatives, self.version)
-                fault = self.of_cells(fields, field, alternatives, owner, path)
-            else:
-                fault = self.of_attribute(fields, field, owner, path)
-            if fault is not None:
-                return fault
+    def of_layout(self, operations: Operations, owner: object, prefix: str) -> _Fault:
+        operations = _known(operations, self.version)
+        for one in operations:
+            branches = [
+                other
+                for other in operations
+                if isinstance(one, GoOn)
+                and isinstance(other, GoOn)
+                and (other is one or (one.fact and other.fact == one.fact))
+            ]
+            together = [inner for branch in branches for inner in self.attributes(branch.body)]
+            for inner in self.attributes((one,)):
+                fault = self.of_attribute(operations, inner, together, owner, prefix + inner.name)
+                if fault is not None:
+                    return fault
         return None
 
-    def of_attribute(self, fields: tuple[Field, ...], field: Field, owner: object, path: str) -> _Fault:
-        value = getattr(owner, field.name)
-        if field.when or field.optional:
-            companions = [field.when] if field.when in {other.name for other in fields} else []
-            companions += [
-                other.name
-                for other in fields
-                if other is not field and (other.when == field.name or (field.when and other.when == field.when))
-            ]
-            for companion in companions:
-                if (getattr(owner, companion) is None) != (value is None):
-                    return path, f"a value if and only if {companion} has one", shown(value)
-            if value is None:
-                return None
-        if not field.repeat:
-            return self.of_value(fields, field, value, path)
+    def attributes(self, operations: Operations) -> list[Operation]:
+        return [one for one in _known(tuple(flat(operations)), self.version) if one.is_attribute]
+
+    def of_attribute(
+        self, operations: Operations, one: Operation, together: list[Operation], owner: object, path: str
+    ) -> _Fault:
+        """Find the fault of one attribute; `together` are those that are there with it or not at all."""
+        if isinstance(one, Repeat) and isinstance(one.body, Choose):
+            return self.of_cells(operations, one, one.body, owner, path)
+        value = getattr(owner, one.name)
+        for other in together:
+            if (getattr(owner, other.name) is None) != (value is None):
+                return path, f"a value if and only if {other.name} has one", shown(value)
+        if together and value is None:
+            return None
+        if not isinstance(one, Repeat):
+            return self.of_value(operations, one, value, path)
         if not isinstance(value, tuple | list):
             return path, "a tuple", shown(value)
-        if len(value) >= _limit(fields, field.repeat):
-            return path, f"fewer than {_limit(fields, field.repeat)} items", str(len(value))
-        faults = (self.of_value(fields, field, item, f"{path}[{index}]") for index, item in enumerate(value))
+        if len(value) >= _limit(operations, one.count):
+            return path, f"fewer than {_limit(operations, one.count)} items", str(len(value))
+        faults = (self.of_value(operations, one.body, item, f"{path}[{index}]") for index, item in enumerate(value))
         return next((fault for fault in faults if fault is not None), None)
 
-    def of_value(self, fields: tuple[Field, ...], field: Field, value: object, path: str) -> _Fault:
-        if field.kind == "part":
-            if type(value).__name__ != field.part:
-                return path, field.part, shown(value)
-            return self.of_layout(self.protocol.parts[field.part].fields, value, f"{path}.")
-        if field.kind == "string":
-            return self.of_text(value, path)
-        if field.kind == "bytes":
-            return _bytes_fault(fields, field, value, path, "bytes")
-        if field.characters:
-            if isinstance(value, str) and len(value) == 1 and ord(value) in field.constants:
-                return None
-            return path, _choice(field.constants), shown(value)
-        low = -(1 << (8 * field.width - 1)) if field.signed else 0
-        high = (1 << (8 * field.width - field.signed)) - 1
-        if field.boolean:
-            low, high = 0, 1
-        if not isinstance(value, int) or not low <= value <= high or (field.nonzero and value == 0):
-            return path, f"a whole number from {1 if field.nonzero and not low else low} to {high}", shown(value)
+    def of_value(self, operations: Operations, one: Operation, value: object, path: str) -> _Fault:
+        match one:
+            case Group():
+                if type(value).__name__ != one.part:
+                    return path, one.part, shown(value)
+                return self.of_layout(self.protocol.parts[one.part].operations, value, f"{path}.")
+            case Text():
+                return self.of_text(value, path)
+            case Bytes():
+                return _bytes_fault(operations, one, value, path, "bytes")
+            case Take(is_character=True):
+                if isinstance(value, str) and len(value) == 1 and ord(value) in one.allowed:
+                    return None
+                return path, _legal(one), shown(value)
+            case Take():
+                low, high = _bounds(one)
+                if not isinstance(value, int) or not low <= value <= high or value in one.refused:
+                    first = next(number for number in range(low, high) if number not in one.refused)
+                    return path, f"a whole number from {first} to {high}", shown(value)
         return None
 
     def of_text(self, value: object, path: str) -> _Fault:
@@ -332,42 +342,70 @@ class _Faults:
             return path, f"a text that {self.encoding} can write", shown(value)
         return None
 
-    def of_cells(
-        self, fields: tuple[Field, ...], field: Field, alternatives: tuple[PartLayout, ...], owner: object, path: str
-    ) -> _Fault:
+    def of_cells(self, operations: Operations, one: Repeat, choose: Choose, owner: object, path: str) -> _Fault:
         """Find the first kind and value of repeated alternatives that do not go together."""
         kinds, values = getattr(owner, "kinds", None), getattr(owner, "values", None)
         if not isinstance(kinds, bytes) or not isinstance(values, tuple | list) or len(kinds) != len(values):
             return path, "kinds as bytes and as many values in a tuple", f"{shown(kinds)} and {shown(values)}"
-        if len(kinds) >= _limit(fields, field.repeat):
-            return path, f"fewer than {_limit(fields, field.repeat)} items", str(len(kinds))
-        layouts = {layout.fields[0].constants[0]: _known(layout.fields, self.version) for layout in alternatives}
-        value_name = next((rows[-1].name for rows in layouts.values() if len(rows) > 1), "value")
+        if len(kinds) >= _limit(operations, one.count):
+            return path, f"fewer than {_limit(operations, one.count)} items", str(len(kinds))
+        alternatives = _known(self.protocol.parts[choose.part].alternatives, self.version)
+        rows = {_tag(other).code: _known(other.operations, self.version)[1:] for other in alternatives}
+        value_name = next((those[-1].name for those in rows.values() if those), "value")
         for index, (kind, value) in enumerate(zip(kinds, values, strict=True)):
             where = f"{path}[{index}].{value_name}"
-            if kind not in layouts:
-                return f"{path}[{index}].{alternatives[0].fields[0].name}", _choice(tuple(layouts)), _byte(kind)
-            rows = layouts[kind]
-            if len(rows) > 1 and (
-                fault := _bytes_fault(rows, rows[-1], value, where, f"bytes for the kind {_byte(kind)}")
-            ):
+            if kind not in rows:
+                return f"{path}[{index}].{_tag(alternatives[0]).name}", _choice(tuple(rows)), _byte(kind)
+            last = rows[kind][-1] if rows[kind] else None
+            expected = f"bytes for the kind {_byte(kind)}"
+            if isinstance(last, Bytes) and (fault := _bytes_fault(rows[kind], last, value, where, expected)):
                 return fault
-            if len(rows) == 1 and value is not None:
+            if last is None and value is not None:
                 return where, f"None for the kind {_byte(kind)}", shown(value)
         return None
 
 
-def _bytes_fault(fields: tuple[Field, ...], field: Field, value: object, path: str, expected: str) -> _Fault:
+def _bytes_fault(operations: Operations, one: Bytes, value: object, path: str, expected: str) -> _Fault:
     if not isinstance(value, bytes):
         return path, expected, shown(value)
-    limit = len(value) + 1 if field.size == "rest" else _limit(fields, field.size)
+    limit = _limit(operations, one.count) if one.count else len(value) + 1
     return None if len(value) < limit else (path, f"fewer than {limit} bytes", str(len(value)))
 
 
-def _limit(fields: tuple[Field, ...], name: str) -> int:
-    """The first number that the integer of that name cannot hold."""
-    field = next(field for field in fields if field.name == name)
-    return 1 << (8 * field.width - field.signed)
+def _limit(operations: Operations, name: str) -> int:
+    """The first number that the measure of that name cannot hold."""
+    measure = next(one for one in operations if isinstance(one, Measure) and one.name == name)
+    return 1 << (8 * measure.width - measure.signed)
+
+
+def _bounds(one: Take) -> tuple[int, int]:
+    """The least and the greatest number that an integer may be."""
+    if one.allowed:
+        return min(one.allowed), max(one.allowed)
+    return -(1 << (8 * one.width - 1)) if one.signed else 0, (1 << (8 * one.width - one.signed)) - 1
+
+
+def _tag(alternative: PartLayout) -> Constant:
+    """The constant that an alternative begins with."""
+    tag = alternative.operations[0]
+    assert isinstance(tag, Constant)
+    return tag
+
+
+def _allowed(one: Integer) -> tuple[int, ...]:
+    """The only values that an integer may have; () where it may have any."""
+    if isinstance(one, Constant):
+        return (one.code,)
+    return one.allowed if isinstance(one, Take) else ()
+
+
+def _legal(one: Integer) -> str:
+    """The only values that an integer may have, in words."""
+    return _choice(_allowed(one)) if one.is_character else _or(_allowed(one))
+
+
+def _or(numbers: tuple[int, ...]) -> str:
+    return " or ".join(map(str, numbers))
 
 
 def _bytes(count: int) -> str:

@@ -58,12 +58,12 @@ def leaves(fields: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 def plain(step: Any) -> Any:
     """A step's value as vectors have it."""
-    field, value = step.field, step.value
-    if field.kind == "bytes":
+    one, value = step.operation, step.value
+    if one.kind == "bytes":
         return step.data.hex()
-    if field.characters or field.kind == "string":
+    if one.kind == "text" or one.is_character:
         return str(value)
-    return str(int(value)) if field.width == 8 else int(value)
+    return str(int(value)) if one.width == 8 else int(value)
 
 
 def test_the_package_reads_every_vector(folder: Path) -> None:

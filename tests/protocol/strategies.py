@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from logicalrep import Lsn, TimestampTz, v1, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
-from logicalrep_runtime.layout import Field, MessageLayout
+from logicalrep_runtime.layout import MessageLayout
+from logicalrep_runtime.operations import Bytes, GoOn, Group, Operation, Operations, Repeat, Take, Text
 from tests.protocol.agreement import VERSIONS
 from tests.protocol.captured import read, selected
 from tests.protocol.hand_decoder import SINCE
@@ -48,18 +49,16 @@ def states() -> st.SearchStrategy[State]:
     )
 
 
-def integers(field: Field) -> st.SearchStrategy[int]:
+def integers(one: Take) -> st.SearchStrategy[int]:
     """What an integer of a layout holds."""
-    low = -(1 << (8 * field.width - 1)) if field.signed else int(field.nonzero)
-    return _numbers(low, (1 << (8 * field.width - field.signed)) - 1, field.scalar)
+    low = -(1 << (8 * one.width - 1)) if one.signed else int(0 in one.refused)
+    return _numbers(low, (1 << (8 * one.width - one.signed)) - 1, one.wrapper)
 
 
 @functools.cache
-def _numbers(low: int, high: int, scalar: str) -> st.SearchStrategy[int]:
+def _numbers(low: int, high: int, wrapper: Any) -> st.SearchStrategy[int]:
     numbers = st.integers(low, high) | st.sampled_from([low, high])
-    if scalar == "Lsn":
-        return numbers.map(Lsn)
-    return numbers.map(TimestampTz) if scalar == "TimestampTz" else numbers
+    return numbers.map(wrapper) if wrapper in (Lsn, TimestampTz) else numbers
 
 
 @functools.cache
@@ -77,7 +76,7 @@ def tuples() -> st.SearchStrategy[v1.TupleData]:
 _ATTRIBUTES: dict[tuple[type, str], dict[str, st.SearchStrategy[Any]]] = {}
 
 
-def attributes(owner: type, fields: tuple[Field, ...], encoding: str) -> dict[str, st.SearchStrategy[Any]]:
+def attributes(owner: type, fields: Operations, encoding: str) -> dict[str, st.SearchStrategy[Any]]:
     """A strategy for each attribute of a class, by the layout of its message or part."""
     if (owner, encoding) not in _ATTRIBUTES:
         rows = {field.name: field for field in fields}
@@ -87,27 +86,27 @@ def attributes(owner: type, fields: tuple[Field, ...], encoding: str) -> dict[st
     return _ATTRIBUTES[owner, encoding]
 
 
-def values(owner: type, field: Field, encoding: str) -> st.SearchStrategy[Any]:
+def values(owner: type, one: Operation, encoding: str) -> st.SearchStrategy[Any]:
     """What one attribute holds."""
-    if field.part == "TupleData":
+    if isinstance(one, Repeat):
+        return st.lists(values(owner, one.body, encoding), max_size=4).map(tuple)
+    if isinstance(one, Group) and one.part == "TupleData":
         once: st.SearchStrategy[Any] = tuples()
-    elif field.part == "Column":
+    elif isinstance(one, Group):
         part = LOGICALREP.parts["Column"]
         once = st.builds(v1.Column, **attributes(v1.Column, part.fields, encoding))
-    elif field.kind == "string":
+    elif isinstance(one, Text):
         once = st.text(ALPHABETS[encoding], max_size=12)
-    elif field.kind == "bytes":
+    elif isinstance(one, Bytes):
         once = st.binary(max_size=20)
-    elif field.boolean:
+    elif one.wrapper is bool:
         once = st.booleans()
-    elif field.name == "replica_identity":
+    elif one.name == "replica_identity":
         once = st.sampled_from(sys.modules[owner.__module__].ReplicaIdentity)
-    elif field.characters:
-        once = st.sampled_from([chr(constant) for constant in field.constants])
+    elif one.is_character:
+        once = st.sampled_from([chr(code) for code in one.allowed])
     else:
-        once = integers(field)
-    if field.repeat:
-        return st.lists(once, max_size=4).map(tuple)
+        once = integers(one)
     return once
 
 
@@ -139,11 +138,10 @@ def envelopes(draw: st.DrawFn) -> tuple[str, Any]:
 @st.composite
 def _instances(draw: st.DrawFn, owner: type, layout: MessageLayout, state: State) -> Any:
     drawn = {name: draw(strategy) for name, strategy in attributes(owner, layout.fields, state.encoding).items()}
-    absent = {field.name for field in layout.fields if field.optional and draw(st.booleans())}
-    for field in layout.fields:
-        facts = LOGICALREP.session
-        if field.when and not (getattr(state, field.when) if field.when in facts else field.when not in absent):
-            absent.add(field.name)
+    absent: set[str] = set()
+    for branch in layout.operations:
+        if isinstance(branch, GoOn) and not (getattr(state, branch.fact) if branch.fact else draw(st.booleans())):
+            absent |= {one.name for one in branch.body}
     return owner(**{name: None if name in absent else value for name, value in drawn.items()})
 
 

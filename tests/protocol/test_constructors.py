@@ -11,13 +11,13 @@ import pytest
 from logicalrep import Lsn, v1, walsender
 from logicalrep_protocol import layouts
 from logicalrep_protocol.v1 import Column
-from logicalrep_runtime.layout import Field
+from logicalrep_runtime.operations import Operations, Take
 from tests.protocol.agreement import VERSIONS
 
 COLUMN: dict[str, Any] = {"name": "a", "type_id": 23, "type_modifier": -1}
 
 
-def _rows() -> dict[str, tuple[Field, ...]]:
+def _rows() -> dict[str, Operations]:
     """The fields of every message and part by its class."""
     found = {}
     for protocol in (layouts.LOGICALREP, layouts.WALSENDER):
@@ -34,7 +34,7 @@ def _classes() -> list[type]:
 
 @pytest.mark.parametrize("owner", _classes(), ids=lambda owner: f"{owner.__module__}.{owner.__name__}")
 def test_a_constructor_has_a_keyword_for_each_attribute_and_each_bit(owner: type) -> None:
-    bits = {field.name: list(field.bits.values()) for field in _rows()[owner.__name__]}
+    bits = {one.name: list(one.flags.values()) for one in _rows()[owner.__name__] if isinstance(one, Take)}
     wanted = [name for slot in owner.__slots__ for name in (slot, *bits.get(slot, []))]
     parameters = inspect.signature(owner).parameters
     assert list(parameters) == wanted

@@ -13,7 +13,19 @@ import pytest
 
 import logicalrep_protocol
 from logicalrep_protocol import layouts
-from logicalrep_runtime.layout import Field
+from logicalrep_runtime.operations import (
+    Bytes,
+    Choose,
+    Constant,
+    GoOn,
+    Group,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+)
 from tests.codegen.spec.generation import generated_from
 from tests.conftest import ROOT
 from tests.protocol.agreement import VERSIONS
@@ -98,38 +110,46 @@ def test_layouts_have_the_documented_rows() -> None:
             for field, row in zip(layout.fields, table.rows, strict=True):
                 assert field.since == max(row.since, table.since), (name, row.name)
                 assert _held_by(field) == row.holds, (name, row.name)
-                assert _remarked(field, layout.fields) == row.remarks, (name, row.name)
+                assert _remarked(field, layout.operations) == row.remarks, (name, row.name)
 
 
 def _class_name(name: str) -> str:
     return "".join(word[0].upper() + word[1:] for word in name.split())
 
 
-def _held_by(field: Field) -> str:
-    integer = f"{'' if field.signed else 'u'}int{8 * field.width}"
-    if field.kind == "string":
-        return "text"
-    if field.kind == "bytes":
-        return "bytes"
-    if field.kind == "part":
-        return "NullValue | UnchangedToast | Text | Binary" if field.part == "Cell" else field.part
-    if field.characters:
+def _held_by(one: Operation) -> str:
+    match one:
+        case Repeat():
+            return _held_by(one.body)
+        case Text():
+            return "text"
+        case Bytes():
+            return "bytes"
+        case Choose():
+            return "NullValue | UnchangedToast | Text | Binary"
+        case Group():
+            return one.part
+    integer = f"{'' if one.signed else 'u'}int{8 * one.width}"
+    codes = (one.code,) if isinstance(one, Constant) else one.allowed if isinstance(one, Take) else ()
+    if one.is_character:
         assert integer == "uint8"
-        return " | ".join(f"'{chr(constant)}'" for constant in field.constants)
-    return f"{field.constants[0]} as {integer}" if field.constants else integer
+        return " | ".join(f"'{chr(code)}'" for code in codes)
+    return f"{codes[0]} as {integer}" if isinstance(one, Constant) else integer
 
 
-def _remarked(field: Field, fields: tuple[Field, ...]) -> set[str]:
+def _remarked(one: Operation, operations: Operations) -> set[str]:
+    branch = next((other for other in operations if isinstance(other, GoOn) and one in other.body), None)
+    is_tag = branch is not None and bool(branch.ahead) and one is branch.body[0]
     remarks = {
-        f"if {field.when}": field.when,
-        f"size {field.size}": field.size,
-        f"times {field.repeat}": field.repeat,
-        "optional": field.optional,
-        "not zero": field.nonzero,
-        "0 or 1": field.boolean,
+        f"if {branch and branch.name}": branch is not None and not is_tag,
+        f"size {getattr(one, 'count', '') or 'rest'}": isinstance(one, Bytes),
+        f"times {getattr(one, 'count', '')}": isinstance(one, Repeat),
+        "optional": is_tag,
+        "not zero": isinstance(one, Take) and one.refused == (0,),
+        "0 or 1": isinstance(one, Take) and one.wrapper is bool and one.allowed == (0, 1),
+        f"length of {getattr(one, 'of', '')}": isinstance(one, Measure),
     }
-    measured = {f"length of {other.name}" for other in fields if field.name in (other.size, other.repeat)}
-    return {remark for remark, there in remarks.items() if there} | measured
+    return {remark for remark, there in remarks.items() if there}
 
 
 # Copies of the spec with wrong rows, and the rows that the comparison must then name. Each line is one mistake in one
@@ -181,8 +201,8 @@ MISTAKES = [
         "logicalrep/begin_prepare.yaml": ("  since: 3\n", "  since: 4\n", "v3 BeginPrepare"),
         "logicalrep/tuple_data.yaml": ("Byte1('u')", "Byte1('v')", "v1-4 UnchangedToast.kind"),
         "types.yaml": (
-            "  base: Int32\n  signed: false\n  python: Oid",
-            "  base: Int32\n  signed: true\n  python: Oid",
+            "  base: Int32\n  signed: false\n  python: logicalrep_runtime.scalars.Oid",
+            "  base: Int32\n  signed: true\n  python: logicalrep_runtime.scalars.Oid",
             "",
         ),
         "walsender/hot_standby_feedback.yaml": (

@@ -48,7 +48,6 @@ from logicalrep_runtime.columnar.rows import (
     write_span,
 )
 from logicalrep_runtime.columnar.utf8 import is_utf8
-from logicalrep_runtime.scalars import UNIX_EPOCH
 
 STREAMING_FACT = 1
 TWO_PHASE_FACT = 2
@@ -180,7 +179,7 @@ def _begin(data: Bytes, offset: int, end: int, row: int, facts: int, block: Bloc
     if offset != end:
         return REFUSED
     put(block.int64, block.int8, block.columns[FINAL_LSN_COLUMN], row, final_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     return TAKEN
 
@@ -237,7 +236,7 @@ def _commit(data: Bytes, offset: int, end: int, row: int, facts: int, block: Blo
         return REFUSED
     put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
     return TAKEN
 
 
@@ -516,7 +515,7 @@ def _begin_prepare(
         return FULL
     put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
@@ -549,7 +548,7 @@ def _prepare(data: Bytes, offset: int, end: int, row: int, facts: int, block: Bl
         return FULL
     put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
@@ -584,7 +583,7 @@ def _commit_prepared(
         return FULL
     put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
@@ -620,8 +619,8 @@ def _rollback_prepared(
         return FULL
     put(block.int64, block.int8, block.columns[PREPARE_END_LSN_COLUMN], row, prepare_end_lsn_)
     put(block.int64, block.int8, block.columns[ROLLBACK_END_LSN_COLUMN], row, rollback_end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
-    put(block.int64, block.int8, block.columns[ROLLBACK_TIMESTAMP_COLUMN], row, rollback_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
+    put(block.int64, block.int8, block.columns[ROLLBACK_TIMESTAMP_COLUMN], row, rollback_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN

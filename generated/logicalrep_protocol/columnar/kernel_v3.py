@@ -48,7 +48,6 @@ from logicalrep_runtime.columnar.rows import (
     write_span,
 )
 from logicalrep_runtime.columnar.utf8 import is_utf8
-from logicalrep_runtime.scalars import UNIX_EPOCH
 
 STREAMING_FACT = 1
 TWO_PHASE_FACT = 2
@@ -181,7 +180,7 @@ def _begin(data: Bytes, offset: int, end: int, row: int, facts: int, block: Bloc
     if offset != end:
         return REFUSED
     put(block.int64, block.int8, block.columns[FINAL_LSN_COLUMN], row, final_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     return TAKEN
 
@@ -245,7 +244,7 @@ def _commit(data: Bytes, offset: int, end: int, row: int, facts: int, block: Blo
         return REFUSED
     put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
     return TAKEN
 
 
@@ -567,7 +566,7 @@ def _stream_commit(data: Bytes, offset: int, end: int, row: int, facts: int, blo
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
     return TAKEN
 
 
@@ -612,7 +611,7 @@ def _begin_prepare(
         return FULL
     put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
@@ -643,7 +642,7 @@ def _prepare(data: Bytes, offset: int, end: int, row: int, facts: int, block: Bl
         return FULL
     put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
@@ -676,7 +675,7 @@ def _commit_prepared(
         return FULL
     put(block.int64, block.int8, block.columns[COMMIT_LSN_COLUMN], row, commit_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[COMMIT_TIMESTAMP_COLUMN], row, commit_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
@@ -710,8 +709,8 @@ def _rollback_prepared(
         return FULL
     put(block.int64, block.int8, block.columns[PREPARE_END_LSN_COLUMN], row, prepare_end_lsn_)
     put(block.int64, block.int8, block.columns[ROLLBACK_END_LSN_COLUMN], row, rollback_end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
-    put(block.int64, block.int8, block.columns[ROLLBACK_TIMESTAMP_COLUMN], row, rollback_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
+    put(block.int64, block.int8, block.columns[ROLLBACK_TIMESTAMP_COLUMN], row, rollback_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN
@@ -744,7 +743,7 @@ def _stream_prepare(
         return FULL
     put(block.int64, block.int8, block.columns[PREPARE_LSN_COLUMN], row, prepare_lsn_)
     put(block.int64, block.int8, block.columns[END_LSN_COLUMN], row, end_lsn_)
-    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + UNIX_EPOCH)
+    put(block.int64, block.int8, block.columns[PREPARE_TIMESTAMP_COLUMN], row, prepare_timestamp_ + 946684800000000)
     put(block.int32, block.int8, block.columns[XID_COLUMN], row, xid_)
     put_span(spans[6], block.int8, block.columns[GID_COLUMN], row, gid_, gid__size)
     return TAKEN

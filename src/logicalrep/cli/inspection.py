@@ -9,6 +9,7 @@ from logicalrep.cli.terminal import Style
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout import ProtocolLayout
 from logicalrep_runtime.layout_walk import Step, walk
+from logicalrep_runtime.operations import Take
 
 _BYTES_SHOWN = 8
 _VALUE_WIDTH = 60
@@ -32,7 +33,7 @@ def inspect(
     fault: DecodeError | None = None
     try:
         for step in walk(protocol, version, data, facts=facts, encoding=encoding, sender=sender):
-            rows.append((str(step.offset), _hex(step.data), step.path, step.field.type, _value(step)))
+            rows.append((str(step.offset), _hex(step.data), step.path, step.operation.type, _value(step)))
     except DecodeError as error:
         fault = error
         rows.append(
@@ -61,9 +62,8 @@ def _hex(data: bytes) -> str:
 
 def _value(step: Step) -> str:
     value = step.value
-    if step.field.constants and not step.field.characters:
-        return str(value)
-    names = [name for bit, name in step.field.bits.items() if isinstance(value, int) and value & bit]
+    flags = step.operation.flags if isinstance(step.operation, Take) else {}
+    names = [name for mask, name in flags.items() if isinstance(value, int) and value & mask]
     if names:
         return f"{value} ({', '.join(names)})"
     if isinstance(value, bytes):

@@ -24,10 +24,16 @@ from logicalrep.postgres.timelines import WalPosition
 from logicalrep.transactions.frames import LARGE_BATCH
 from logicalrep_protocol import walsender
 from logicalrep_protocol.layouts import WALSENDER
+from logicalrep_runtime.operations import Integer
 from logicalrep_runtime.scalars import UNIX_EPOCH, Lsn, TimestampTz, lsn_of
 
 _X_LOG_DATA = ord(walsender.XLogData.tag)
-_FIELDS = next(layout.fields for layout in WALSENDER.messages if layout.name == "XLogData")[:-1]
+_FIELDS = [
+    one
+    for layout in WALSENDER.messages
+    for one in layout.operations
+    if layout.name == "XLogData" and isinstance(one, Integer)
+]
 _HEADER = Struct(">" + "".join({1: "B", 8: "Q"}[field.width] for field in _FIELDS))
 """The fields of XLogData before its payload."""
 _START_LSN = [field.name for field in _FIELDS].index("start_lsn")

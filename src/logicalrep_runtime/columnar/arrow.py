@@ -14,7 +14,6 @@ import pyarrow as pa
 from logicalrep_runtime.columnar.located import REFUSED_BIT, Cells, CopiedCells, Ints, Located, Spans
 from logicalrep_runtime.columnar.plan import Column, Plan
 from logicalrep_runtime.columnar.texts import transcoded
-from logicalrep_runtime.scalars import UNIX_EPOCH
 
 Values = Literal["binary", "string"]
 
@@ -69,7 +68,7 @@ def _value_type(style: Style) -> pa.DataType:
 
 
 def _integer_type(column: Column, style: Style) -> pa.DataType:
-    if column.scalar == "TimestampTz":
+    if column.arrow:
         return pa.timestamp("us", "UTC")
     if column.signed:
         return _SIGNED[column.width]
@@ -155,8 +154,7 @@ class Maker:
         size = spans.size * column.width
         _, values = locating().gathered(self.data, spans.starts, spans.lengths * column.width, size, self.index_type)
         big = np.frombuffer(values, f">i{column.width}").astype(f"i{column.width}")
-        if column.scalar == "TimestampTz":
-            big += UNIX_EPOCH
+        big += column.epoch
         return self._fixed(column, big, type_, None)
 
     def _items(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:

@@ -28,8 +28,6 @@ from logicalrep_runtime.errors import DecodeError, check_version, codec_name, un
 from logicalrep_runtime.layout import ProtocolLayout
 
 _INT32 = 2**31 - 1
-_TEXT = ord("t")
-"""The kind of a value in text format."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,7 +344,7 @@ class _Batch(Generic[_Session]):
         for number, cells in located.cells.items():
             column = self.plan.columns[number]
             kinds = cells.kinds
-            binary = np.isin(kinds, np.frombuffer(column.valued, np.uint8)) & (kinds != _TEXT)
+            binary = np.isin(kinds, np.frombuffer(column.binary, np.uint8))
             bad = {int(cell): "a value in text format" for cell in np.flatnonzero(binary)}
             for cell in self._invalid(cells):
                 bad.setdefault(cell, "text in utf-8")
@@ -367,7 +365,7 @@ class _Batch(Generic[_Session]):
 
     def _are_strings(self, number: int, copied: CopiedCells) -> bool:
         kinds = np.frombuffer(copied.kinds, np.uint8)
-        if any((kinds == kind).any() for kind in self.plan.columns[number].valued if kind != _TEXT):
+        if any((kinds == kind).any() for kind in self.plan.columns[number].binary):
             return False
         return self._are_utf8(copied.starts, copied.values, len(kinds))
 

@@ -18,10 +18,14 @@ class Column:
     """The bytes of an integer, or of each one in a list; 1 for a character and a truth value."""
     signed: bool = False
     """Whether an integer is signed."""
-    scalar: str = ""
-    """The named type of an integer: Lsn, TimestampTz, TransactionId, Oid."""
+    arrow: Literal["", "timestamp[us, UTC]"] = ""
+    """The type of an integer in Arrow, where it is not an integer."""
+    epoch: int = 0
+    """The number that Arrow counts as zero, in the type's unit; it is added to the integer."""
     valued: bytes = b""
     """The kinds of a row's values that have bytes."""
+    texts: bytes = b""
+    """Those of them whose bytes are text."""
     fields: tuple[Column, ...] = ()
     """The fields of each item of a list."""
     expand: str = ""
@@ -33,6 +37,11 @@ class Column:
     def is_fixed(self) -> bool:
         """Whether the column's values have a fixed width, so that rows without a value take room too."""
         return self.kind in ("char", "bool", "int")
+
+    @property
+    def binary(self) -> bytes:
+        """The kinds of a row's values that have bytes which are no text."""
+        return bytes(kind for kind in self.valued if kind not in self.texts)
 
     @property
     def has_spans(self) -> bool:

@@ -71,7 +71,7 @@ NOT_COMPARED = {
     "Protocol": {"name", "place", "versions", "types", "callbacks"},
     "Version": {"number", "place"},
     "SessionFact": {"name", "place"},
-    "NamedType": {"name", "place"},
+    "NamedType": {"name", "place", "path"},
     "Message": {"name", "place", "fields"},
     "Part": {"name", "place", "fields", "part_of", "since"},
     "Alternative": {"name", "place", "fields"},

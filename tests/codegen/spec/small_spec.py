@@ -9,12 +9,13 @@ FILES = {
 XLogRecPtr:
   base: Int64
   signed: false
-  python: Lsn
+  python: logicalrep_runtime.scalars.Lsn
+  made by: logicalrep_runtime.scalars.lsn_of
   doc: A position.
 Oid:
   base: Int32
   signed: false
-  python: Oid
+  python: logicalrep_runtime.scalars.Oid
   doc: A number.
 """,
     "shop/protocol.yaml": """\

@@ -27,10 +27,12 @@ TYPES = (
 PLAIN_TYPES = "Int8, Int16, Int32, Int64, Byte1, Byten, String"
 MESSAGE_KEYS = (
     "ref, since, also since, also when, release, from, doc, note, page note, callback, place, opens, closes, sets, "
-    "clears, describes, transaction, fields"
+    "clears, describes, described as, transaction, fields"
 )
-FIELD_KEYS = "since, when, optional, size, repeat, is, looks up, printed under, nonzero, boolean, bits, values, batch column, doc, note, page note"
-PROTOCOL_KEYS = "protocol, title, page, anchor, doc, note, checked against, versions, session, blocks, callbacks, files"
+FIELD_KEYS = "since, when, optional, size, repeat, is, looks up, printed under, nonzero, boolean, holds text, bits, values, batch column, doc, note, page note"
+PROTOCOL_KEYS = (
+    "protocol, title, page, anchor, doc, note, checked against, versions, session, outside, blocks, callbacks, files"
+)
 
 # The file, what is replaced in it and by what, and the findings.
 MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
@@ -85,9 +87,11 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
     ),
     "an unknown key of a type": (
         TYPES_FILE,
-        "  python: Oid\n",
-        "  python: Oid\n  width: 4\n",
-        ["spec/types.yaml:10:3: unknown key 'width' of type 'Oid'; allowed: base, signed, python, doc"],
+        "  python: logicalrep_runtime.scalars.Oid\n",
+        "  python: logicalrep_runtime.scalars.Oid\n  width: 4\n",
+        [
+            "spec/types.yaml:11:3: unknown key 'width' of type 'Oid'; allowed: base, signed, python, made by, arrow, epoch, doc"
+        ],
     ),
     "an unknown type": (
         ROW,
@@ -1062,25 +1066,25 @@ MISTAKES: dict[str, tuple[str, str, str, list[str]]] = {
         TYPES_FILE,
         "  base: Int32\n",
         "  base: Int24\n",
-        ["spec/types.yaml:7:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?"],
+        ["spec/types.yaml:8:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?"],
     ),
     "signed neither yes nor no": (
         TYPES_FILE,
         "  base: Int32\n  signed: false\n",
         "  base: Int32\n  signed: maybe\n",
-        ["spec/types.yaml:8:3: 'signed' must be true or false"],
+        ["spec/types.yaml:9:3: 'signed' must be true or false"],
     ),
     "a Python type that is none": (
         TYPES_FILE,
-        "  python: Oid\n",
+        "  python: logicalrep_runtime.scalars.Oid\n",
         "  python: str\n",
-        ["spec/types.yaml:9:3: 'python' is 'str'; allowed: Lsn, TimestampTz, TransactionId, Oid, int"],
+        ["spec/types.yaml:10:3: 'python' is 'str'; a dotted path is expected, as of a class, or int"],
     ),
     "a type without base": (
         TYPES_FILE,
         "  base: Int32\n",
         "",
-        ["spec/types.yaml:6:1: type 'Oid' has no 'base'"],
+        ["spec/types.yaml:7:1: type 'Oid' has no 'base'"],
     ),
 }
 
@@ -1200,7 +1204,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
         "spec/shop/stream.yaml:28:7: tag 'S' of Close is also that of Open (spec/shop/stream.yaml:1:1), "
         "which the server sends too",
         "spec/shop/stream.yaml:31:9: 'bits' has '3'; allowed: 1, 2, 4, 8, 16, 32, 64, 128",
-        "spec/types.yaml:7:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?",
+        "spec/types.yaml:8:3: 'base' is 'Int24'; allowed: Int8, Int16, Int32, Int64; did you mean 'Int64'?",
     ]
 
 

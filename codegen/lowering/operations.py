@@ -1,0 +1,255 @@
+"""The operations that the rows of a layout come to: all that back ends know of them.
+
+Each names its row, for the paths and the words of errors. spec/README.md says which row comes to which operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from codegen.spec.model import Part, Place
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """The row that it comes from, and how it is told to people."""
+
+    kind: ClassVar[str]
+
+    name: str
+    printed: str
+    """The type as the documentation prints it."""
+    doc: str = ""
+    remark: str = ""
+    """What is added to the attribute's docstring: what the operation refuses, and what servers do."""
+    column: str = ""
+    """The name of its column in batches."""
+    since: int = 1
+    place: Place = field(compare=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integer(Operation):
+    """An integer of a fixed width."""
+
+    width: int
+    """Bytes."""
+    signed: bool
+    is_character: bool = False
+    """Whether its byte stands for a character."""
+
+    @property
+    def letter(self) -> str:
+        """Its letter in Python's `struct` module."""
+        signed = "bhiq"[self.width.bit_length() - 1]
+        return signed if self.signed else signed.upper()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Take(Integer):
+    """Takes an integer."""
+
+    kind: ClassVar[str] = "take"
+
+    allowed: tuple[int, ...] = ()
+    """The only values that are legal; () where any is."""
+    refused: tuple[int, ...] = ()
+    """The values that are illegal where all others are legal."""
+    members: Mapping[int, str] = field(default_factory=dict)
+    """The values with names, of which there is an enumeration."""
+    flags: Mapping[int, str] = field(default_factory=dict)
+    """The masks with names; other bits are kept."""
+    python: str = "int"
+    """The type of the value in Python."""
+    wrapper: str = ""
+    """The class of the value, if it is one of its own."""
+    maker: str = ""
+    """The function that makes the value of an integer that was read; empty where it is the integer."""
+    named: str = ""
+    """The named type; empty for a plain integer."""
+    scalar: str = ""
+    """The class of the named type or of a truth value; empty for a plain integer."""
+
+    @property
+    def is_printed(self) -> bool:
+        """Whether the documentation itself prints what is legal; otherwise that is what servers do."""
+        return self.is_character and not self.members
+
+    @property
+    def characters(self) -> str:
+        """The characters that are legal."""
+        return "".join(map(chr, self.allowed))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constant(Integer):
+    """Takes an integer that is always the same."""
+
+    kind: ClassVar[str] = "constant"
+
+    code: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure(Integer):
+    """Takes the length in bytes or the number of items of a later operation."""
+
+    kind: ClassVar[str] = "measure"
+
+    of: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Operation):
+    """Takes text up to a zero byte."""
+
+    kind: ClassVar[str] = "text"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bytes(Operation):
+    """Takes bytes: as many as a measure says, or all that are left."""
+
+    kind: ClassVar[str] = "bytes"
+
+    count: str
+    """The measure; empty for all that are left."""
+    is_text: bool = False
+    """Whether they are text in the session's encoding, which stays bytes in Python."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group(Operation):
+    """Goes through the operations of a part."""
+
+    kind: ClassVar[str] = "group"
+
+    part: Part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choose(Operation):
+    """Chooses operations by the value of the first integer, which tells the cases of a part apart."""
+
+    kind: ClassVar[str] = "choose"
+
+    part: Part
+    tag: Take
+    cases: Mapping[int, tuple[Operation, ...]]
+    """The operations after the tag, by its value."""
+
+    @property
+    def header(self) -> int:
+        """The bytes before a value: the tag and the measure."""
+        return self.tag.width + (self.measure.width if self.measure is not None else 4)
+
+    @property
+    def valued(self) -> str:
+        """The tags of the cases that hold a value."""
+        return "".join(chr(code) for code, body in self.cases.items() if body)
+
+    @property
+    def bare(self) -> str:
+        """The tags of those that are nothing but a tag."""
+        return "".join(chr(code) for code, body in self.cases.items() if not body)
+
+    @property
+    def texts(self) -> str:
+        """The tags of those that hold text."""
+        return "".join(
+            chr(code)
+            for code, body in self.cases.items()
+            if any(isinstance(one, Bytes) and one.is_text for one in body)
+        )
+
+    @property
+    def value(self) -> str:
+        """The name of the values; empty if there are none."""
+        return next((body[-1].name for body in self.cases.values() if body), "")
+
+    @property
+    def measure(self) -> Measure | None:
+        """The first measure of a value."""
+        return next((one for body in self.cases.values() for one in body if isinstance(one, Measure)), None)
+
+    @property
+    def letter(self) -> str:
+        """The letter of a value's measure in Python's `struct` module."""
+        return self.measure.letter if self.measure is not None else "i"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat(Operation):
+    """Repeats an operation as often as a measure says."""
+
+    kind: ClassVar[str] = "repeat"
+
+    count: str
+    """The measure."""
+    body: Operation
+
+    @property
+    def repeats(self) -> str:
+        """The kind of what is repeated."""
+        return self.body.kind
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoOn(Operation):
+    """Goes on with some operations if a session fact holds, or if the next byte is one of some values."""
+
+    kind: ClassVar[str] = "go on"
+
+    fact: str = ""
+    ahead: tuple[int, ...] = ()
+    body: tuple[Operation, ...]
+
+
+Operations = tuple[Operation, ...]
+
+
+def flat(operations: Operations) -> Iterator[Operation]:
+    """Every operation that stands for a row of its own, in the order of the rows."""
+    for one in operations:
+        if isinstance(one, GoOn):
+            yield from flat(one.body)
+        else:
+            yield one
+
+
+def is_attribute(one: Operation) -> bool:
+    """Whether a row is an attribute in Python: constants and measures follow from the others."""
+    return not isinstance(one, Constant | Measure)
+
+
+def attributes(operations: Operations) -> Operations:
+    """The operations whose rows are attributes in Python."""
+    return tuple(filter(is_attribute, flat(operations)))
+
+
+def measured(operations: Operations, one: Operation) -> Operation:
+    """The operation that a measure is of."""
+    assert isinstance(one, Measure)
+    return next(other for other in flat(operations) if other.name == one.of)
+
+
+def renamed(operations: Operations, rename: Callable[[str], str]) -> Operations:
+    """The same operations by other names, wherever one names another."""
+    names = {one.name: rename(one.name) for one in flat(operations)}
+    return tuple(_renamed(one, names) for one in operations)
+
+
+def _renamed(one: Operation, names: Mapping[str, str]) -> Operation:
+    name = names.get(one.name, one.name)
+    if isinstance(one, GoOn):
+        return replace(one, name=name, body=tuple(_renamed(other, names) for other in one.body))
+    if isinstance(one, Measure):
+        return replace(one, name=name, of=names.get(one.of, one.of))
+    if isinstance(one, Bytes):
+        return replace(one, name=name, count=names.get(one.count, one.count))
+    if isinstance(one, Repeat):
+        body = replace(one.body, name=name)
+        return replace(one, name=name, count=names.get(one.count, one.count), body=body)
+    return replace(one, name=name)

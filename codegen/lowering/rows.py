@@ -1,0 +1,168 @@
+"""The rows of a layout and their modifiers -> operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from codegen.lowering.operations import (
+    Bytes,
+    Choose,
+    Constant,
+    GoOn,
+    Group,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+)
+from codegen.shared import lowered
+from codegen.spec.model import REST, Field, NamedType, Protocol, SessionFact, counted
+from codegen.spec.names import class_name
+from codegen.spec.notation import Byte1, Byten, PartName, String
+from codegen.spec.versions import View
+
+
+def lower(view: View, fields: tuple[Field, ...]) -> Operations:
+    """The operations of a layout's rows, in their order.
+
+    Rows that stand together and depend on the same are one operation; an optional tag and what depends on it too.
+    """
+    if id(fields) not in view.memory:
+        # With the rows themselves, so that no others can have their id.
+        view.memory[id(fields)] = fields, _lowered(view, fields)
+    operations: Operations = view.memory[id(fields)][1]
+    return operations
+
+
+def _lowered(view: View, fields: tuple[Field, ...]) -> Operations:
+    facts = {fact.name for fact in view.protocol.session}
+    result: list[Operation] = []
+    rest = list(fields)
+    while rest:
+        row = rest.pop(0)
+        if not row.optional and row.when not in facts:
+            result.append(_operation(view, row, fields))
+            continue
+        tells = row.name if row.optional else row.when
+        rows = [row]
+        while rest and rest[0].when == tells:
+            rows.append(rest.pop(0))
+        ahead = row.codes if row.optional else ()
+        body = tuple(_operation(view, other, fields) for other in rows)
+        name = str(tells)
+        result.append(GoOn(name=name, printed="", place=row.place, fact="" if ahead else name, ahead=ahead, body=body))
+    return tuple(result)
+
+
+def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
+    """The operation of one row."""
+    one = _once(view, row, fields)
+    if row.repeat is None:
+        return one
+    return Repeat(**_told(view, row), count=row.repeat, body=one)
+
+
+def _told(view: View, row: Field) -> dict[str, Any]:
+    """What every operation has."""
+    remark = _meaning(view.protocol, row) + row.note
+    return {
+        "name": row.name,
+        "printed": str(row.type),
+        "doc": row.doc,
+        "remark": remark,
+        "column": row.column,
+        "since": row.since,
+        "place": row.place,
+    }
+
+
+def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
+    told = _told(view, row)
+    if isinstance(row.type, String):
+        return Text(**told)
+    if isinstance(row.type, Byten):
+        return Bytes(**told, count="" if row.size == REST else str(row.size), is_text=row.holds_text)
+    if isinstance(row.type, PartName):
+        part = view.part(row.type.name)
+        if not part.alternatives:
+            return Group(**told, part=part)
+        cases = {other.fields[0].codes[0]: lower(view, other.fields[1:]) for other in part.alternatives}
+        tag = part.alternatives[0].fields[0]
+        return Choose(**told, part=part, tag=replace(_take(view, tag), allowed=tuple(cases)), cases=cases)
+    integer: dict[str, Any] = {
+        "width": row.width,
+        "signed": view.protocol.signed(row),
+        "is_character": row.is_character,
+    }
+    if row.is_constant and not row.optional:
+        return Constant(**told, **integer, code=row.codes[0])
+    if (other := counted(fields, row)) is not None:
+        return Measure(**told, **integer, of=other.name)
+    return _take(view, row)
+
+
+def _take(view: View, row: Field) -> Take:
+    types = view.protocol.types
+    named = types[row.named_type] if row.named_type is not None else None
+    python = annotation_of(types, row, repeated=False)
+    return Take(
+        **_told(view, row),
+        width=row.width,
+        signed=view.protocol.signed(row),
+        is_character=row.is_character,
+        allowed=(0, 1) if row.boolean else row.codes,
+        refused=(0,) if row.nonzero else (),
+        members={ord(value): name for value, name in row.values.items()},
+        flags=row.bits,
+        python=python,
+        wrapper="bool" if row.boolean else python if row.values else named.python if named and named.maker else "",
+        maker="bool" if row.boolean else named.maker if named else "",
+        named=row.named_type or "",
+        scalar="bool" if row.boolean else named.python if named is not None and named.python != "int" else "",
+    )
+
+
+def _meaning(protocol: Protocol, row: Field) -> str:
+    """Return what the modifiers of a row mean for its attribute, in words."""
+    text = "Never zero. " if row.nonzero else ""
+    fact = next((fact for fact in protocol.session if fact.name == row.when), None)
+    if fact is not None:
+        return f"{text}There {whether(fact).replace('whether', 'when', 1)}. "
+    return text if row.when is None else f"{text}There when `{row.when}` is. "
+
+
+def whether(fact: SessionFact) -> str:
+    """Return the meaning of a session fact as a clause of a sentence."""
+    return f"whether {lowered(fact.doc).rstrip('.')}"
+
+
+def looked_up(fields: tuple[Field, ...]) -> dict[str, str]:
+    """The messages that describe what rows have the numbers of, by the rows' names."""
+    return {row.name: row.looks_up for row in fields if row.looks_up is not None}
+
+
+def annotation_of(types: Mapping[str, NamedType], row: Field, *, repeated: bool = True) -> str:
+    """The type of a row's attribute, without None."""
+    if row.values:
+        return enumeration_name(row.name)
+    if row.boolean:
+        return "bool"
+    if isinstance(row.type, String):
+        return "str"
+    if isinstance(row.type, Byten):
+        return "bytes"
+    if isinstance(row.type, Byte1) and row.type.constants:
+        return f"Literal[{', '.join(repr(character) for character in row.type.constants)}]"
+    name = row.type.name if isinstance(row.type, PartName) else "int"
+    if row.named_type is not None:
+        name = types[row.named_type].python
+    return f"tuple[{name}, ...]" if repeated and row.repeat is not None else name
+
+
+def enumeration_name(name: str) -> str:
+    """The class of a row whose values have names."""
+    return class_name(name.replace("_", " "))

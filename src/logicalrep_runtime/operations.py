@@ -1,0 +1,153 @@
+"""Operations on bytes as data: all that a reader or writer of messages does, in the order of the documentation's rows.
+
+The generator makes them of the rows of spec/. Each names its row, for the paths and the words of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """What all operations have."""
+
+    kind: ClassVar[str]
+
+    name: str
+    """The name of the row."""
+    type: str = ""
+    """The type as the documentation prints it, `Int32 (Oid)` for example."""
+    since: int = 1
+    """The protocol version that brought it."""
+    doc: str = ""
+
+    @property
+    def is_attribute(self) -> bool:
+        """Whether the row is an attribute in Python: constants and measures follow from the others."""
+        return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integer(Operation):
+    """An integer of a fixed width in network byte order."""
+
+    width: int
+    """Bytes."""
+    signed: bool = False
+    is_character: bool = False
+    """Whether its byte stands for a character."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Take(Integer):
+    """Takes an integer."""
+
+    kind: ClassVar[str] = "take"
+
+    allowed: tuple[int, ...] = ()
+    """The only values that are legal; () where any is."""
+    refused: tuple[int, ...] = ()
+    """The values that are illegal where all others are legal."""
+    flags: Mapping[int, str] = field(default_factory=dict, hash=False)
+    """The masks that have a name; other bits are legal."""
+    wrapper: Callable[[int], Any] | None = None
+    """The class of the value; None for a plain integer or a character."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant(Integer):
+    """Takes an integer that is always the same."""
+
+    kind: ClassVar[str] = "constant"
+
+    code: int
+
+    @property
+    def is_attribute(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measure(Integer):
+    """Takes the length in bytes or the number of items of a later operation; none is negative."""
+
+    kind: ClassVar[str] = "measure"
+
+    of: str
+
+    @property
+    def is_attribute(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text(Operation):
+    """Takes text up to a zero byte."""
+
+    kind: ClassVar[str] = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bytes(Operation):
+    """Takes bytes: as many as a measure says, or all that are left."""
+
+    kind: ClassVar[str] = "bytes"
+
+    count: str = ""
+    """The measure; empty for all that are left."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group(Operation):
+    """Goes through the operations of a part."""
+
+    kind: ClassVar[str] = "group"
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choose(Operation):
+    """Goes through the operations of that alternative of a part which begins with the next byte."""
+
+    kind: ClassVar[str] = "choose"
+
+    part: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeat(Operation):
+    """Repeats an operation as often as a measure says."""
+
+    kind: ClassVar[str] = "repeat"
+
+    count: str
+    """The measure."""
+    body: Operation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoOn(Operation):
+    """Goes on with some operations if a session fact holds, or if the next byte is one of some values."""
+
+    kind: ClassVar[str] = "go on"
+
+    fact: str = ""
+    ahead: tuple[int, ...] = ()
+    """The values; () for a fact."""
+    body: tuple[Operation, ...]
+
+
+Operations = tuple[Operation, ...]
+
+
+def flat(operations: Operations) -> Iterator[Operation]:
+    """Yield the operations that stand for rows, in the order of the documentation's table."""
+    for one in operations:
+        if isinstance(one, GoOn):
+            yield from flat(one.body)
+        else:
+            yield one
