@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable
 
+from logicalrep_runtime.visible import visible
+
 
 class LogicalRepError(Exception):
     """The base of every error of this project.
@@ -27,7 +29,7 @@ class LogicalRepError(Exception):
         return super().__str__()
 
     def __str__(self) -> str:
-        return f"[{self.code}] {self.description}"
+        return f"[{self.code}] {visible(self.description)}"
 
 
 class DecodeError(LogicalRepError, ValueError):

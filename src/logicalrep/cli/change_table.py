@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from logicalrep.cli.terminal import Style
 from logicalrep.transactions.change_feed import ChangeRow
 from logicalrep.values.json_values import JsonValue
+from logicalrep_runtime.visible import visible
 
 _VALUE_WIDTH = 40
 
@@ -22,7 +23,7 @@ def table_lines(rows: Iterable[ChangeRow], style: Style) -> Iterator[str]:
             yield style.bold(_heading(row))
         ordinal = "" if row["ordinal"] is None else row["ordinal"]
         name = f"{row['schema']}.{row['table']}" if row["table"] is not None else ""
-        yield f"{ordinal:>6}  {row['op']:<8}  {name}{'  ' if name else ''}{_sides(row)}".rstrip()
+        yield visible(f"{ordinal:>6}  {row['op']:<8}  {name}{'  ' if name else ''}{_sides(row)}".rstrip())
 
 
 def _heading(row: ChangeRow) -> str:

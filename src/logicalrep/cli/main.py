@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from logicalrep_protocol import versions
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
 from logicalrep_runtime.errors import DecodeError, EncodingError, LogicalRepError
 from logicalrep_runtime.scalars import Lsn
+from logicalrep_runtime.visible import visible, visible_json
 
 _NEWEST = max(versions.PARSE)
 
@@ -64,9 +64,11 @@ def main(arguments: list[str] | None = None) -> int:
     except UsageError as error:
         return _fail(str(error), 2)
     except (TableNameError, ArgumentsError) as error:
-        return _fail(error.description, 2)
-    except (LogicalRepError, OSError) as error:
+        return _fail(visible(error.description), 2)
+    except LogicalRepError as error:
         return _fail(str(error), 1)
+    except OSError as error:
+        return _fail(visible(str(error)), 1)
     except ModuleNotFoundError as error:
         return _fail(f"{error.name} is not installed: pip install 'logicalrep[replicate]'", 1)
     except Exception as error:
@@ -161,7 +163,7 @@ def _decode(options: argparse.Namespace) -> int:
                 if summary is not None:
                     summary.add(lsn, data, message, decoder)
                 else:
-                    print(json.dumps(message_json(lsn, message, decoder), ensure_ascii=False))
+                    print(visible_json(message_json(lsn, message, decoder)))
         finally:
             progress.clear()
         if summary is not None:
@@ -265,7 +267,7 @@ def _changes(options: argparse.Namespace) -> int:
                     print(line)
             else:
                 for row in rows:
-                    print(json.dumps(row, ensure_ascii=False))
+                    print(visible_json(row))
         except (DecodeError, TransactionError) as error:
             raise CaptureError(f"{options.file}: {error.description}", code=error.code) from None
         finally:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 
 from logicalrep.cli.server_options import ArgumentsError, Commands, add_place_command, server_and_place
+from logicalrep.cli.terminal import say
+from logicalrep_runtime.visible import visible_json
 
 
 def add_operations(commands: Commands) -> None:
@@ -55,34 +56,34 @@ def _status(options: argparse.Namespace) -> int:
 
     found = status(connection, place)
     if options.json:
-        print(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
+        print(visible_json(found.to_json(), indent=2))
         return 0
-    print(f"{'running' if found.is_running else 'not running'}, at {found.lsn}, slot {found.slot}")
+    say(f"{'running' if found.is_running else 'not running'}, at {found.lsn}, slot {found.slot}")
     if found.paused_since is not None:
-        print(f"paused since {found.paused_since}, until logicalrep resume")
+        say(f"paused since {found.paused_since}, until logicalrep resume")
     if found.lost is not None:
-        print(f"the slot is lost: {found.lost}; run logicalrep resync --all")
+        say(f"the slot is lost: {found.lost}; run logicalrep resync --all")
     else:
         seconds = "" if found.lag_seconds is None else f" and at most {found.lag_seconds:.1f} s"
         retained = (found.retained_bytes or 0) / 1e6
-        print(f"{(found.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
+        say(f"{(found.lag_bytes or 0) / 1e6:.1f} MB{seconds} behind; {retained:.1f} MB of WAL retained")
         if found.safe_wal_size is not None:
-            print(f"max_slot_wal_keep_size leaves {found.safe_wal_size / 1e6:.1f} MB")
+            say(f"max_slot_wal_keep_size leaves {found.safe_wal_size / 1e6:.1f} MB")
     if found.oldest_transaction is not None:
         since = found.oldest_transaction_since
-        print(f"the oldest open transaction is {found.oldest_transaction}" + (f", since {since}" if since else ""))
+        say(f"the oldest open transaction is {found.oldest_transaction}" + (f", since {since}" if since else ""))
     if found.load_snapshot is not None:
-        print(f"a load holds its snapshot since {found.load_snapshot}")
+        say(f"a load holds its snapshot since {found.load_snapshot}")
     width = max(map(len, found.tables), default=0)
     for name, table in found.tables.items():
         line = f"{name:<{width}}  {table['state']:<9}"
         if table["version"] is not None:
             line += f"  {table['lsn']:>12}  version {table['version']}, {table['rows']} rows"
-        print(line)
+        say(line)
         if table["progress"]:
-            print(f"{'':<{width}}  {_copied(**table['progress'])}")
+            say(f"{'':<{width}}  {_copied(**table['progress'])}")
         if table["error"]:
-            print(f"{'':<{width}}  {table['error']}")
+            say(f"{'':<{width}}  {table['error']}")
     return 0
 
 
@@ -128,7 +129,7 @@ def _resync(options: argparse.Namespace) -> int:
         raise ArgumentsError("--new-server loads all tables: add --all")
     names = table_names(options.table) if options.table else ()
     if resync(connection, place, names, new_server=options.new_server):
-        print(f"asked the running replicate to load {'it' if names else 'all tables'} again", file=sys.stderr)
+        say(f"asked the running replicate to load {'it' if names else 'all tables'} again", sys.stderr)
         return 0
     # Another setting would load its table again.
     stored = known_settings(place)
@@ -163,5 +164,5 @@ def _drop(options: argparse.Namespace) -> int:
         if input(f"Delete the tables at {options.to}? [y/N] ").strip().lower() not in ("y", "yes"):
             return 1
     for sentence in drop(connection, place, deletes_tables=options.delete_tables):
-        print(sentence)
+        say(sentence)
     return 0

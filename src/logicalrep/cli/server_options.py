@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from logicalrep.cli.terminal import say
 from logicalrep_runtime.errors import LogicalRepError
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def server_of(options: argparse.Namespace) -> ConnectionSettings:
     if options.command not in ("replicate", "verify"):
         # These two say so by themselves.
         for warning in settings.warnings:
-            print(f"warning: {warning}", file=sys.stderr)
+            say(f"warning: {warning}", sys.stderr)
     return settings
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from logicalrep.cli.server_options import Commands, add_server, server_of
+from logicalrep.cli.terminal import say
 from logicalrep_runtime.scalars import Lsn
+from logicalrep_runtime.visible import visible_json
 
 if TYPE_CHECKING:
     from logicalrep.postgres.slots import Connection, Slot
@@ -60,9 +61,9 @@ def _create(options: argparse.Namespace) -> int:
             raise SlotError(f"replication slot {options.slot!r} exists already", code="SLOT_EXISTS")
         needs = Needs(slot=options.slot, publications=(), mode="auto", create_slot=True, **wanted)
         for warning in check(connection, needs):
-            print(f"warning: {warning}", file=sys.stderr)
+            say(f"warning: {warning}", sys.stderr)
         slot = create_slot(connection, options.slot, **wanted)
-    print(f"made the replication slot {slot.name} at {slot.confirmed_flush_lsn}")
+    say(f"made the replication slot {slot.name} at {slot.confirmed_flush_lsn}")
     return 0
 
 
@@ -91,12 +92,12 @@ def _status(options: argparse.Namespace) -> int:
         "oldest_transaction_since": began and began.isoformat(),
     }
     if options.json:
-        print(json.dumps(found, ensure_ascii=False, indent=2))
+        print(visible_json(found, indent=2))
         return 0
     for name, value in found.items():
-        print(f"{name:<24}  {_shown(name, value)}")
+        say(f"{name:<24}  {_shown(name, value)}")
     if slot.standbys_warning:
-        print(f"warning: {slot.standbys_warning}", file=sys.stderr)
+        say(f"warning: {slot.standbys_warning}", sys.stderr)
     return 0
 
 
@@ -123,7 +124,7 @@ def _advance(options: argparse.Namespace) -> int:
         advance_slot(connection, slot, slot.sent_up_to if options.upto is None else options.upto)
         moved = the_slot(connection, options.slot)
     was = "is at" if moved.confirmed.lsn == slot.confirmed.lsn else f"was at {slot.confirmed.lsn}, is now at"
-    print(f"the replication slot {slot.name} {was} {moved.confirmed.lsn}")
+    say(f"the replication slot {slot.name} {was} {moved.confirmed.lsn}")
     return 0
 
 
@@ -136,7 +137,7 @@ def _drop(options: argparse.Namespace) -> int:
         check_role(connection)
         check_free(connection, _slot(connection, options.slot))
         drop_slot(connection, options.slot)
-    print(f"dropped the replication slot {options.slot}")
+    say(f"dropped the replication slot {options.slot}")
     return 0
 
 

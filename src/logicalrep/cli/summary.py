@@ -13,6 +13,7 @@ from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import AnyMessage, Delete, Insert, Truncate, Update
 from logicalrep_runtime.scalars import Lsn, TimestampTz
+from logicalrep_runtime.visible import visible
 
 _ROWS_SHOWN = 5
 _ROW_WIDTH = 100
@@ -71,7 +72,7 @@ class Summary:
         yield style.dim("  " + " ".ljust(width) + "".join(f"{operation:>10}" for operation in _OPERATIONS))
         for table in tables:
             counts = "".join(f"{self._operations[table, operation] or '':>10}" for operation in _OPERATIONS)
-            yield f"  {table:<{width}}{counts}"
+            yield visible(f"  {table:<{width}}{counts}")
         if self._rows:
             yield ""
             yield style.bold("First rows")
@@ -86,7 +87,7 @@ class Summary:
             parts.append("streaming = parallel")
         if "transport" in header:
             parts.append(f"read by {header['transport']}")
-        yield ", ".join(parts)
+        yield visible(", ".join(parts))
 
     def _transactions(self) -> Iterator[str]:
         count = self._by_tag
@@ -103,5 +104,5 @@ class Summary:
 
 def _row_line(row: dict[str, object]) -> str:
     sides = [f"{side} {json.dumps(row[side], ensure_ascii=False)}" for side in ("old", "new") if side in row]
-    line = f"{str(row['message']).lower()} {row.get('relation', row['relation_id'])}: {', '.join(sides)}"
+    line = visible(f"{str(row['message']).lower()} {row.get('relation', row['relation_id'])}: {', '.join(sides)}")
     return line if len(line) <= _ROW_WIDTH else f"{line[: _ROW_WIDTH - 3]}..."

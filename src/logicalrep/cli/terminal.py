@@ -7,6 +7,13 @@ import sys
 import time
 from typing import IO
 
+from logicalrep_runtime.visible import visible
+
+
+def say(text: str, stream: IO[str] | None = None) -> None:
+    """Print a line, on standard output by default, with escapes in place of characters that are not seen."""
+    print(visible(text), file=stream, flush=True)
+
 
 class Style:
     """Colours for a stream: none unless it is a terminal, NO_COLOR is unset and TERM is not dumb."""
@@ -17,6 +24,7 @@ class Style:
         self.coloured = choice == "always" or (choice == "auto" and wanted)
 
     def _paint(self, code: str, text: str) -> str:
+        text = visible(text)
         return f"\x1b[{code}m{text}\x1b[0m" if self.coloured else text
 
     def bold(self, text: str) -> str:

@@ -10,7 +10,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from logicalrep.cli.server_options import Commands, add_place_command, not_negative, server_and_place
-from logicalrep.cli.terminal import Style
+from logicalrep.cli.terminal import Style, say
+from logicalrep_runtime.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from logicalrep.tables.verify.verdicts import Difference, Verdict
@@ -64,7 +65,7 @@ def _verify(options: argparse.Namespace) -> int:
         tables,
         patience=options.patience,
         with_values=options.verbose,
-        warn=lambda text: print(f"warning: {text}", file=sys.stderr),
+        warn=lambda text: say(f"warning: {text}", sys.stderr),
     )
     for verdict in found:
         results[verdict.result] += 1
@@ -80,17 +81,17 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _json(verdict: Verdict) -> str:
-    return json.dumps(asdict(verdict) | {"table": str(verdict.table)})
+    return visible_json(asdict(verdict) | {"table": str(verdict.table)})
 
 
 def _lines(verdict: Verdict, style: Style) -> list[str]:
     if verdict.result == "equal":
-        return [f"{verdict.table}: equal, {verdict.rows:,} rows"]
+        return [visible(f"{verdict.table}: equal, {verdict.rows:,} rows")]
     if verdict.result == "undecided":
         return [style.red(f"{verdict.table}: undecided: {verdict.reason}")]
     least = "at least " if verdict.is_least else ""
     head = f"{verdict.table}: different, {least}{verdict.differing:,} of {verdict.rows:,} rows"
-    return [style.red(head), *(f"  {line}" for each in verdict.examples for line in _example(each))]
+    return [style.red(head), *(visible(f"  {line}") for each in verdict.examples for line in _example(each))]
 
 
 def _example(example: Difference) -> list[str]:

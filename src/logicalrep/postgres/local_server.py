@@ -165,11 +165,11 @@ class LocalServer:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
-                raise ServerError(f"the server did not start: {self.log()[-2000:]}")
+                raise ServerError(f"the server did not start: {' '.join(self.log()[-2000:].split())}")
             if self._is_ready():
                 return
             time.sleep(0.05)
-        raise ServerError(f"the server accepts no connections: {self.log()[-2000:]}")
+        raise ServerError(f"the server accepts no connections: {' '.join(self.log()[-2000:].split())}")
 
     def stop(self, mode: str = "fast") -> None:
         """Stop the server if it runs: `fast` shuts it down cleanly, `immediate` crashes it."""

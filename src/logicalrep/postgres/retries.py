@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -12,10 +11,11 @@ from typing import TypeVar
 import psycopg
 
 from logicalrep.postgres.connection import ConnectError
+from logicalrep.transactions.logs import logger
 
 _Result = TypeVar("_Result")
 
-_log = logging.getLogger("logicalrep")
+_log = logger("logicalrep")
 
 TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError)
 """The error classes of a server that is starting, stopping or gone; they also have permanent errors."""

@@ -6,7 +6,6 @@ another session ask the server what it does.
 
 from __future__ import annotations
 
-import logging
 import select
 import time
 from collections.abc import Generator
@@ -19,11 +18,12 @@ from psycopg import pq
 from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
+from logicalrep.transactions.logs import logger
 from logicalrep_runtime.errors import LogicalRepError
 
 _Result = TypeVar("_Result")
 
-_log = logging.getLogger("logicalrep")
+_log = logger("logicalrep")
 
 PATIENCE = 60.0
 """The longest time without a word of the server, in seconds; PostgreSQL's own workers have the same."""

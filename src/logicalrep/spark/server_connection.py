@@ -14,12 +14,12 @@ from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Monitor
 from logicalrep.spark.options import SourceOptions
-from logicalrep.transactions.logs import warn
+from logicalrep.transactions.logs import logger, warn
 from logicalrep_runtime.errors import LogicalRepError
 
 _Result = TypeVar("_Result")
 
-log = logging.getLogger("logicalrep")
+log = logger("logicalrep")
 
 
 class Driver:

@@ -6,8 +6,6 @@ stops one table, says so, and lets the others go on.
 
 from __future__ import annotations
 
-import logging
-
 import psycopg
 
 from logicalrep.postgres.connection import ConnectError
@@ -18,10 +16,11 @@ from logicalrep.tables.delta.place import PlaceError
 from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.masks.mask_key import MaskKeyError
 from logicalrep.tables.tasks import TableFailedError, TasksError
+from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
 
-_log = logging.getLogger("logicalrep.replicate")
+_log = logger("logicalrep.replicate")
 
 _OWN = (NotReadableError, UnsafeTableError)
 _OF_ALL = (ConnectError, MaskKeyError, PlaceError, SlotError, StateError, TasksError, WriterError, OSError, MemoryError)

@@ -8,6 +8,7 @@ from typing import Literal
 
 from logicalrep.postgres.slots import SlotError
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.visible import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Finding:
     """One sentence with the problem and its remedy."""
 
     def __str__(self) -> str:
-        return f"[{self.code}] {self.text}"
+        return f"[{self.code}] {visible(self.text)}"
 
 
 class PreflightError(SlotError):

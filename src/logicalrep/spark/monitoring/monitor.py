@@ -6,7 +6,6 @@ What an executor's task counts comes here by HTTP, at the address of the metrics
 from __future__ import annotations
 
 import json
-import logging
 import secrets
 import socket
 import threading
@@ -25,9 +24,10 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Connection, Slot, find_slot
 from logicalrep.spark.monitoring.statistics import Counts
+from logicalrep.transactions.logs import logger
 from logicalrep_runtime.scalars import Lsn
 
-_log = logging.getLogger("logicalrep")
+_log = logger("logicalrep")
 
 _PAUSE = 5.0
 """The seconds between two looks at the slot."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -16,9 +15,10 @@ from logicalrep.arrow.message_batch import MessageBatch
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
 from logicalrep.postgres.slots import Slot
+from logicalrep.transactions.logs import logger
 from logicalrep_runtime.scalars import Lsn
 
-_log = logging.getLogger("logicalrep.batch")
+_log = logger("logicalrep.batch")
 
 
 @dataclass(slots=True)

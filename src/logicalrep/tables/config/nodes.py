@@ -10,6 +10,7 @@ from pathlib import Path
 import yaml
 
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.visible import visible
 
 _BOOL = "tag:yaml.org,2002:bool"
 _NULL = "tag:yaml.org,2002:null"
@@ -19,6 +20,10 @@ class ConfigError(LogicalRepError, ValueError):
     """A file of settings with mistakes; the text has all of them, each with its place."""
 
     code = "CONFIG_INVALID"
+
+    def __str__(self) -> str:
+        # Each of its lines was made visible.
+        return f"[{self.code}] {self.description}"
 
 
 class Document:
@@ -134,7 +139,7 @@ class Document:
 def refuse(mistakes: Collection[str]) -> None:
     """Raise ConfigError if there are mistakes."""
     if mistakes:
-        lines = "\n".join(mistakes)
+        lines = "\n".join(map(visible, mistakes))
         count = "there is a mistake" if len(mistakes) == 1 else f"there are {len(mistakes)} mistakes"
         raise ConfigError(f"{count} in the settings by table:\n{lines}")
 

@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
 from logicalrep.tables.report import Report
+from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
 
-_batches = logging.getLogger("logicalrep.batch")
-_log = logging.getLogger("logicalrep.replicate")
+_batches = logger("logicalrep.batch")
+_log = logger("logicalrep.replicate")
 
 
 class Logged(Report):

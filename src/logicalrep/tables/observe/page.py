@@ -11,6 +11,7 @@ from itertools import pairwise
 from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.observe.observed import Observed, Sample
+from logicalrep_runtime.visible import visible
 
 _WIDTH, _HEIGHT = 600, 120
 _POINTS = 200
@@ -43,6 +44,10 @@ a{color:var(--blue)}.row:last-child{padding-bottom:0}
 """
 
 
+def _text(text: str) -> str:
+    return escape(visible(text))
+
+
 def page(observed: Observed, place: str) -> str:
     """Return the page as HTML.
 
@@ -60,8 +65,8 @@ def page(observed: Observed, place: str) -> str:
     heard = "nothing is noted yet" if noted is None else f"position noted {_seconds(now - noted)} ago"
     return f"""<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<meta http-equiv="refresh" content="5"><title>logicalrep: {escape(place)}</title><style>{_STYLE}</style></head><body>
-<h1>{escape(place)}</h1>
+<meta http-equiv="refresh" content="5"><title>logicalrep: {_text(place)}</title><style>{_STYLE}</style></head><body>
+<h1>{_text(place)}</h1>
 <p class="pale">{", ".join(counts)}; {heard}; {_clock(now)} UTC; <a href="metrics">metrics</a></p>
 <div class="tiles">{_tiles(observed, samples)}</div>
 <div class="charts">
@@ -130,8 +135,8 @@ def _table(name: str, table: TableState) -> str:
     figures += [] if table.version is None else [f"version {table.version}"]
     state = "stands still" if table.state == "stopped" else table.state
     return (
-        f'<div class="row"><div class="name">{escape(name)}</div>'
-        f'<div><span class="{escape(table.state)}">{escape(state)}</span> <small>{", ".join(figures)}</small></div>'
+        f'<div class="row"><div class="name">{_text(name)}</div>'
+        f'<div><span class="{_text(table.state)}">{_text(state)}</span> <small>{", ".join(figures)}</small></div>'
         f"{_bar(name, table.progress)}</div>"
     )
 
@@ -146,20 +151,20 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
         copied = f"{progress.rows:,} of about {progress.estimate:,} rows copied, {done:.0%}"
     since = datetime.fromisoformat(progress.snapshot_since).astimezone(UTC)
     return (
-        f'<div class="wide"><progress{known} aria-label="rows of {escape(name)} that are copied"></progress>'
+        f'<div class="wide"><progress{known} aria-label="rows of {_text(name)} that are copied"></progress>'
         f"<small>{copied}; the snapshot is held since {since:%Y-%m-%d %H:%M} UTC</small></div>"
     )
 
 
 def _problems(observed: Observed, tables: Mapping[str, TableState]) -> str:
     rows = [
-        f'<div class="row"><div class="wide"><b class="bad">{escape(name)} stands still</b><br>'
-        f"{escape(table.error)}</div></div>"
+        f'<div class="row"><div class="wide"><b class="bad">{_text(name)} stands still</b><br>'
+        f"{_text(table.error)}</div></div>"
         for name, table in sorted(tables.items())
         if table.error is not None
     ]
     rows += [
-        f'<div class="row"><div class="wide"><small>{_clock(moment)} UTC</small><br>{escape(text)}</div></div>'
+        f'<div class="row"><div class="wide"><small>{_clock(moment)} UTC</small><br>{_text(text)}</div></div>'
         for moment, text in observed.all_messages()
     ]
     return f'<section class="card"><h2>Errors and warnings</h2>{"".join(rows)}</section>' if rows else ""

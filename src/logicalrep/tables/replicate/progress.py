@@ -18,6 +18,7 @@ from logicalrep.observe.lag import lag_seconds
 from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.visible import visible
 
 _LINE_AGAIN = 5.0
 """The seconds between two lines about batches."""
@@ -118,7 +119,7 @@ class Lines(Report):
 
     def _print(self, text: str) -> None:
         with self._lock:
-            print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {text}", file=self._stream, flush=True)
+            print(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {visible(text)}", file=self._stream, flush=True)
 
 
 class Bars(Report):
@@ -133,13 +134,13 @@ class Bars(Report):
 
     def load_needed(self, table: TableName, reason: str) -> None:
         """Note that a table is to be loaded."""
-        self._progress.console.print(f"{table}: to be loaded: {reason}", markup=False, highlight=False)
+        self._print(f"{table}: to be loaded: {reason}")
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
         self._end(table)
         # The server knows no number before the table's first ANALYZE.
-        self._loads[table] = self._progress.add_task(str(table), total=rows or None, figures="", estimate=rows)
+        self._loads[table] = self._progress.add_task(visible(str(table)), total=rows or None, figures="", estimate=rows)
 
     def copied(self, table: TableName, rows: int) -> None:
         """Note that some more rows are copied."""
@@ -153,7 +154,10 @@ class Bars(Report):
     def loaded(self, table: TableName, rows: int, seconds: float) -> None:
         """Note that a load has ended: its bar makes room for others."""
         self._end(table)
-        self._progress.console.print(f"{table}: loaded {_loaded(rows, seconds)}", markup=False, highlight=False)
+        self._print(f"{table}: loaded {_loaded(rows, seconds)}")
+
+    def _print(self, text: str) -> None:
+        self._progress.console.print(visible(text), markup=False, highlight=False)
 
     def _end(self, table: TableName) -> None:
         task = self._loads.pop(table, None)
@@ -174,19 +178,19 @@ class Bars(Report):
     def listening(self, address: str) -> None:
         """Note the address of the page and of the metrics."""
         text = f"the page is at {address}, the metrics are at {address}metrics"
-        self._progress.console.print(text, markup=False, highlight=False)
+        self._print(text)
 
     def stopped(self, table: TableName, reason: str) -> None:
         """Note that a table stands still."""
-        self._progress.console.print(f"error: {table} stands still: {reason}", markup=False, highlight=False)
+        self._print(f"error: {table} stands still: {reason}")
 
     def waiting(self, text: str) -> None:
         """Note what the work waits for."""
-        self._progress.console.print(text, markup=False, highlight=False)
+        self._print(text)
 
     def warning(self, text: str) -> None:
         """Note what a person should know."""
-        self._progress.console.print(f"warning: {text}", markup=False, highlight=False)
+        self._print(f"warning: {text}")
 
 
 def _loaded(rows: int, seconds: float) -> str:

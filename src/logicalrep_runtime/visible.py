@@ -1,0 +1,39 @@
+r"""Text of others, made safe to show: names, values and a server's words may have any character.
+
+Escape sequences move a terminal's cursor and change its title, line breaks forge lines of a log, and characters for
+writing directions reorder what is read. Each is shown by its escape, such as `\n` or `\u202e`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+# Control characters, format characters but the joiners that words need, line separators, and halves of characters.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+# JSON has escapes of its own within strings, and line breaks between its parts.
+_UNSAFE_IN_JSON = re.compile("(?!\n)" + _UNSAFE.pattern)
+
+
+def visible(text: str) -> str:
+    r"""Return a text in one line, with escapes in place of characters that are not seen.
+
+    Example:
+        >>> visible("a\x1b[2Jb\nc")
+        'a\\x1b[2Jb\\nc'
+    """
+    return _UNSAFE.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def visible_json(value: object, indent: int | None = None) -> str:
+    r"""Return a value as JSON, which has other languages' letters as they are, and escapes for what is not seen.
+
+    Example:
+        >>> visible_json({"ä": "\x9b2J"})
+        '{"ä": "\\u009b2J"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    return _UNSAFE_IN_JSON.sub(lambda found: json.dumps(found[0])[1:-1], text)
