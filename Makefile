@@ -18,9 +18,17 @@ help: ## List the commands
 
 setup: $(READY) ## Make .venv and install everything into it
 
-$(READY): pyproject.toml
+NATIVE := $(wildcard native/src/* native/pyproject.toml native/setup.py)
+CC ?= cc
+
+$(READY): pyproject.toml $(NATIVE)
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@if ! command -v $(CC) >/dev/null; then \
+	  echo "There is no C compiler, so logicalrep-native is not built, and messages are read in Python."; \
+	elif ! $(BIN)/pip install --quiet --disable-pip-version-check --force-reinstall ./native >/dev/null 2>&1; then \
+	  echo "logicalrep-native cannot be built, and messages are read in Python; pip install ./native says why."; \
+	fi
 	@touch $@
 
 # What runs servers and Spark, or checks code that does: 600 MB more, with a Java for machines that have none.
@@ -114,9 +122,14 @@ reference: $(READY) ## Write the reference, a static site, to build/reference
 spec-diff: $(READY) ## Show what changed in spec/ since BASE
 	$(BIN)/python -m codegen diff $(BASE)
 
-build: $(READY) ## Build a release's files into dist/: the sdist and the wheel, the vectors and the reference
+build: $(READY) ## Build a release's files into dist/: sdists and wheels, vectors, the reference
 	rm -rf dist build/logicalrep-vectors build/logicalrep-reference
 	$(BIN)/python -m build --quiet --outdir dist
+	@if command -v $(CC) >/dev/null; then \
+	  $(BIN)/python -m build --quiet --outdir dist native; \
+	else \
+	  echo "There is no C compiler, so logicalrep-native is not built."; \
+	fi
 	$(BIN)/python -m codegen vectors build/logicalrep-vectors
 	$(BIN)/python -m codegen reference --out build/logicalrep-reference
 	for name in vectors reference; do \
@@ -124,5 +137,5 @@ build: $(READY) ## Build a release's files into dist/: the sdist and the wheel, 
 	done
 
 clean: ## Remove everything that these commands made
-	rm -rf .venv build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist native/build .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,39 +1,84 @@
-"""`parse` and `build`: the generated code beside the construct Structs and pypgoutput."""
+"""`parse`, `Decoder` and `build`: in Python and with the native reader, beside construct Structs and other parsers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bench import parsers
 from bench.corpus import messages
 from bench.measure import Contender, Row, consume, rates
 from bench.peers import pypgoutput, structs
-from logicalrep import v1
+from logicalrep import Decoder, v1
 
 _UNIT = "messages/s"
+_MODULE: Any = v1
+_NATIVE = v1._read
 
 
 def rows() -> list[Row]:
-    """Return the table's rows, without pypgoutput if it is not installed."""
+    """Return the table's rows, without the peers that are not installed."""
     _, sample = messages(30_000)
     few = sample[::10]
     parsed = [v1.parse(data) for data in sample]
     struct = structs()
     objects = [(struct[data[0]], struct[data[0]].parse(data)) for data in few]
     contenders = [
-        Contender("parse", len(sample), lambda: consume(map(v1.parse, sample))),
+        Contender("parse", len(sample), _in_python(lambda: consume(map(v1.parse, sample)))),
+        Contender("Decoder", len(sample), _in_python(lambda: consume(map(Decoder(1).decode, sample)))),
         Contender("parse, construct Struct", len(few), lambda: consume(struct[data[0]].parse(data) for data in few)),
         Contender("build", len(parsed), lambda: consume(message.build() for message in parsed)),
         Contender("build, construct Struct", len(objects), lambda: consume(each.build(item) for each, item in objects)),
     ]
+    if _NATIVE is not None:
+        contenders += [
+            Contender("parse, native", len(sample), lambda: consume(map(v1.parse, sample))),
+            Contender("Decoder, native", len(sample), lambda: consume(map(Decoder(1).decode, sample))),
+        ]
     peer = pypgoutput()
     if peer:
-        contenders.insert(
-            2, Contender("parse, pypgoutput", len(sample), lambda: consume(peer[data[0]](data) for data in sample))
+        contenders.append(
+            Contender("parse, pypgoutput", len(sample), lambda: consume(peer[data[0]](data) for data in sample))
         )
-    found = rates(contenders)
-    table = [Row("parse", found["parse"], _UNIT)]
-    for name, target in (("parse, pypgoutput", 4.0), ("parse, construct Struct", 20.0)):
+    with parsers.contenders(sample) as others:
+        found = rates([*contenders, *others])
+    return list(_table(found))
+
+
+def _table(found: dict[str, float]) -> Iterator[Row]:
+    def beside(name: str, other: str, to: str, target: float | None = None) -> Iterator[Row]:
         if name in found:
-            table.append(Row(name, found[name], _UNIT, found["parse"] / found[name], "parse is faster", target))
-    table.append(Row("build", found["build"], _UNIT))
-    name = "build, construct Struct"
-    table.append(Row(name, found[name], _UNIT, found["build"] / found[name], "build is faster", 20.0))
-    return table
+            yield Row(name, found[name], _UNIT, found[other] / found[name], to, target)
+
+    yield Row("parse", found["parse"], _UNIT)
+    yield from beside("parse, pypgoutput", "parse", "parse is faster", 4.0)
+    yield from beside("parse, construct Struct", "parse", "parse is faster", 20.0)
+    yield Row("Decoder", found["Decoder"], _UNIT)
+    if "Decoder, native" in found:
+        for name, target in (("parse", None), ("Decoder", 3.5)):
+            native = f"{name}, native"
+            yield Row(native, found[native], _UNIT, found[native] / found[name], "faster than in Python", target)
+    best = "Decoder, native" if "Decoder, native" in found else "Decoder"
+    for name in (parsers.NODE, parsers.GO):
+        yield from beside(name, best, f"{best} is faster")
+    yield Row("build", found["build"], _UNIT)
+    yield from beside("build, construct Struct", "build", "build is faster", 20.0)
+
+
+def _in_python(run: Callable[[], None]) -> Callable[[], None]:
+    """The same without the native reader."""
+
+    @contextmanager
+    def without() -> Iterator[None]:
+        _MODULE._read = None
+        try:
+            yield
+        finally:
+            _MODULE._read = _NATIVE
+
+    def both() -> None:
+        with without():
+            run()
+
+    return both

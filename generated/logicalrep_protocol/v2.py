@@ -61,6 +61,7 @@ from logicalrep_runtime.constructs import (
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import flags_of, setters
+from logicalrep_runtime.native import reader as native_reader
 from logicalrep_runtime.scalars import Buffer, Lsn, Oid, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -1092,6 +1093,8 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("A"): StreamAbort._parse,
 }
 
+_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 2, globals())
+
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
     """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
@@ -1102,6 +1105,8 @@ def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, enco
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
+    if _read is not None and (found := _read(data, encoding, streaming, parallel)) is not None:
+        return found
     try:
         message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
         if end == len(data):

@@ -60,6 +60,7 @@ from logicalrep_runtime.constructs import (
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import setters
+from logicalrep_runtime.native import reader as native_reader
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -677,6 +678,8 @@ _SERVER_MESSAGES: dict[int, _Parser] = {
     ord("p"): StreamPrepare._parse,
 }
 
+_read: Callable[..., AnyMessage | None] | None = native_reader(LOGICALREP, 3, globals())
+
 
 def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8") -> AnyMessage:
     """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
@@ -687,6 +690,8 @@ def parse(data: Buffer, *, streaming: bool = False, parallel: bool = False, enco
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
+    if _read is not None and (found := _read(data, encoding, streaming, parallel)) is not None:
+        return found
     try:
         message, end = _SERVER_MESSAGES[data[0]](data, streaming, parallel, encoding)
         if end == len(data):

@@ -32,6 +32,7 @@ from logicalrep_runtime.constructs import (
 from logicalrep_runtime.errors import MalformedError
 from logicalrep_runtime.layout_walk import decode_error, encode_error
 from logicalrep_runtime.make import setters
+from logicalrep_runtime.native import reader as native_reader
 from logicalrep_runtime.scalars import Buffer, Lsn, TimestampTz, TransactionId, lsn_of
 
 __all__ = [
@@ -507,6 +508,9 @@ _CLIENT_MESSAGES: dict[int, _Parser] = {
     ord("p"): RequestPrimaryStatusUpdate._parse,
 }
 
+_read_of_server: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "server")
+_read_of_client: Callable[..., AnyMessage | None] | None = native_reader(WALSENDER, 1, globals(), "client")
+
 
 def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> AnyMessage:
     """Parse one whole message. Raises DecodeError if the bytes are not exactly one.
@@ -515,7 +519,9 @@ def parse(data: Buffer, *, sender: Literal["server", "client"] = "server") -> An
     """
     if type(data) is not bytes:
         data = bytes(memoryview(data))
-    messages = _SERVER_MESSAGES if sender == "server" else _CLIENT_MESSAGES
+    messages, read = (_SERVER_MESSAGES, _read_of_server) if sender == "server" else (_CLIENT_MESSAGES, _read_of_client)
+    if read is not None and (found := read(data, "")) is not None:
+        return found
     try:
         message, end = messages[data[0]](data)
         if end == len(data):

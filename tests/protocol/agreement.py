@@ -1,6 +1,6 @@
-"""Four ways to read a message: the Struct, the straight-line code, the walker, and the decoder written by hand.
+"""Ways to read a message: the Struct, the straight-line code, the walker, the decoder written by hand, the native reader.
 
-`agree` reads bytes in all four ways and fails unless they say the same.
+`agree` reads bytes in all ways and fails unless they say the same; the native reader is there if it is installed.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from construct import ConstructError
@@ -51,12 +52,49 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield from leaves(inner, prefix + name)
 
 
-def attempt(data: bytes, version: int, *, streaming: bool, parallel: bool, encoding: str) -> Any:
-    """What `parse` gives, or its error."""
+@contextmanager
+def in_python(version: int) -> Iterator[None]:
+    """Without the native reader for a while."""
+    module: Any = VERSIONS[version]
+    read, module._read = module._read, None
     try:
-        return VERSIONS[version].parse(data, streaming=streaming, parallel=parallel, encoding=encoding)
+        yield
+    finally:
+        module._read = read
+
+
+def attempt(data: bytes, version: int, *, streaming: bool, parallel: bool, encoding: str) -> Any:
+    """What `parse` gives in Python, or its error."""
+    try:
+        with in_python(version):
+            return VERSIONS[version].parse(data, streaming=streaming, parallel=parallel, encoding=encoding)
     except DecodeError as error:
         return error
+
+
+def natively_alike(data: bytes, version: int, result: Any, *, streaming: bool, parallel: bool, encoding: str) -> None:
+    """Fail unless the native reader reads the same object, down to the types of its values, or nothing."""
+    module: Any = VERSIONS[version]
+    if module._read is None:
+        return
+    found = module._read(data, encoding, streaming, parallel)
+    if isinstance(result, DecodeError):
+        assert found is None, f"{result}, yet the native reader takes {data.hex()}"
+        return
+    assert type(found) is type(result)
+    assert found == result
+    assert list(map(type, _values(found))) == list(map(type, _values(result)))
+
+
+def _values(message: Any) -> Iterator[Any]:
+    """Every value in a message, in order, the parts before what they hold."""
+    yield message
+    if isinstance(message, tuple):
+        for item in message:
+            yield from _values(item)
+    elif dataclasses.is_dataclass(message):
+        for field in dataclasses.fields(message):
+            yield from _values(getattr(message, field.name))
 
 
 def walked(data: bytes, version: int, facts: dict[str, bool], encoding: str) -> tuple[list[Step], DecodeError | None]:
@@ -73,10 +111,11 @@ def walked(data: bytes, version: int, facts: dict[str, bool], encoding: str) -> 
 def agree(
     data: bytes, version: int, *, streaming: bool = False, parallel: bool = False, encoding: str = "utf-8"
 ) -> Any:
-    """The message that all four ways read and three write back, or the DecodeError where all four refuse the bytes."""
+    """The message that all ways read and three write back, or the DecodeError where all refuse the bytes."""
     facts = {"streaming": streaming, "parallel": parallel}
     state: dict[str, Any] = {**facts, "encoding": encoding}
     result = attempt(data, version, **state)
+    natively_alike(data, version, result, **state)
     steps, walk_error = walked(data, version, facts, encoding)
     assert b"".join(step.data for step in steps) == data[: sum(len(step.data) for step in steps)]
     try:

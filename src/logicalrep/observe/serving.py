@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 
 from logicalrep.observe.figures import Figures
 from logicalrep.observe.metrics import registry
@@ -18,12 +15,9 @@ from logicalrep_runtime.errors import LogicalRepError
 
 _LOOPBACK = "127.0.0.1"
 _PATIENCE = 10.0
-"""The seconds that a client has for its whole request, with the answer."""
-_MOST_CONNECTIONS = 64
-"""The most connections at a time: the oldest ends for a new one."""
+"""The seconds that a client has for its request, and for each part of the answer."""
 _MOST_POSTED = 1 << 16
 """The most bytes that are taken at a time."""
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
 _LISTEN = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:\s]*):)?(?P<port>[0-9]{1,5})")
 
 
@@ -70,10 +64,19 @@ def serving(
     class Handler(_Handler):
         answers = {path: _html(render) for path, render in (pages or {}).items()} | {"/metrics": _metrics(read)}
         takers = posts or {}
-        listens = host.lower()
 
-    class Server(_Server):
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        def server_bind(self) -> None:
+            # HTTPServer asks the name service for the host's name, which nothing here needs.
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.socket.bind(self.server_address)
+            self.server_address = self.socket.getsockname()
+
+        def handle_error(self, request: object, client_address: object) -> None:
+            """Say nothing of a client that went away."""
 
     try:
         server = Server((host, port), Handler)
@@ -104,81 +107,10 @@ def _metrics(read: Callable[[], Iterable[Figures]]) -> _Answer:
     return lambda: (CONTENT_TYPE_LATEST, generate_latest(registry(read)))
 
 
-class _Server(ThreadingHTTPServer):
-    """A server whose connections end in time, and of which there are never more than some."""
-
-    daemon_threads = True
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
-        self._ends: dict[socket.socket, float] = {}
-        self._lock = threading.Lock()
-        super().__init__(address, handler)
-
-    def server_bind(self) -> None:
-        # HTTPServer asks the name service for the host's name, which nothing here needs.
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread; where there are too many, the oldest ends, as one that is answered takes milliseconds."""
-        with self._lock:
-            while len(self._ends) >= _MOST_CONNECTIONS:
-                self._end(next(iter(self._ends)))
-            self._ends[request] = time.monotonic() + _PATIENCE
-        super().process_request(request, client_address)
-
-    def service_actions(self) -> None:
-        """End the connections whose time is over; the server calls it every half second."""
-        with self._lock:
-            for request in [request for request, end in self._ends.items() if end < time.monotonic()]:
-                self._end(request)
-
-    def _end(self, request: socket.socket) -> None:
-        del self._ends[request]
-        with suppress(OSError):
-            # Its thread sees the end, and closes it.
-            request.shutdown(socket.SHUT_RDWR)
-
-    def shutdown_request(self, request: Any) -> None:
-        with self._lock:
-            self._ends.pop(request, None)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of a client that went away."""
-
-
-def _is_own(host: str, listens: str) -> bool:
-    """Return whether a Host header cannot be that of a web page elsewhere whose name leads here, by DNS rebinding.
-
-    Nobody has a domain without a dot, and an address is no name.
-    """
-    name = host.rpartition(":")[0] if re.fullmatch(r".*:[0-9]*", host) and not host.endswith("]") else host
-    name = name.lower().removesuffix(".")
-    if "." not in name or name.endswith(".localhost") or name in (listens, socket.gethostname().lower()):
-        return True
-    try:
-        ipaddress.ip_address(name.strip("[]"))
-    except ValueError:
-        return False
-    return True
-
-
 class _Handler(BaseHTTPRequestHandler):
     timeout = _PATIENCE
     answers: Mapping[str, _Answer]
     takers: Mapping[str, Callable[[bytes], None]]
-    listens: str
-
-    def parse_request(self) -> bool:
-        if not super().parse_request():
-            return False
-        if all(_is_own(host.strip(), self.listens) for host in self.headers.get_all("Host", [])):
-            return True
-        text = "This server has another name: use its address, the machine's own name, or the name of --listen.\n"
-        self._answer(421, "text/plain; charset=utf-8", text.encode())
-        return False
 
     def do_HEAD(self) -> None:
         self.do_GET()
@@ -208,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
-        self.send_header("Content-Security-Policy", _POLICY)
+        self.send_header("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
         self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         if self.command != "HEAD":

@@ -1,0 +1,13 @@
+"""One wheel for all Pythons with a GIL: the module uses the limited API of 3.11."""
+
+from setuptools import Extension, setup
+
+reader = Extension(
+    "logicalrep_native",
+    ["src/compile.c", "src/module.c", "src/read.c"],
+    depends=["src/program.h"],
+    define_macros=[("Py_LIMITED_API", "0x030B0000")],
+    extra_compile_args=["-std=c11", "-fvisibility=hidden"],
+    py_limited_api=True,
+)
+setup(ext_modules=[reader], options={"bdist_wheel": {"py_limited_api": "cp311"}})

@@ -1,0 +1,192 @@
+/* The module logicalrep_native: a reader of messages for a table of layouts. It has no state of its own. */
+
+#include "program.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+static bool add_message(Reader *self, PyObject *entry)
+{
+    if (!PyTuple_Check(entry) || PyTuple_Size(entry) != 2) {
+        PyErr_SetString(PyExc_TypeError, "the table has a message that is no pair of a tag and a program");
+        return false;
+    }
+    long tag = PyLong_AsLong(PyTuple_GetItem(entry, 0));
+    if (tag == -1 && PyErr_Occurred()) {
+        return false;
+    }
+    if (tag < 0 || tag > 255 || self->programs[tag] != NULL) {
+        PyErr_Format(PyExc_ValueError, "the table has the tag %ld, which is none or there twice", tag);
+        return false;
+    }
+    self->programs[tag] = compile_program(self, PyTuple_GetItem(entry, 1), 0);
+    return self->programs[tag] != NULL;
+}
+
+static bool fill(Reader *self, PyObject *table)
+{
+    if (!PyTuple_Check(table) || PyTuple_Size(table) != 2 || !PyTuple_Check(PyTuple_GetItem(table, 1))) {
+        PyErr_SetString(PyExc_TypeError, "a table is a pair of its number and its messages");
+        return false;
+    }
+    long number = PyLong_AsLong(PyTuple_GetItem(table, 0));
+    if (number != TABLE_NUMBER) {
+        if (!PyErr_Occurred()) {
+            PyErr_Format(PyExc_ValueError, "the table has the number %ld, and this reader reads %d", number,
+                         TABLE_NUMBER);
+        }
+        return false;
+    }
+    self->new_integer = (newfunc)PyType_GetSlot(&PyLong_Type, Py_tp_new);
+    PyObject *messages = PyTuple_GetItem(table, 1);
+    for (Py_ssize_t index = 0; index < PyTuple_Size(messages); index++) {
+        if (!add_message(self, PyTuple_GetItem(messages, index))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"table", NULL};
+    PyObject *table;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O:Reader", names, &table)) {
+        return NULL;
+    }
+    Reader *self = (Reader *)PyType_GenericAlloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    Py_INCREF(table);
+    self->table = table;
+    if (!fill(self, table)) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static int reader_traverse(Reader *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE((PyObject *)self));
+    Py_VISIT(self->table);
+    return 0;
+}
+
+static int reader_clear(Reader *self)
+{
+    for (int tag = 0; tag < 256; tag++) {
+        Program *program = self->programs[tag];
+        self->programs[tag] = NULL;
+        free_program(program);
+    }
+    Py_CLEAR(self->table);
+    return 0;
+}
+
+static void reader_dealloc(Reader *self)
+{
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
+    PyObject_GC_UnTrack(self);
+    reader_clear(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyObject *reader_read(Reader *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count < 2 + self->fact_count || !PyBytes_Check(arguments[0]) || !PyUnicode_Check(arguments[1])) {
+        PyErr_Format(PyExc_TypeError, "read takes bytes, the name of an encoding, and %zd session facts",
+                     self->fact_count);
+        return NULL;
+    }
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
+        return NULL;
+    }
+    PyObject *message = read_message(self, (const unsigned char *)data, size, arguments[1], arguments + 2);
+    if (message != NULL) {
+        self->accepted++;
+        return message;
+    }
+    if (PyErr_Occurred()) {
+        /* A text that cannot be decoded, or an encoding that nobody knows: the parser in Python says which. */
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_LookupError)) {
+            return NULL;
+        }
+        PyErr_Clear();
+    }
+    self->refused++;
+    Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(read_doc, "read(data, encoding, *facts)\n--\n\n"
+                       "Return the message that the bytes are; None where they are none.");
+
+static PyMethodDef reader_methods[] = {
+    {"read", (PyCFunction)(void (*)(void))reader_read, METH_FASTCALL, read_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef reader_members[] = {
+    {"accepted", T_ULONGLONG, offsetof(Reader, accepted), READONLY, "The messages that were read."},
+    {"refused", T_ULONGLONG, offsetof(Reader, refused), READONLY, "The bytes that were left to the parser in Python."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyDoc_STRVAR(reader_doc, "Reader(table)\n--\n\n"
+                         "Reads messages by a table of layouts, which logicalrep_runtime.native makes.");
+
+static PyType_Slot reader_slots[] = {
+    {Py_tp_doc, (void *)reader_doc},
+    {Py_tp_new, reader_new},
+    {Py_tp_dealloc, reader_dealloc},
+    {Py_tp_traverse, reader_traverse},
+    {Py_tp_clear, reader_clear},
+    {Py_tp_methods, reader_methods},
+    {Py_tp_members, reader_members},
+    {0, NULL},
+};
+
+static PyType_Spec reader_spec = {
+    "logicalrep_native.Reader",
+    sizeof(Reader),
+    0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    reader_slots,
+};
+
+static int module_exec(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &reader_spec, NULL);
+    if (type == NULL) {
+        return -1;
+    }
+    int result = PyModule_AddObjectRef(module, "Reader", type);
+    Py_DECREF(type);
+    return result < 0 ? result : PyModule_AddIntConstant(module, "TABLE_NUMBER", TABLE_NUMBER);
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT,
+    "logicalrep_native",
+    "Reads logical replication messages into the classes of logicalrep_protocol; optional, and found by it.",
+    0,
+    NULL,
+    module_slots,
+    NULL,
+    NULL,
+    NULL,
+};
+
+PyMODINIT_FUNC PyInit_logicalrep_native(void)
+{
+    return PyModuleDef_Init(&module);
+}

@@ -1,0 +1,219 @@
+"""The native reader of `logicalrep-native`, where that is installed: layouts as a table that it reads messages by.
+
+It is found by itself, and `LOGICALREP_NATIVE=0` in the environment turns it off. Each generated `parse` asks it first
+and reads in Python what it refuses, so that errors are those of Python. A message with an operation that it does not
+know is read in Python alone.
+
+A table is a pair of its number and its messages, each a pair of its tag and its program. A program has a class, the
+descriptors of the class's attributes, the number of its measures, and its operations, which name attributes and
+measures by their indexes:
+
+    ("constant", bytes)                                    ("text", attribute)
+    ("integer", attribute, width, signed, wrapper,         ("bytes", attribute, measure)
+        refused values)                                    ("rest", attribute)
+    ("value", attribute, width, signed,                    ("group", attribute, program)
+        pairs of a value and its object)                   ("groups", attribute, measure, program)
+    ("measure", measure, width, signed)                    ("choices", kinds, values, measure, valued kinds,
+    ("integers", attribute, measure, width, signed,            bare kinds, width of a value's size)
+        wrapper, refused values)                           ("fact", number, operations, absent attributes)
+                                                           ("ahead", bytes, operations, absent attributes)
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from enum import EnumMeta
+from typing import Any
+
+from logicalrep_runtime.layout import PartLayout, ProtocolLayout
+from logicalrep_runtime.operations import (
+    Bytes,
+    Choose,
+    Constant,
+    GoOn,
+    Group,
+    Measure,
+    Operation,
+    Operations,
+    Repeat,
+    Take,
+    Text,
+)
+
+TABLE_NUMBER = 1
+"""The number of the table's form; the native reader has the same one, or is not used."""
+
+_LOG = logging.getLogger("logicalrep")
+
+
+def reader(
+    protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str = "server"
+) -> Callable[..., Any] | None:
+    """Return the native `read(data, encoding, *facts)` of a version's messages; None where there is no native reader.
+
+    It returns None for bytes that are no message. `namespace` has the version's classes; facts are given in the order
+    of `parse`.
+    """
+    module = _module()
+    if module is None:
+        return None
+    read: Callable[..., Any] = module.Reader(table(protocol, version, namespace, sender)).read
+    return read
+
+
+@functools.cache
+def _module() -> Any:
+    """The module of the native reader, if it is to be used."""
+    if os.environ.get("LOGICALREP_NATIVE") == "0":
+        return None
+    try:
+        module = importlib.import_module("logicalrep_native")
+    except ImportError as error:
+        if not isinstance(error, ModuleNotFoundError):
+            _LOG.warning("messages are read in Python: logicalrep-native cannot be loaded: %s", error)
+        return None
+    if module.TABLE_NUMBER != TABLE_NUMBER:
+        _LOG.warning(
+            "messages are read in Python: logicalrep-native reads tables of number %s, and this logicalrep has number "
+            "%s; install the same release of both",
+            module.TABLE_NUMBER,
+            TABLE_NUMBER,
+        )
+        return None
+    return module
+
+
+class _UnknownError(Exception):
+    """An operation that tables have no form for."""
+
+
+def table(protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str) -> tuple[Any, ...]:
+    """Return the table of a version's messages that one side sends."""
+    source = _Source(protocol, version, namespace)
+    messages = []
+    for layout in protocol.messages:
+        if layout.since <= version and layout.sender == sender:
+            class_ = namespace["".join(word[0].upper() + word[1:] for word in layout.name.split())]
+            try:
+                messages.append((ord(layout.tag), source.program(class_, layout.operations)))
+            except _UnknownError:
+                continue
+    return TABLE_NUMBER, tuple(messages)
+
+
+class _Source:
+    """Makes the programs of one version's layouts."""
+
+    def __init__(self, protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any]) -> None:
+        self.protocol = protocol
+        self.version = version
+        self.namespace = namespace
+        self.facts = [name for name in protocol.parse_arguments if name != "encoding"]
+
+    def program(self, class_: type[Any], operations: Operations) -> tuple[Any, ...]:
+        layout = _Layout(self, class_)
+        made = tuple(layout.operations(operations))
+        return class_, layout.descriptors, len(layout.measures), made
+
+    def known(self, items: Iterable[Any]) -> list[Any]:
+        """The operations or alternatives that the version has."""
+        return [item for item in items if item.since <= self.version]
+
+
+class _Layout:
+    """Makes the operations of one class."""
+
+    def __init__(self, source: _Source, class_: type[Any]) -> None:
+        self.source = source
+        self.types = {field.name: str(field.type).removesuffix(" | None") for field in fields(class_)}
+        self.attributes = {name: index for index, name in enumerate(self.types)}
+        self.descriptors = tuple(getattr(class_, name) for name in self.types)
+        self.measures: dict[str, int] = {}
+
+    def operations(self, operations: Operations) -> list[tuple[Any, ...]]:
+        made = (self.operation(one) for one in self.source.known(operations))
+        return [one for one in made if one is not None]
+
+    def operation(self, one: Operation) -> tuple[Any, ...] | None:
+        match one:
+            case Constant():
+                return "constant", one.code.to_bytes(one.width, "big", signed=one.signed)
+            case Measure():
+                self.measures[one.name] = len(self.measures)
+                return "measure", self.measures[one.name], one.width, one.signed
+            case Take() if one.allowed:
+                codes = tuple((code, self.value(one, code)) for code in one.allowed)
+                return "value", self.attributes[one.name], one.width, one.signed, codes
+            case Take():
+                return "integer", self.attributes[one.name], *_integer(one)
+            case Text():
+                return "text", self.attributes[one.name]
+            case Bytes() if one.count:
+                return "bytes", self.attributes[one.name], self.measures[one.count]
+            case Bytes():
+                return "rest", self.attributes[one.name]
+            case Group():
+                return "group", self.attributes[one.name], self.part(one.part)
+            case Repeat():
+                return self.repeat(one)
+            case GoOn():
+                return self.go_on(one)
+        raise _UnknownError(one.kind)
+
+    def value(self, one: Take, code: int) -> object:
+        """The object of a value that is legal."""
+        if one.is_character:
+            members = self.source.namespace.get(self.types[one.name])
+            return members(chr(code)) if isinstance(members, EnumMeta) else chr(code)
+        return code if one.wrapper is None else one.wrapper(code)
+
+    def part(self, name: str) -> tuple[Any, ...]:
+        return self.source.program(self.source.namespace[name], self.source.protocol.parts[name].operations)
+
+    def repeat(self, one: Repeat) -> tuple[Any, ...]:
+        measure, body = self.measures[one.count], one.body
+        match body:
+            case Take() if not body.allowed:
+                return "integers", self.attributes[one.name], measure, *_integer(body)
+            case Group():
+                return "groups", self.attributes[one.name], measure, self.part(body.part)
+            case Choose():
+                return self.choices(measure, self.source.protocol.parts[body.part])
+        raise _UnknownError(body.kind)
+
+    def choices(self, measure: int, part: PartLayout) -> tuple[Any, ...]:
+        """A row's values: tags, and after some of them a value with its size."""
+        kinds: dict[bool, bytes] = {True: b"", False: b""}
+        width = 4
+        for alternative in self.source.known(part.alternatives):
+            tag, *rest = self.source.known(alternative.operations)
+            kinds[bool(rest)] += bytes([tag.code])
+            match rest:
+                case []:
+                    continue
+                case [Measure() as size, Bytes(count=count)] if count == size.name:
+                    width = size.width
+                case _:
+                    raise _UnknownError("choose")
+        return "choices", self.attributes["kinds"], self.attributes["values"], measure, kinds[True], kinds[False], width
+
+    def go_on(self, one: GoOn) -> tuple[Any, ...] | None:
+        body = self.source.known(one.body)
+        if not body:
+            return None
+        absent = tuple(self.attributes[row.name] for row in body if row.is_attribute)
+        made = tuple(self.operations(one.body))
+        if one.ahead:
+            return "ahead", bytes(one.ahead), made, absent
+        return "fact", self.source.facts.index(one.fact), made, absent
+
+
+def _integer(one: Take) -> tuple[int, bool, object, tuple[int, ...]]:
+    """The width, sign, wrapper and refused values; what is no class changes no number."""
+    wrapper = one.wrapper if isinstance(one.wrapper, type) else None
+    return one.width, one.signed, wrapper, one.refused

@@ -1,0 +1,69 @@
+"""The native reader is found by itself, turned off by a variable, and refused with a line where it does not fit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.native.installed import needs_native
+
+PROGRAM = """
+from logicalrep import v1, v4, walsender
+message = v1.parse(bytes.fromhex("4200000000019092800003034062c50000000002e4"))
+assert message.xid == 740
+try:
+    v4.parse(b"B")
+except ValueError as error:
+    print(error)
+print("native" if v4._read is not None and walsender._read_of_client is not None else "Python")
+"""
+SHORT = "Begin: final_lsn at offset 1: expected 8 bytes, found 0 bytes to the end of the message\n"
+OTHER_NUMBER = (
+    "messages are read in Python: logicalrep-native reads tables of number 999, and this logicalrep has number 1; "
+    "install the same release of both\n"
+)
+
+
+def _run(folder: Path, **environment: str) -> tuple[str, str]:
+    """Return what the program prints and what stands in its log, with a folder before all others."""
+    path = os.pathsep.join([str(folder), str(ROOT / "generated"), str(ROOT / "src")])
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=os.environ | {"PYTHONPATH": path} | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return result.stdout, result.stderr
+
+
+@needs_native
+def test_it_is_found_by_itself(tmp_path: Path) -> None:
+    assert _run(tmp_path, LOGICALREP_NATIVE="") == (f"{SHORT}native\n", "")
+
+
+def test_it_is_off_by_a_variable(tmp_path: Path) -> None:
+    (tmp_path / "logicalrep_native.py").write_text("raise AssertionError('it is imported')\n")
+    assert _run(tmp_path, LOGICALREP_NATIVE="0") == (f"{SHORT}Python\n", "")
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("TABLE_NUMBER = 999\n", OTHER_NUMBER),
+        (
+            "raise ImportError('undefined symbol: PyFoo')\n",
+            "messages are read in Python: logicalrep-native cannot be loaded: undefined symbol: PyFoo\n",
+        ),
+        ("raise ModuleNotFoundError(name='logicalrep_native')\n", ""),
+    ],
+    ids=["a table of another number", "one that cannot be loaded", "none"],
+)
+def test_one_that_does_not_fit_is_refused_with_a_line(module: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / "logicalrep_native.py").write_text(module)
+    assert _run(tmp_path, LOGICALREP_NATIVE="") == (f"{SHORT}Python\n", line)

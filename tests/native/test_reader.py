@@ -1,0 +1,268 @@
+"""The native reader: as the parser in Python on what servers sent and on damaged bytes, and safe with whatever it gets."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import importlib
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from construct import ConstructError
+
+from logicalrep import DecodeError, Oid, v1, v4, walsender
+from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
+from logicalrep_runtime.native import table
+from tests.native.installed import needs_native
+from tests.native.tables import altered
+from tests.protocol.agreement import VERSIONS, attempt, natively_alike
+from tests.protocol.captured import capture_name, collected, read, selected
+
+pytestmark = needs_native
+
+
+def _reader(made: Any) -> Any:
+    return importlib.import_module("logicalrep_native").Reader(made)
+
+
+def _captures() -> list[pytest.ParameterSet]:
+    """A session of each version, and all as thorough tests."""
+    newest = {path.name[:2]: path for path in selected()}
+    paths = [path for path in collected() if path not in newest.values()]
+    first = [pytest.param(path, id=capture_name(path)) for path in newest.values()]
+    return [*first, *(pytest.param(path, id=capture_name(path), marks=pytest.mark.thorough) for path in paths)]
+
+
+def _sessions(path: Path) -> Iterator[tuple[int, bytes, dict[str, Any]]]:
+    """The messages of a capture, each with the version that has its layout and the state of the session."""
+    capture = read(path)
+    for streaming, data in capture.with_state():
+        layout = LOGICALREP.message(data[0])
+        assert layout is not None
+        state = {"streaming": streaming, "parallel": capture.parallel, "encoding": capture.encoding}
+        yield max(capture.version, layout.since), data, state
+
+
+def _damaged(data: bytes, chance: random.Random) -> bytes:
+    """A message with a byte changed, taken out or put in, cut, or with another number in it."""
+    made = bytearray(data)
+    place = chance.randrange(len(made))
+    match chance.randrange(5):
+        case 0:
+            made[place] = chance.randrange(256)
+        case 1:
+            del made[place:]
+        case 2:
+            made.insert(place, chance.randrange(256))
+        case 3:
+            made[place : place + 4] = bytes(chance.choice((0, 1, 127, 128, 255)) for _ in range(4))
+        case _:
+            del made[place : place + chance.randrange(1, 5)]
+    return bytes(made)
+
+
+@pytest.mark.parametrize("path", _captures())
+def test_it_reads_all_that_servers_sent_and_refuses_what_python_refuses(path: Path) -> None:
+    chance = random.Random(path.name)
+    counts = {version: module._read.__self__.refused for version, module in VERSIONS.items()}
+    messages = list(_sessions(path))[:3000]
+    for version, data, state in messages:
+        natively_alike(data, version, attempt(data, version, **state), **state)
+    # Nothing was left to Python.
+    assert {version: module._read.__self__.refused for version, module in VERSIONS.items()} == counts
+    refused = 0
+    for version, data, state in messages:
+        damaged = _damaged(data, chance)
+        other = state | {"streaming": chance.random() < 0.3, "parallel": chance.random() < 0.5}
+        result = attempt(damaged, version, **other)
+        natively_alike(damaged, version, result, **other)
+        refused += isinstance(result, DecodeError)
+    assert 0 < refused < len(messages) or len(messages) < 20
+
+
+def test_messages_of_the_envelope_from_both_sides() -> None:
+    for sender, native in (("server", walsender._read_of_server), ("client", walsender._read_of_client)):
+        for layout in WALSENDER.messages:
+            data = layout.tag.encode() + bytes(range(1, 60))
+            for size in range(1, len(data)):
+                expected = _in_python(data[:size], sender)
+                assert native is not None
+                assert native(data[:size], "") == expected
+
+
+def _in_python(data: bytes, sender: Any) -> Any:
+    """The message of the envelope, read by its Struct; None for none."""
+    struct: Any = walsender.server_message if sender == "server" else walsender.client_message
+    try:
+        return struct.parse(data)
+    except ConstructError:
+        return None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_message_has_a_program(version: int) -> None:
+    """None is left to Python, as an operation of it were unknown."""
+    made = table(LOGICALREP, version, vars(VERSIONS[version]), "server")
+    assert [chr(tag) for tag, _ in made[1]] == [one.tag for one in LOGICALREP.messages if one.since <= version]
+    for sender in ("server", "client"):
+        made = table(WALSENDER, 1, vars(walsender), sender)
+        assert [chr(tag) for tag, _ in made[1]] == [one.tag for one in WALSENDER.messages if one.sender == sender]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wide:
+    """A class with many attributes, for tables that no protocol has yet."""
+
+    a: Any
+    b: Any
+    c: Any
+
+
+DESCRIPTORS = tuple(getattr(Wide, name) for name in ("a", "b", "c"))
+
+
+def _wide(*operations: Any, measures: int = 0) -> Any:
+    return _reader((1, ((77, (Wide, DESCRIPTORS, measures, (("constant", b"M"), *operations))),))).read
+
+
+def test_a_layout_may_have_many_measures() -> None:
+    measures = tuple(("measure", index, 1, False) for index in range(40))
+    read = _wide(*measures, ("bytes", 0, 39), ("bytes", 1, 0), ("rest", 2), measures=40)
+    data = b"M" + bytes([2, *range(38), 3]) + b"abcdefg"
+    assert read(data, "utf-8") == Wide(b"abc", b"de", b"fg")
+
+
+def test_no_count_is_believed_beyond_the_message() -> None:
+    greatest = b"M\x7f\xff\xff\xff\xff\xff\xff\xff"
+    measure = ("measure", 0, 8, True)
+    item = (Wide, DESCRIPTORS, 0, (("text", 0), ("text", 1), ("text", 2)))
+    for operation in (
+        ("bytes", 0, 0),
+        ("integers", 0, 0, 8, True, None, ()),
+        ("groups", 0, 0, item),
+        ("choices", 0, 1, 0, b"t", b"n", 8),
+    ):
+        assert _wide(measure, operation, measures=1)(greatest, "utf-8") is None
+        assert _wide(measure, operation, measures=1)(b"M" + b"\xff" * 8, "utf-8") is None
+
+
+def test_depth_is_bounded() -> None:
+    operations: tuple[Any, ...] = (("rest", 0),)
+    for _ in range(40):
+        operations = (("ahead", b"x", operations, ()),)
+    with pytest.raises(ValueError, match="the table has a depth that is out of range"):
+        _wide(*operations)
+
+
+def test_errors_other_than_of_the_bytes_are_passed_on() -> None:
+    class Neither:
+        def __bool__(self) -> bool:
+            raise KeyboardInterrupt
+
+    read: Any = VERSIONS[4]._read  # type: ignore[attr-defined]
+    insert = v4.Insert(relation_id=Oid(1), new=v1.TupleData(kinds=b"n", values=(None,)))
+    with pytest.raises(KeyboardInterrupt):
+        read(insert.build(), "utf-8", Neither(), False)
+    for arguments in (
+        (),
+        (b"B",),
+        (b"B", "utf-8"),
+        ("B", "utf-8", 0, 0),
+        (b"B", b"utf-8", 0, 0),
+        (bytearray(b"B"), "utf-8", 0, 0),
+    ):
+        with pytest.raises(TypeError, match="read takes bytes, the name of an encoding, and 2 session facts"):
+            read(*arguments)
+    for encoding in ("", "no such", "utf-8\0", "rot13", "\udc80"):
+        assert read(b"O" + bytes(8) + b"name\0", encoding, False, False) is None
+    assert read(b"O" + bytes(8) + "é\0".encode("latin-1"), "latin-1", False, False).name == "é"
+
+
+def test_a_table_of_another_form_is_refused() -> None:
+    """Whatever stands in it: an exception, and never a crash, neither then nor when a reader was made all the same."""
+    made = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    chance = random.Random(5)
+    with_messages = [data for _, data, _ in _sessions(selected()[0])][:50]
+    refused = read_all = 0
+    for _ in range(3000):
+        try:
+            read = _reader(altered(made, chance)).read
+        except (TypeError, ValueError, OverflowError):
+            refused += 1
+            continue
+        for data in with_messages[:5]:
+            try:
+                read(data, "utf-8", False, False, *[False] * 62)
+            except (TypeError, OverflowError, AttributeError):
+                continue
+            read_all += 1
+    assert refused > 500
+    assert read_all > 500
+
+
+def test_nothing_is_leaked() -> None:
+    messages = list(_sessions(selected()[0]))[:300]
+    chance = random.Random(1)
+    sent = [(data, version, state) for version, data, state in messages]
+    sent += [(_damaged(data, chance), version, state) for data, version, state in sent]
+    made = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+
+    def everything() -> None:
+        for data, version, state in sent:
+            VERSIONS[version]._read(data, state["encoding"], state["streaming"], state["parallel"])
+        for _ in range(10):
+            _reader(made)
+            with pytest.raises(ValueError, match="out of range"):
+                _reader((1, (*made[1][:-1], (255, (Wide, DESCRIPTORS, 0, (("text", 3),))))))
+        gc.collect()
+
+    for _ in range(3):
+        everything()
+    before = sys.getallocatedblocks(), sys.getrefcount(None)
+    for _ in range(5):
+        everything()
+    after = sys.getallocatedblocks(), sys.getrefcount(None)
+    assert max(abs(now - then) for now, then in zip(after, before, strict=True)) < 100
+
+
+def test_every_allocation_may_fail() -> None:
+    testcapi = pytest.importorskip("_testcapi")
+    if not hasattr(testcapi, "set_nomemory"):
+        pytest.skip("this Python has no allocator for tests")
+    made = table(LOGICALREP, 4, vars(VERSIONS[4]), "server")
+    first = {data[:1]: (version, data, state) for version, data, state in _sessions(_with_all_messages())}
+    assert len(first) == 19
+    messages = [VERSIONS[4]._read(data, "utf-8", False, False) for _, data, _ in first.values()]
+    assert len(messages) == 19
+
+    def failing(function: Any, *arguments: Any) -> int:
+        """Call it with each allocation failing once; return how many there are."""
+        expected = function(*arguments)
+        for number in range(1, 10_000):
+            found = error = None
+            testcapi.set_nomemory(number, number + 1)
+            try:
+                found = function(*arguments)
+            except MemoryError as raised:
+                error = raised
+            finally:
+                testcapi.remove_mem_hooks()
+            if error is None:
+                assert type(found) is type(expected)
+                return number
+        raise AssertionError("it never ends")
+
+    allocations = sum(
+        failing(VERSIONS[4]._read, data, state["encoding"], state["streaming"], state["parallel"])
+        for _, data, state in first.values()
+    )
+    assert allocations > 19 * 3
+    assert failing(_reader(made).__class__, made) > 50
+
+
+def _with_all_messages() -> Path:
+    return next(path for path in collected() if capture_name(path) == "pg18/twophase/v4-live.walsender")
