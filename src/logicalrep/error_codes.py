@@ -306,6 +306,10 @@ CODES: dict[str, tuple[str, str]] = {
         "The folder for the spool belongs to another user, can be written by others, or is a link.",
         "Remove it, close it to others, or name another in the option `spool`; run executors as the driver's user.",
     ),
+    "SYNCHRONOUS_STANDBY": (
+        "The server takes the reader for a synchronous standby, so that each COMMIT of the application waits for it.",
+        "Run the `ALTER SYSTEM` in the text, which names the real standbys alone.",
+    ),
     "TABLES_STOPPED": (
         "Some tables stand still; the others are up to date.",
         "The text has the reason for each, and the line that loads the table again once that is gone.",

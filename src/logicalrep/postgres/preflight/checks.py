@@ -9,6 +9,7 @@ from psycopg import sql
 from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightError
 from logicalrep.postgres.preflight.tables import check_tables
 from logicalrep.postgres.slots import Connection, create_slot, find_slot, newest_protocol, scalar, server_major
+from logicalrep.postgres.synchronous import SynchronousStandbyError, refuse_synchronous
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (
@@ -22,6 +23,7 @@ def check(connection: Connection, needs: Needs) -> list[str]:
     findings = Findings()
     _check_server(connection, needs, findings)
     _check_role(connection, findings)
+    _check_standby(connection, needs, findings)
     _check_slot(connection, needs, findings)
     _check_publications(connection, needs, findings)
     if findings.errors:
@@ -125,6 +127,20 @@ def _check_role(connection: Connection, findings: Findings) -> None:
     if not allowed:
         user = scalar(connection, "SELECT quote_ident(current_user)")
         findings.error("ROLE_CANNOT_REPLICATE", f"Role {user} may not replicate: run ALTER ROLE {user} REPLICATION.")
+
+
+def _check_standby(connection: Connection, needs: Needs, findings: Findings) -> None:
+    """Refuse a walsender for which the application's commits would wait."""
+    # Without publications, a slot is made that nobody reads yet.
+    if needs.mode == "peek" or not needs.publications:
+        return
+    try:
+        if warning := refuse_synchronous(connection, needs.slot):
+            findings.warnings.append(warning)
+    except SynchronousStandbyError as error:
+        way = "" if needs.fills_defaults else ", or use mode = peek"
+        said = error.description
+        findings.error(error.code, f"{said[0].upper()}{said[1:]}{way}.")
 
 
 def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> None:

@@ -14,6 +14,7 @@ import psycopg
 from logicalrep.observe.lag import Looks
 from logicalrep.postgres.retries import Waiting, retried
 from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
+from logicalrep.postgres.synchronous import refuse_synchronous
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.definitions import Definition, definitions, described
 from logicalrep.tables.load.publishing import ensure_publication
@@ -77,7 +78,7 @@ class Watch:
         self._waiting = waiting
         self._connection: Connection | None = None
         self._lock = threading.Lock()
-        self._next = 0.0
+        self._next = self._next_standby = 0.0
         self._said = set(said)
         self._looks = Looks()
 
@@ -110,6 +111,13 @@ class Watch:
                 "out once it has ended"
             )
             return None
+
+    def refuse_synchronous(self) -> None:
+        """Raise SynchronousStandbyError if each COMMIT waits for the slot's walsender; look now and then."""
+        if time.monotonic() >= self._next_standby:
+            self._next_standby = time.monotonic() + _PAUSE
+            if warning := self.run(lambda connection: refuse_synchronous(connection, self._slot)):
+                self._warn(warning)
 
     def caught_up(self, lsn: Lsn) -> datetime | None:
         """Return the server's time at the last look by which all that had committed is before an LSN."""

@@ -83,6 +83,7 @@ class Loop:
             target = self._watch.run(lambda connection: sent_up_to(connection, self._slot))
         is_known = False
         while not self._stop.is_set():
+            self._watch.refuse_synchronous()
             if self._is_paused():
                 continue
             if not is_known or self._watch.is_due or self._tables.wait_for(self._noted):

@@ -25,6 +25,7 @@ from logicalrep.postgres.slots import (
     why_not_within_wal,
 )
 from logicalrep.postgres.snapshots import while_waiting
+from logicalrep.postgres.synchronous import refuse_synchronous
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.load.definitions import described
@@ -77,6 +78,8 @@ def _prepared(
 ) -> Prepared:
     with settings.connection.connect() as connection, _patient_with_locks(connection):
         identity = _identity(connection, settings, place)
+        # The making of the publication is a commit too.
+        refuse_synchronous(connection, identity.slot)
         published = ensure_publication(connection, identity.publication, settings.tables)
         for warning in published.warnings:
             report.warning(warning)

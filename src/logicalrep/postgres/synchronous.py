@@ -1,0 +1,133 @@
+"""Whether the server's commits wait for a reader, as for a synchronous standby. Needs psycopg 3.
+
+A walsender counts as a standby if `synchronous_standby_names` has its application_name, or `*`. A reader acknowledges
+once its changes are stored, seconds later or, while it is paused, much later: each COMMIT would wait for that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from logicalrep.postgres.slots import Connection, SlotError, scalar
+
+State = Literal["async", "potential", "sync", "quorum"]
+"""The server's words for a walsender: it is none, it may become one, it is one, it is one of several that may do."""
+
+_TOKENS = re.compile(r'"((?:[^"]|"")*)"|([*(),])|([^\s*(),"]+)')
+_SETTING = """
+SELECT CASE WHEN pg_is_in_recovery() THEN '' ELSE current_setting('synchronous_standby_names') END,
+    current_setting('application_name'), pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
+"""
+# Only roles with pg_read_all_stats see the state; for others it is NULL.
+_STATE = """
+SELECT sync_state FROM pg_replication_slots AS slot JOIN pg_stat_replication AS walsender ON pid = slot.active_pid
+WHERE slot.slot_name = %s
+"""
+_OTHERS = """
+SELECT DISTINCT application_name FROM pg_stat_replication
+WHERE lower(application_name) <> lower(%s) AND application_name <> ''
+    AND pid NOT IN (SELECT active_pid FROM pg_replication_slots WHERE slot_type = 'logical' AND active_pid IS NOT NULL)
+ORDER BY 1
+"""
+
+
+class SynchronousStandbyError(SlotError):
+    """A reader for which the server's commits wait, or may come to wait; the text has the statement that helps."""
+
+    code = "SYNCHRONOUS_STANDBY"
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyNames:
+    """The content of `synchronous_standby_names`."""
+
+    method: Literal["FIRST", "ANY"]
+    count: int
+    """The number of standbys that a commit waits for."""
+    names: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> StandbyNames:
+        """Return the content of a setting that the server has accepted.
+
+        Example:
+            >>> StandbyNames.parse('ANY 2 (s1, "s 2", *)')
+            StandbyNames(method='ANY', count=2, names=('s1', 's 2', '*'))
+        """
+        tokens = [
+            ("name", match[1].replace('""', '"')) if match[1] is not None else ("name" if match[3] else "", match[0])
+            for match in _TOKENS.finditer(text)
+        ]
+        head: list[str] = []
+        if ("", "(") in tokens:
+            at = tokens.index(("", "("))
+            head, tokens = [value for _, value in tokens[:at]], tokens[at:]
+        names = tuple(value for kind, value in tokens if kind == "name" or value == "*")
+        is_any = bool(head) and head[0].upper() == "ANY"
+        return cls("ANY" if is_any else "FIRST", int(head[-1]) if head else 1, names)
+
+    def state(self, application: str) -> State:
+        """Return the state of a walsender by its application_name, if all others are there too."""
+        for place, name in enumerate(self.names):
+            if name == "*" or name.lower() == application.lower():
+                if self.method == "ANY":
+                    return "quorum"
+                return "sync" if place < self.count else "potential"
+        return "async"
+
+    def without(self, application: str, others: tuple[str, ...]) -> str:
+        """Return the setting's text without a walsender; `others` are the standbys that `*` stands for."""
+        names: list[str] = []
+        for name in self.names:
+            names += [other for other in others if other not in self.names] if name == "*" else [name]
+        names = [name for name in dict.fromkeys(names) if name.lower() != application.lower()]
+        if not names:
+            return ""
+        quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        return f"{self.method} {min(self.count, len(names))} ({quoted})"
+
+
+def synchronous(connection: Connection, slot: str) -> tuple[State, bool, str]:
+    """Return the state of a slot's walsender, or of one to come, whether the role sees it, and the remedy.
+
+    Args:
+        connection: a connection with the application_name of the walsender.
+        slot: the slot's name.
+    """
+    row = connection.execute(_SETTING).fetchone()
+    assert row is not None
+    setting, application, sees = row
+    names = StandbyNames.parse(setting)
+    state = names.state(application)
+    if state == "potential":
+        state = scalar(connection, _STATE, slot) or state
+    if state == "async":
+        return state, sees, ""
+    others = tuple(name for (name,) in connection.execute(_OTHERS, (application,)).fetchall())
+    remedy = names.without(application, others).replace("'", "''")
+    return (
+        state,
+        sees,
+        f"synchronous_standby_names is {setting!r}, which takes this reader, {application!r}, for a standby: run "
+        f"ALTER SYSTEM SET synchronous_standby_names = '{remedy}' and SELECT pg_reload_conf()",
+    )
+
+
+def refuse_synchronous(connection: Connection, slot: str) -> str | None:
+    """Return a warning if commits may come to wait for the reader of a slot; None if there is nothing to say.
+
+    Raises SynchronousStandbyError if they do, or would, or if the role could not see that they do.
+    """
+    state, sees, remedy = synchronous(connection, slot)
+    if state == "async":
+        return None
+    if state == "potential" and sees:
+        return f"Each COMMIT waits for this reader once other standbys are away: {remedy}."
+    if state == "potential":
+        raise SynchronousStandbyError(
+            f"each COMMIT may come to wait for this reader, which the role could not see without pg_read_all_stats: "
+            f"{remedy}"
+        )
+    raise SynchronousStandbyError(f"each COMMIT waits for this reader until its changes are stored: {remedy}")
