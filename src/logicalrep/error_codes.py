@@ -100,6 +100,11 @@ CODES: dict[str, tuple[str, str]] = {
         "A changed row, or a row of a copy whose table was truncated, is NULL in a column of `keys`.",
         "Name the columns of the replica identity; delete such rows from the copy if its table was truncated.",
     ),
+    "LOADED_TOO_OFTEN": (
+        "A replicated table had to be loaded again for the same reason three times within an hour.",
+        "The text has the reason: find what changes the table so often. Then run `logicalrep resync` for the table, "
+        "which loads it and counts anew.",
+    ),
     "LOGICALREP": (
         "The base class of all errors; no error has this code itself.",
         "Catch `LogicalRepError` to catch all of them.",
@@ -191,8 +196,9 @@ CODES: dict[str, tuple[str, str]] = {
         "publication, copy the tables again, and start with a new checkpoint.",
     ),
     "PUBLICATION_INCOMPLETE": (
-        "The publication leaves out inserts, updates, deletes or truncates.",
-        "Run the statement in the text.",
+        "The publication leaves out inserts, updates, deletes or truncates, or one that `replicate` made sends "
+        "partitions as tables of their own.",
+        "Run the statement in the text. `replicate` then loads the tables again, as it cannot know what was left out.",
     ),
     "PUBLICATION_MISSING": (
         "The publication does not exist in this database.",

@@ -74,8 +74,10 @@ def loading(
 
 def load(db: Database, place: Path, *names: str, **options: Any) -> list[Loaded | NotLoaded]:
     made = loading(db, place, **options)
+    oids = dict(db.connection.execute("SELECT relname, oid::bigint FROM pg_class").fetchall())
+    wanted = [Wanted(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
     try:
-        return list(made.load({TableName("public", name): Wanted(f"t{number}") for number, name in enumerate(names)}))
+        return list(made.load({TableName("public", name): each for name, each in zip(names, wanted, strict=True)}))
     finally:
         made.close()
 

@@ -253,6 +253,18 @@ def test_a_publication_that_leaves_out_changes_is_refused(db18: Database, missin
     assert names(ensured(db18)) == ["public.t"]
 
 
+@pytest.mark.parametrize("option", ["publish = 'insert'", "publish_via_partition_root = false"])
+def test_other_options_of_a_publication_that_was_made_here_are_refused(db18: Database, option: str) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    ensured(db18)
+    db18.execute(f"ALTER PUBLICATION {IN_SQL} SET ({option})")
+    with pytest.raises(PublicationNeededError) as raised:
+        ensured(db18, at_start=False)
+    assert raised.value.code == "PUBLICATION_INCOMPLETE"
+    db18.execute(str(raised.value.description).rpartition(": run ")[2])
+    assert names(ensured(db18)) == ["public.t"]
+
+
 def test_all_tables_are_fine_in_a_publication_of_a_user(db18: Database) -> None:
     db18.execute(
         "CREATE TABLE t (id int PRIMARY KEY)",

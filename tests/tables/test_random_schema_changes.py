@@ -14,6 +14,8 @@ from tests.postgres.servers import Database
 from tests.tables.test_replicate import following, once
 from tests.tables.test_schema_changes import KEPT, kept_differences
 
+pytestmark = pytest.mark.usefixtures("loads_without_bound")
+
 TABLES = ("t", "u", "parts")
 SETUP = """
 CREATE TYPE mood AS ENUM ('m0');

@@ -29,6 +29,8 @@ from tests.tables.test_schema_changes import (
     kept_differences,
 )
 
+pytestmark = pytest.mark.usefixtures("loads_without_bound")
+
 ROWS = """
 INSERT INTO {plain} DEFAULT VALUES; UPDATE {plain} SET v = v + 1 WHERE v % 2 = 0; DELETE FROM {plain} WHERE v % 7 = 0;
 INSERT INTO root VALUES ((SELECT max(id) + 1 FROM root), 2); DELETE FROM root WHERE id % 7 = 0;

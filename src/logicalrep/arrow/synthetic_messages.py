@@ -27,9 +27,9 @@ def preamble(relations: Iterable[TableDescription]) -> Iterator[tuple[Lsn, bytes
 def sent_whole(
     transaction: Transaction, known: dict[Oid, TableDescription], texts: Texts | None = None
 ) -> Iterator[tuple[Lsn, bytes] | MessageBatch]:
-    """Yield a transaction's messages from Begin to Commit, with the descriptions of tables that are not `known` so.
+    """Yield a transaction's messages from Begin to Commit; it describes its tables, as they may be others than before.
 
-    `known` gets these descriptions. `texts` makes the values UTF-8 texts, for a session in another encoding. The gid is
+    `known` gets the descriptions. `texts` makes the values UTF-8 texts, for a session in another encoding. The gid is
     not among the messages: only Commit Prepared has it.
     """
     commit_lsn, moment = transaction.commit_lsn, transaction.commit_timestamp
@@ -37,16 +37,18 @@ def sent_whole(
     if transaction.origin is not None:
         origin_lsn = transaction.origin_lsn or Lsn(0)
         yield commit_lsn, v1.Origin(origin_lsn=origin_lsn, name=transaction.origin).build()
+    described: dict[Oid, TableDescription] = {}
     for part in transaction.changes.messages():
         if isinstance(part, tuple):
             lsn, data, relation = part
             if relation is not None:
-                yield from _new_descriptions([relation], known)
+                yield from _new_descriptions([relation], described)
             yield lsn, data if relation is None or texts is None else _as_texts(data, relation, texts)
         else:
             assert isinstance(part, PackedRows)
-            yield from _new_descriptions([part.relations[table] for _, table in part.tables()], known)
+            yield from _new_descriptions([part.relations[table] for _, table in part.tables()], described)
             yield part.batch
+    known |= described
     end_lsn = transaction.end_lsn
     yield commit_lsn, v1.Commit(commit_lsn=commit_lsn, end_lsn=end_lsn, commit_timestamp=moment).build()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import LiteralString
@@ -23,11 +23,7 @@ FIRST_NAMED_TYPE = 10_000
 """The first OID of a data type that the server names in a Type message."""
 
 # For a domain, the message has the name of its base type.
-_OF_COLUMNS = """
-FROM pg_attribute AS attribute
-JOIN pg_class AS class ON class.oid = attribute.attrelid
-JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
-JOIN pg_type AS type ON type.oid = attribute.atttypid
+_BASES = """
 JOIN LATERAL (
     WITH RECURSIVE bases AS (
         SELECT type.oid, type.typbasetype
@@ -39,6 +35,13 @@ JOIN LATERAL (
 JOIN pg_namespace AS base_schema ON base_schema.oid = base.typnamespace
 LEFT JOIN pg_type AS element ON element.oid = base.typelem AND base.typcategory = 'A'
 LEFT JOIN pg_namespace AS element_schema ON element_schema.oid = element.typnamespace
+"""
+_OF_COLUMNS = f"""
+FROM pg_attribute AS attribute
+JOIN pg_class AS class ON class.oid = attribute.attrelid
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+JOIN pg_type AS type ON type.oid = attribute.atttypid
+{_BASES}
 WHERE namespace.nspname = %s AND class.relname = %s AND attribute.attnum > 0 AND NOT attribute.attisdropped
 """
 _COLUMNS = f"""
@@ -80,13 +83,27 @@ def published_relation(
 
 def type_catalog(connection: Connection, table: TableName) -> TypeCatalog:
     """Return the catalog's entries for those types of a table that Type messages name."""
-    types = {}
-    for type_id, of_type, type_name, is_base, delimiter, *element in connection.execute(_TYPES, table):
-        of_elements = None
-        if element[0] is not None:
-            of_elements = CatalogType(_sent(element[0]), element[1], element[2], delimiter)
-        types[type_id] = CatalogType(_sent(of_type), type_name, is_base, delimiter, of_elements)
-    return TypeCatalog(types)
+    return TypeCatalog({type_id: _catalog_type(*facts) for type_id, *facts in connection.execute(_TYPES, table)})
+
+
+_TYPES_BY_OID = f"""
+SELECT type.oid::bigint, base_schema.nspname, base.typname, base.typtype = 'b', base.typdelim,
+    element_schema.nspname, element.typname, element.typtype = 'b'
+FROM pg_type AS type {_BASES} WHERE type.oid = ANY(%s)
+"""
+
+
+def types_by_oid(connection: Connection, type_ids: Collection[int]) -> TypeCatalog:
+    """Return the catalog's entries for types. It waits for no lock, and sees the state of a held snapshot."""
+    types = connection.execute(_TYPES_BY_OID.encode(), (list(type_ids),)).fetchall() if type_ids else []
+    return TypeCatalog({type_id: _catalog_type(*facts) for type_id, *facts in types})
+
+
+def _catalog_type(schema: str, name: str, is_base: bool, delimiter: str, *element: str) -> CatalogType:
+    of_elements = None
+    if element[0] is not None:
+        of_elements = CatalogType(_sent(element[0]), element[1], bool(element[2]), delimiter)
+    return CatalogType(_sent(schema), name, is_base, delimiter, of_elements)
 
 
 def _sent(schema: str) -> str:

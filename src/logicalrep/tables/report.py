@@ -13,8 +13,8 @@ from logicalrep.transactions.table_names import TableName
 class Report:
     """Takes what happens, in calls of several threads; what a subclass does not take is dropped."""
 
-    def load_needed(self, table: TableName, reason: str) -> None:
-        """Note that a table is to be loaded, and why in a few words, such as `new table`."""
+    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        """Note that tables are to be loaded for one reason, in a few words, such as `new table`."""
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""
@@ -50,6 +50,20 @@ class Report:
 
     def warning(self, text: str) -> None:
         """Note what a person should know."""
+
+
+_MOST_NAMES = 5
+
+
+def listed(tables: Sequence[TableName]) -> str:
+    """Return the names of tables for a line: the first few of many.
+
+    Example:
+        >>> listed([TableName("public", f"t{number}") for number in range(300)])
+        'public.t0, public.t1, public.t2, public.t3, public.t4 and 295 more'
+    """
+    more = len(tables) - _MOST_NAMES
+    return ", ".join(map(str, tables[:_MOST_NAMES])) + (f" and {more:,} more" if more > 0 else "")
 
 
 class Several(Report):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted
-from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_table
+from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_sent, of_table
 from logicalrep.arrow.feed.texts import TextError, Texts
 from logicalrep.arrow.kernels.rows import FeedColumns, Messages, Tables, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
@@ -60,6 +60,8 @@ class ColumnarFeed:
         self._tables: _Tables | None = None
         # The descriptions that changes have used, if the feed has a row for each new one.
         self._used = DeliveredRelations(()) if form.relations else None
+        # The Relation messages of the present chunk, if the feed has a row for each.
+        self._sent: list[tuple[int, TableDescription]] | None = [] if form.each_relation else None
 
     @property
     def relations(self) -> list[TableDescription]:
@@ -79,7 +81,12 @@ class ColumnarFeed:
     def _rows_of(self, messages: MessageBatch, batch: LocatedBatch, gids: Mapping[int, str]) -> Iterator[PlacedRows]:
         tags, lsns = messages.tags, messages.lsns
         run = self._runs.next(messages, batch)
-        table_of, truncated = self._bind(batch, messages)
+        table_of, truncated = self._bind(batch, messages, run)
+        if self._sent:
+            # One batch for all of them: rows between them would come in ever smaller ones.
+            yield from _joined([self._row("relation", None, run, at, gids, **of_sent(relation))
+                                for at, relation in self._sent if run.in_range[at]])  # fmt: skip
+            self._sent = []
         assert self._tables is not None
         maps = RowMaps(batch, self._tables.for_maps, self._texts)
         changes = ROW_CHANGE.take(tags) & run.in_range
@@ -113,7 +120,9 @@ class ColumnarFeed:
         places = np.searchsorted(values, np.arange(_MOST_VALUES, int(values[-1]), _MOST_VALUES), side="right")
         return [part for part in np.split(chosen, places) if len(part)]
 
-    def _bind(self, batch: LocatedBatch, messages: MessageBatch) -> tuple[Numbers, dict[int, list[TableDescription]]]:
+    def _bind(
+        self, batch: LocatedBatch, messages: MessageBatch, run: IndexedBatch
+    ) -> tuple[Numbers, dict[int, list[TableDescription]]]:
         """Return each row's description number, or the number of all descriptions for a message without a table.
 
         Also returns the descriptions of each Truncate's tables at that point, by its index.
@@ -129,6 +138,10 @@ class ColumnarFeed:
                 raise _not_described(int(oids.view(np.uint32)[unknown]))
             if at < len(tags) and tags[at] != TRUNCATE:
                 self._describe(int(oids[at]), messages.data(at))
+                if self._sent is not None and tags[at] == RELATION and run.xid[run.transaction_of[at]]:
+                    # A preamble, which has no id, repeats what was sent elsewhere.
+                    oid = int(oids.view(np.uint32)[at])
+                    self._sent.append((at, self._known[self._number(oid)]))
             elif at < len(tags):
                 message = v1.parse(messages.data(at))
                 assert isinstance(message, v1.Truncate)
@@ -310,6 +323,12 @@ class ColumnarFeed:
 
 def _placed(row: pa.RecordBatch, position: int) -> PlacedRows:
     return PlacedRows(row, np.array([position], np.uint64).view(np.int64))
+
+
+def _joined(rows: list[PlacedRows]) -> Iterator[PlacedRows]:
+    if rows:
+        batch = pa.concat_batches([each.batch for each in rows])
+        yield PlacedRows(batch, np.concatenate([each.positions for each in rows]))
 
 
 def _first_uses(table_of: Numbers, changes: NDArray[np.bool_]) -> Int64s:

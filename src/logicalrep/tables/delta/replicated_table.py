@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import pyarrow as pa
 
@@ -43,6 +43,29 @@ class TypePart(NamedTuple):
     """The label's own OID, or the attribute's number."""
     label: str | None
     """The label's text; None for an attribute, whose name is in no text."""
+    written: int | None = None
+    """The `xmin` of its row in the catalog; None in descriptions of earlier versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Facts of the catalog by which a later description of the table tells what was written since.
+
+    An `xmin` is only ever compared with the same one of before: equal means that nothing wrote the row since.
+    """
+
+    columns: tuple[tuple[int, str, int, int], ...]
+    """The published columns as the server sends them: number, name, type's OID and modifier."""
+    columns_written: tuple[tuple[int, int], ...]
+    """The numbers of these columns with the `xmin` of their rows, as far as it is known."""
+    numbers: int
+    """The numbers of columns that were given so far, also to dropped ones."""
+    published: tuple[str, ...]
+    """The OIDs and the `xmin` of the publications, and of their entries for the table."""
+    written: tuple[tuple[int, str], ...]
+    """For the table and each partition, by OID, a summary of the `xmin` of its columns and their defaults."""
+    links: tuple[tuple[int, int, int], ...]
+    """The partitions at all levels: the OID, that of the table above, and the `xmin` of the link between them."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +94,8 @@ class ReplicatedTable:
     """The labels and attributes of the columns' types when its rows were loaded, or new ones since."""
     protected: tuple[tuple[int, str], ...] = ()
     """The numbers and the names of the server's columns that the settings mask or leave out, as far as it has them."""
+    evidence: Evidence | None = None
+    """Facts of the catalog when it was like this; None in descriptions of earlier versions."""
 
     def __reduce__(self) -> tuple[type[ReplicatedTable], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled, and all are soon made again.
@@ -170,6 +195,33 @@ class ReplicatedTable:
         return mask, self.settings.mask_key if mask == "hashed" else None
 
     @property
+    def sent_columns(self) -> tuple[tuple[int, str, int, int], ...] | None:
+        """The published columns as the server sends them; None if an earlier version did not store them."""
+        if self.evidence is not None:
+            return self.evidence.columns
+        if self.protected:
+            return None
+        columns = zip(self.attnums, self.relation.columns, strict=True)
+        return tuple((number, each.name, each.type_id, each.type_modifier) for number, each in columns)
+
+    @property
+    def sent_names(self) -> frozenset[str]:
+        """The names of all published columns, with those that are left out."""
+        return frozenset((*self.relation.names, *(name for _, name in self.protected)))
+
+    @property
+    def has_whole_old(self) -> bool:
+        """Whether the server sends whole old rows."""
+        return self.relation.replica_identity is ReplicaIdentity.FULL
+
+    def has_protected(self, settings: TableSettings, numbers: Mapping[str, int]) -> bool:
+        """Return whether all columns to be masked or left out are there, those with known numbers under these."""
+        there = {name: number for number, name in self.protected}
+        return settings.protected <= there.keys() and all(
+            numbers.get(name, number) == number for name, number in there.items()
+        )
+
+    @property
     def nulled(self) -> frozenset[str]:
         """The names of the server's columns that are NULL whatever they are there."""
         return frozenset(name for name, mask in self.settings.masked.items() if mask == "nulled")
@@ -223,6 +275,7 @@ class ReplicatedTable:
                 "left": self.left,
                 "beside": self.beside,
                 "type_parts": self.type_parts,
+                "evidence": self.evidence and asdict(self.evidence),
             },
             ensure_ascii=False,
         )
@@ -257,7 +310,16 @@ class ReplicatedTable:
             left=tuple(content.get("left", ())),
             beside=content.get("beside"),
             type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
+            evidence=_evidence(content.get("evidence")),
         )
+
+
+def _evidence(content: Mapping[str, Any] | None) -> Evidence | None:
+    if content is None:
+        return None
+    names = ("columns", "columns_written", "written", "links")
+    pairs = {name: tuple(tuple(item) for item in content[name]) for name in names}
+    return Evidence(**{**content, **pairs, "published": tuple(content["published"])})
 
 
 def _type(content: dict[str, object]) -> CatalogType:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.follow.kept import ASKED_FOR, Mark
 from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.history.beside import Beside
-from logicalrep.tables.load.definitions import Definition
+from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -37,10 +39,10 @@ class Followed:
     """The application id of the Delta table's transactions."""
     mark: Mark | None = None
     """The mark of a table whose changes are kept; None for one whose changes are applied."""
-    truncates: set[int] = field(default_factory=set)
-    """The ids of transactions that truncated it since its files were those of its copy."""
-    pending: tuple[Definition, Lsn] | None = None
-    """A definition that differs from the copy's, as changes in the stream up to the LSN may explain."""
+    pending: tuple[CatalogTable, Lsn] | None = None
+    """A later description, which holds once the copy has all changes up to the LSN."""
+    unproven: pa.Table | None = None
+    """Its changes from the first Relation message on that no state of the catalog proved yet; none are applied."""
     stopped: str | None = None
     """The reason why the table stands still."""
     committed: str | None = None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.apply.applying import NeedsResync, OtherShape
+from logicalrep.arrow.feed.rare_rows import sent_relations
+from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.tables.apply.applying import NeedsResync
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import cannot_wait, is_due, needs_checkpoint
 from logicalrep.tables.delta.names import table_folder
@@ -21,22 +23,42 @@ from logicalrep.tables.errors import is_of_one_table, log_unforeseen, reason_of
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.kept import ASKED_FOR, Mark
+from logicalrep.tables.follow.load_counts import LoadedTooOftenError
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.state import State, TableState
 from logicalrep.tables.follow.tries import MOST_TRIES, Tries
 from logicalrep.tables.follow.watch import Found, Watch
 from logicalrep.tables.follow.writing import TableWriter
-from logicalrep.tables.load.definitions import Definition
+from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.loader import Loader
 from logicalrep.tables.load.loading import Loaded, Wanted
 from logicalrep.tables.masks.masked_rows import Masking
 from logicalrep.tables.report import Report
+from logicalrep.tables.schema.proof import latest, reason_to_load
 from logicalrep.tables.schema.renaming import Copied
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 
 _Result = TypeVar("_Result")
+
+_NEW, _OTHER_SETTINGS = "new table", "its settings changed"
+"""The reasons of loads that are not counted, besides `ASKED_FOR`."""
+_BEHIND = 1.0
+"""The seconds for which changes wait for the catalog until that is said."""
+_SAY_AGAIN = 60.0
+"""The seconds until it is said again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A table's rows that can be written."""
+
+    table: Followed
+    rows: pa.Table
+    """Rows of the change feed, also those of Relation messages."""
+    now: CatalogTable | None
+    """The table as the catalog describes it, in a state that has the transactions of the messages; None without any."""
 
 
 class ReplicatedTables:
@@ -72,6 +94,8 @@ class ReplicatedTables:
         self._tries: dict[TableName, Tries] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
         self._left: set[TableName] = set()
+        self._behind_since: float | None = None
+        self._needed: dict[str, list[TableName]] = {}
 
     # What there is
 
@@ -88,7 +112,7 @@ class ReplicatedTables:
     def are_up_to_date(self) -> bool:
         """Whether no table loads, or may have to."""
         return all(
-            (table.mark is None and table.pending is None) or table.stopped is not None
+            (table.mark is None and table.pending is None and table.unproven is None) or table.stopped is not None
             for table in self._tables.values()
         )
 
@@ -136,9 +160,10 @@ class ReplicatedTables:
             self._writer.adopt(table)
         if table.mark is None and table.stopped is None:
             self._compare(table, now, position)
-        is_as_before = now.definition.has_protected(self._settings.of(table.name), table.numbers)
-        table.columns = now.definition.names if is_as_before else frozenset()
-        table.has_whole_old = now.definition.has_whole_old
+        described = now.now.table
+        is_as_before = described.has_protected(self._settings.of(table.name), table.numbers)
+        table.columns = described.sent_names if is_as_before else frozenset()
+        table.has_whole_old = described.has_whole_old
 
     def _rename(self, names: Mapping[int, TableName]) -> None:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
@@ -170,33 +195,29 @@ class ReplicatedTables:
     def _folder(self, name: TableName) -> str:
         return table_folder(name, [table.folder for table in self._tables.values()])
 
-    def _compare(self, table: Followed, now: Found, position: Lsn) -> None:
-        """Load a table again if it differs from its copy in a way that the stream does not explain."""
+    def _compare(self, table: Followed, found: Found, position: Lsn) -> None:
+        """Load a table again if the catalog demands it; else its copy is brought to the description of now in time."""
         assert table.log is not None
-        if table.log.table.settings != self._settings.of(table.name):
-            self.load(table, "its settings changed")
+        before = table.log.table
+        if before.settings != self._settings.of(table.name):
+            self.load(table, _OTHER_SETTINGS)
             return
-        copied = Definition.of(table.log.table)
-        if copied == now.definition:
-            table.truncates.clear()
+        reason = reason_to_load(before, found.now)
+        if reason is None:
+            has_unsent = self._watch.has_unsent_rows(before, found.now.table)
+            if has_unsent is None:
+                return
+            reason = "a partition with rows was attached" if has_unsent else None
+        if reason is not None:
+            self.load(table, reason)
+        elif latest(before, found.now) == before:
             table.pending = None
-            return
-        different = self._watch.difference(copied, now)
-        if different is None:
-            self._writer.describe(table, now.definition)
-        elif not different.is_rewritten and not different.is_reshaped:
-            self.load(table, different.reason)
-        elif table.pending is None or table.pending[0] != now.definition:
-            # The stream may tell more until then: a truncate, or rows from before other columns.
-            table.pending = now.definition, now.head
+        elif table.pending is None or table.pending[0] != found.now:
+            # Rows from before it may still come.
+            table.pending = found.now, found.head
         elif position >= table.pending[1]:
             table.pending = None
-            if different.is_reshaped:
-                self._fit(table, lambda: self._writer.evolve(table, None))
-            elif self._watch.explains(copied, now.definition, table.truncates):
-                self._writer.describe(table, now.definition)
-            else:
-                self.load(table, different.reason)
+            self._fit(table, lambda: self._writer.describe(table, found.now))
 
     def _made(self, name: TableName, oid: int) -> Followed:
         before = self._before.tables.get(str(name))
@@ -220,15 +241,17 @@ class ReplicatedTables:
         opened.result()
         before = self._before.tables.get(str(table.name))
         table.mark = self._marks.get(table.folder)
+        if table.mark is not None and table.mark.reason == ASKED_FOR:
+            self._writer.forget_loads(table)
         known_beside = {} if before is None else before.beside
         has_beside = table.log is not None and self._writer.open_beside(table, known_beside)
         if table.log is None:
-            self.load(table, "new table")
+            self.load(table, _NEW)
         elif before is not None and before.state == "stopped" and (table.mark is None or table.is_whole):
             # Its changes since are kept nowhere. Other settings may be what helps.
             table.stopped = before.error
             if table.log.table.settings != self._settings.of(table.name):
-                self.load(table, "its settings changed")
+                self.load(table, _OTHER_SETTINGS)
         elif table.mark is not None and table.is_whole:
             self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
         elif table.mark is not None:
@@ -246,41 +269,108 @@ class ReplicatedTables:
 
     # Changes
 
-    def write(self, table: Followed, rows: pa.Table, end: Lsn) -> int:
+    def ready(self, batches: Mapping[int, Sequence[pa.RecordBatch]]) -> list[Ready]:
+        """Return the rows that can be written: these, and those that waited.
+
+        Rows behind a Relation message wait until the catalog has the transactions of the table's messages: only then it
+        tells which columns they have. Other tables do not wait for them.
+
+        Args:
+            batches: rows of the change feed by the tables' OIDs, whole transactions.
+        """
+        found: list[Ready] = []
+        asked: list[tuple[Followed, pa.Table]] = []
+        waiting = [table.oid for table in self._tables.values() if table.unproven is not None]
+        for oid in dict.fromkeys([*waiting, *batches]):
+            table, rows = self._by_oid.get(oid), pa.Table.from_batches(batches.get(oid, ()), FEED_SCHEMA)
+            are_relations = pc.equal(rows["op"], "relation")
+            if table is None:
+                if not pc.all(are_relations).as_py():
+                    # A new table: its load begins after these commits, and so has their rows.
+                    self._watch.look_soon()
+                continue
+            before, table.unproven = table.unproven, None
+            if table.stopped is not None:
+                continue
+            if before is not None:
+                rows = pa.concat_tables([before, rows])
+            if table.mark is None and (before is not None or pc.any(are_relations).as_py()):
+                asked.append((table, rows))
+            else:
+                found.append(Ready(table, rows, None))
+        return [*found, *self._proven(asked)] if asked else found
+
+    def _proven(self, asked: Sequence[tuple[Followed, pa.Table]]) -> list[Ready]:
+        """Return those tables' rows of whose transactions the catalog has all; the others wait."""
+        refresh, found, behind = self._watch.refresh([table.oid for table, _ in asked]), [], []
+        for table, rows in asked:
+            relations, _ = sent_relations(rows)
+            now = refresh.tables.get(table.oid)
+            if not all(refresh.visibility.sees(relation.xid) for relation in relations):
+                table.unproven = rows
+                behind.append(str(table.name))
+            elif now is not None:
+                found.append(Ready(table, rows, now))
+            else:
+                self._report.warning(
+                    f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "
+                    "they were before them"
+                )
+        moment = time.monotonic()
+        if not behind:
+            self._behind_since = None
+        elif self._behind_since is None:
+            self._behind_since = moment
+        elif moment - self._behind_since > _BEHIND:
+            self._behind_since = moment + _SAY_AGAIN
+            self._report.waiting(
+                f"changes of {', '.join(behind)} wait: the server has sent them, but its catalog does not have their "
+                "transactions yet, as with synchronous replication whose standby is away"
+            )
+        return found
+
+    @property
+    def waiting_bytes(self) -> int:
+        """The bytes of changes that wait for the catalog."""
+        return sum(table.unproven.nbytes for table in self._tables.values() if table.unproven is not None)
+
+    def written_up_to(self, end: Lsn) -> Lsn:
+        """Return the LSN before which all commits are written: that of the first that waits, else `end`."""
+        waiting = [table.unproven for table in self._tables.values() if table.unproven is not None]
+        firsts = [pc.min(rows["commit_lsn"]).as_py() for rows in waiting]
+        return Lsn(min([end, *firsts]))
+
+    def write(self, ready: Ready, end: Lsn) -> int:
         """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
-        table.truncates.update(rows["xid"].filter(pc.equal(rows["op"], "truncate")).to_pylist())
+        table = ready.table
+        relations, changes = sent_relations(ready.rows)
         try:
-            rows = self._masked(table, rows)
+            changes = self._masked(table, changes)
         except NeedsResync:
             table.least = end
             raise
+        rows = changes
+        if relations:
+            messages = ready.rows.filter(pc.equal(ready.rows["op"], "relation"))
+            rows = pa.concat_tables([messages, changes])
         if table.mark is None:
-            self._writer.apply(table, rows, end)
+            self._writer.apply(table, rows, end, ready.now)
         else:
             self._writer.keep(table, rows, end)
-        return int(rows.num_rows)
+        return int(changes.num_rows)
 
     def _masked(self, table: Followed, rows: pa.Table) -> pa.Table:
         """Return rows without what is masked or left out: nothing else may be written. Raises NeedsResync."""
         settings, columns, has_whole_old = self._settings.of(table.name), table.columns, table.has_whole_old
         if table.is_whole:
             assert table.log is not None
-            copied = Definition.of(table.log.table)
-            settings, columns = table.log.table.settings, copied.names
-            has_whole_old = copied.has_whole_old
+            copied = table.log.table
+            settings, columns, has_whole_old = copied.settings, copied.sent_names, copied.has_whole_old
         return Masking(settings, columns, has_whole_old, self._settings.mask_key).rows(rows)
 
-    def settle(self, table: Followed, rows: pa.Table, end: Lsn, future: Future[int]) -> int:
-        """Return the result of `write`; a table that does not fit its changes any more follows them, or is loaded."""
-
-        def written() -> int:
-            try:
-                return future.result()
-            except OtherShape:
-                self._writer.apply_by_shape(table, self._masked(table, rows))
-                return int(rows.num_rows)
-
-        return self._fit(table, written) or 0
+    def settle(self, table: Followed, future: Future[int]) -> int:
+        """Return the result of `write`; a table whose rows are not proven to fit it is loaded again."""
+        return self._fit(table, future.result) or 0
 
     def _fit(self, table: Followed, action: Callable[[], _Result]) -> _Result | None:
         """Return an action's result; load the table again if that shows that it does not fit its changes any more."""
@@ -308,16 +398,14 @@ class ReplicatedTables:
     def _changed(self, table: Followed, log: DeltaLog) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
         try:
-            now, copied = self._watch.described(table.oid), Definition.of(log.table)
+            now = self._watch.refresh([table.oid]).tables.get(table.oid)
         except Exception as error:
             if not is_of_one_table(error):
                 raise
             return None
-        if now is None or Definition.of(now).columns != copied.columns:
+        if now is None or now.table.sent_columns != log.table.sent_columns:
             return "its columns changed"
-        is_same = (
-            Definition.of(now).key == copied.key and now.relation.replica_identity.value == copied.replica_identity
-        )
+        is_same = (now.table.key, now.table.has_whole_old) == (log.table.key, log.table.has_whole_old)
         return None if is_same else "its replica identity changed"
 
     def _stand_still(self, table: Followed, reason: str) -> None:
@@ -363,13 +451,27 @@ class ReplicatedTables:
             item[1].exception()
             table.is_given_up = False
             self._catching_up.remove(item)
-        self._report.load_needed(table.name, reason)
+        table.pending = table.unproven = None
+        if reason in (ASKED_FOR, _OTHER_SETTINGS):
+            self._writer.forget_loads(table)
+        elif reason != _NEW:
+            try:
+                self._writer.count_load(table, reason)
+            except LoadedTooOftenError as error:
+                self._stand_still(table, str(error))
+                return
+        table.stopped = None
+        self._needed.setdefault(reason, []).append(table.name)
         self._writer.mark(table, Mark(table.folder, table.load, reason))
-        table.stopped = table.pending = None
         table.has_failed_upkeep = False
         self._tries.pop(table.name, None)
-        table.truncates.clear()
         self._begin(table)
+
+    def say_loads(self) -> None:
+        """Say which loads are needed since the last call: one line for all tables of one reason."""
+        needed, self._needed = self._needed, {}
+        for reason, names in needed.items():
+            self._report.loads_needed(names, reason)
 
     def _begin(self, table: Followed) -> None:
         """Have a marked table loaded, if that writes nothing in clear that must not be."""
@@ -377,7 +479,7 @@ class ReplicatedTables:
         if reason is not None:
             self._stand_still(table, reason)
         else:
-            self._loader.add({table.name: Wanted(table.folder, numbers=table.numbers)})
+            self._loader.add({table.name: Wanted(table.folder, table.oid, numbers=table.numbers)})
 
     def load_named(self, names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it."""
@@ -415,9 +517,9 @@ class ReplicatedTables:
 
     def _caught_up(self, table: Followed, future: Future[None]) -> None:
         def caught_up() -> None:
-            with suppress(OtherShape):
-                future.result()
+            future.result()
             # Nothing is kept meanwhile, as this thread takes the batches.
-            self._writer.apply_kept_by_shape(table)
+            if not self._writer.apply_rest(table):
+                self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
 
         self._fit(table, caught_up)

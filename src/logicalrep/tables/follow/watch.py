@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
@@ -15,13 +16,12 @@ from logicalrep.observe.lag import Looks
 from logicalrep.postgres.retries import Waiting, retried
 from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
 from logicalrep.postgres.synchronous import refuse_synchronous
+from logicalrep.postgres.visibility import Visibility, visibility
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-from logicalrep.tables.load.definitions import Definition, definitions, described
+from logicalrep.tables.load.definitions import CatalogTable, born_as_partitions, catalog_tables, without_rows
 from logicalrep.tables.load.publishing import ensure_publication
 from logicalrep.tables.report import Report
-from logicalrep.tables.schema.differences import Difference, difference, explains
-from logicalrep.tables.schema.evolution import Evolution, evolution
-from logicalrep.tables.schema.shapes import Shape
+from logicalrep.tables.schema.proof import new_partitions, unproven_partitions
 from logicalrep.tables.settings import ReplicateSettings
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
@@ -33,9 +33,6 @@ _PAUSE = 5.0
 _PATIENCE_FOR_LOCKS = "1s"
 """The longest wait for a table that another session alters: the loop waits meanwhile."""
 
-_NAME = """
-SELECT nspname, relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE pg_class.oid = %s
-"""
 _PARTITIONS = """
 WITH RECURSIVE parts AS (
     SELECT inhrelid AS oid, inhparent AS top FROM pg_inherits WHERE inhparent = ANY(%s)
@@ -50,9 +47,20 @@ class Found:
     """A table on the server."""
 
     oid: int
-    definition: Definition
+    now: CatalogTable
+    """The table as the catalog describes it."""
     head: Lsn
-    """The end of the WAL after the definition was read."""
+    """The end of the WAL after that was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogRefresh:
+    """One state of the catalog."""
+
+    tables: Mapping[int, CatalogTable]
+    """The tables that were asked for, by their OIDs; one that is not there is gone."""
+    visibility: Visibility
+    """The transactions whose changes the catalog has."""
 
 
 class Watch:
@@ -153,18 +161,29 @@ class Watch:
             self._connection.close()
         self._connection = None
 
-    def difference(self, copied: Definition, found: Found) -> Difference | None:
-        """Return how a table differs from its copy; None if the copy can be kept."""
-        return self.run(lambda connection: difference(connection, copied, found.definition))
+    def refresh(self, oids: Collection[int]) -> CatalogRefresh:
+        """Return tables as the catalog describes them now. It waits for no lock."""
+        return self.run(lambda connection: self._refresh(connection, oids))
 
-    def explains(self, copied: Definition, found: Definition, truncates: Collection[int]) -> bool:
-        """Return whether truncates, by their transactions' ids, are why a table's files are others."""
-        return self.run(lambda connection: explains(connection, copied, found, truncates))
+    def _refresh(self, connection: Connection, oids: Collection[int]) -> CatalogRefresh:
+        with _one_state(connection):
+            seen = visibility(connection)
+            return CatalogRefresh(self._described(connection, oids), seen)
 
-    def described(self, oid: int) -> ReplicatedTable | None:
-        """Return a table as it is; None if there is none, or another session alters it."""
+    def _described(self, connection: Connection, oids: Collection[int]) -> dict[int, CatalogTable]:
+        return catalog_tables(connection, oids, (self._publication,), self._settings.of)
+
+    def has_unsent_rows(self, before: ReplicatedTable, now: ReplicatedTable) -> bool | None:
+        """Return whether new partitions may have rows from before they were partitions.
+
+        Returns None while another session alters one that would have to be read.
+        """
+        made = new_partitions(before, now)
+        if not made:
+            return False
+        unproven = unproven_partitions(before, now, self.run(lambda connection: born_as_partitions(connection, made)))
         try:
-            return self.run(lambda connection: self._described(connection, oid))
+            return not self.run(lambda connection: without_rows(connection, unproven)).issuperset(unproven)
         except psycopg.errors.LockNotAvailable:
             return None
 
@@ -172,37 +191,29 @@ class Watch:
         """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""
         return self.run(lambda connection: dict(connection.execute(_PARTITIONS, (list(oids),)).fetchall()))
 
-    def evolution(
-        self, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None, since: int | None
-    ) -> Evolution | None:
-        """Return how a table's columns changed; None if that cannot be told, or the server wrote its rows anew."""
-        return self.run(lambda connection: evolution(connection, copied, now, shape, since))
-
-    def _described(self, connection: Connection, oid: int) -> ReplicatedTable | None:
-        row = connection.execute(_NAME, (oid,)).fetchone()
-        if row is None:
-            return None
-        name = TableName(*row)
-        return described(connection, name, (self._publication,), self._settings.of(name))
-
     def _tables(self, connection: Connection) -> dict[TableName, Found]:
         published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)
         for warning in published.warnings:
             self._warn(warning)
-        # One listing tells the names: a table may be renamed before the next query.
-        wanted = {table.oid: table for table in published.listed}
-        columns = {oid: table.columns for oid, table in wanted.items()}
-        settings = {oid: self._settings.of(table.name) for oid, table in wanted.items()}
-        now = definitions(connection, columns, (self._publication,), settings)
+        with _one_state(connection):
+            # One state of the catalog tells names and columns: a table may be renamed before the next query.
+            found = self._described(connection, [table.oid for table in published.listed])
         time_of_look, head = server_time(connection), wal_head(connection)
         self._looks.seen(time_of_look, head)
-        found = {table.name: Found(oid, now[oid], head) for oid, table in wanted.items() if oid in now}
-        for name in [name for name, each in found.items() if not each.definition.columns]:
+        for oid in [oid for oid, now in found.items() if not now.table.relation.columns]:
+            name = found.pop(oid).table.relation.table
             self._warn(f"{name} is not replicated, as it has no columns to be written; it is once it has one")
-            del found[name]
-        return found
+        return {now.table.relation.table: Found(oid, now, head) for oid, now in found.items()}
 
     def _warn(self, warning: str) -> None:
         if warning not in self._said:
             self._said.add(warning)
             self._report.warning(warning)
+
+
+@contextmanager
+def _one_state(connection: Connection) -> Iterator[None]:
+    """Let all queries see the same state of the catalog."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield

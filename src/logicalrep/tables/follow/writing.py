@@ -6,19 +6,21 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.apply.applying import NeedsResync, OtherShape, apply
+from logicalrep.arrow.feed.rare_rows import SentRelation, sent_relations
+from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.tables.delta.maintenance import is_due, maintain
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import DamagedError, Place
+from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.load_counts import LoadCounts
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.history.beside import (
@@ -30,14 +32,18 @@ from logicalrep.tables.history.beside import (
     wanted,
     with_marked,
 )
-from logicalrep.tables.load.definitions import Definition
+from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.schema.evolution import evolution
+from logicalrep.tables.schema.proof import latest, proven
 from logicalrep.tables.schema.renaming import Copied, move
 from logicalrep.tables.schema.reshaping import reshape
-from logicalrep.tables.schema.shapes import Shape, by_shape
+from logicalrep.tables.schema.runs import is_same_shape, runs
 from logicalrep.tables.tasks import Tasks
 from logicalrep_runtime.scalars import Lsn
 
+_CATALOG_AGAIN = 0.1
+"""The seconds until the catalog is asked again whether it has a transaction that was received."""
 _SOON = 2.0
 """The seconds in which so little comes that batches may wait until it is applied."""
 
@@ -67,6 +73,7 @@ class TableWriter:
         self._watch = watch
         self._patience = patience
         self._kept = Kept(place, check)
+        self._load_counts = LoadCounts(place)
         self.timeline = 0
         """The server's timeline."""
 
@@ -139,17 +146,43 @@ class TableWriter:
 
     # Rows
 
-    def apply(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
-        """Apply a table's rows, all those of commits before `end`. Raises what `apply` raises."""
+    def apply(self, table: Followed, rows: pa.Table, end: Lsn, now: CatalogTable | None = None) -> None:
+        """Apply a table's rows, all those of commits before `end`; it gets other columns and keys in between.
+
+        Args:
+            table: the table.
+            rows: its rows of the change feed, also those of Relation messages.
+            end: the end of the rows.
+            now: the table as the catalog describes it; None if there are no Relation messages.
+
+        Raises NeedsResync if a row's columns are not proven, and what `apply` raises.
+        """
+        assert table.log is not None
+        relations, changes = self._new(table, rows)
+        described = [] if now is None else proven(table.log.table, now, relations)
+        parts = runs(table.log.table, described, changes)
+        for number, (description, part) in enumerate(parts, 1):
+            if now is not None and not is_same_shape(table.log.table, description):
+                self._evolve(table, description, now)
+            upto = Lsn(end - 1) if number == len(parts) else Lsn(part["commit_lsn"][-1].as_py())
+            self._apply(table, part, upto)
+
+    def _new(self, table: Followed, rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
+        """Return the Relation messages and the changes of the commits that a table does not have."""
         assert table.log is not None
         assert table.application is not None
-        log, application, upto = table.log, table.application, Lsn(end - 1)
-        if table.beside and not all(shape.fits(log.table) for shape, _ in by_shape(rows)):
-            # None of the tables may have rows that another one has not.
-            raise OtherShape(f"{table.name} has changes with other columns, or another key")
+        applied = table.log.applied(table.application)
+        if applied is not None:
+            rows = rows.filter(pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
+        return sent_relations(rows)
+
+    def _apply(self, table: Followed, changes: pa.Table, upto: Lsn) -> None:
+        assert table.log is not None
+        assert table.application is not None
+        log, application = table.log, table.application
         for beside in table.beside.values():
-            self._run(beside, partial(apply_beside, beside, rows, upto, application, self._tasks))
-        self._run(log, lambda: apply(log, rows, upto, application, self._tasks))
+            self._run(beside, partial(apply_beside, beside, changes, upto, application, self._tasks))
+        self._run(log, lambda: apply(log, changes, upto, application, self._tasks))
 
     def _run(self, log: DeltaLog, action: Callable[[], object]) -> None:
         """Do an action on a Delta table, again if another program has merged the files that it reads."""
@@ -162,23 +195,6 @@ class TableWriter:
                 raise
 
         self._patience.run(on_last_version)
-
-    def apply_by_shape(self, table: Followed, rows: pa.Table) -> None:
-        """Apply rows of which some have other columns, or another key, than the table; it gets them in between."""
-        assert table.log is not None
-        assert table.application is not None
-        applied = table.log.applied(table.application)
-        if applied is not None:
-            rows = rows.filter(pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
-        upto = -1
-        for shape, part in by_shape(rows):
-            lsns = part["commit_lsn"]
-            if not shape.fits(table.log.table):
-                if lsns[0].as_py() == upto:
-                    raise NeedsResync(f"the columns of {table.name} changed within a transaction")
-                self.evolve(table, shape, part["xid"][0].as_py())
-            upto = lsns[-1].as_py()
-            self.apply(table, part, Lsn(upto + 1))
 
     def keep(self, table: Followed, rows: pa.Table, end: Lsn) -> None:
         """Keep the rows of a table that loads, all those of commits before `end`."""
@@ -194,8 +210,10 @@ class TableWriter:
         while True:
             before, began = took, time.monotonic()
             for end, rows in self._kept.changes(table.folder):
-                self.apply(table, rows, end)
-                self._kept.forget(table.folder, end)
+                while not self._apply_kept(table, rows, end):
+                    time.sleep(_CATALOG_AGAIN)
+                    if table.is_given_up or self._patience.is_over:
+                        return
                 if table.is_given_up or self._patience.is_over:
                     return
                 for log in table.logs:
@@ -206,42 +224,45 @@ class TableWriter:
             if took < _SOON or took >= before:
                 return
 
-    def apply_kept_by_shape(self, table: Followed) -> None:
-        """Apply the last of what is kept, as `apply_by_shape` does; the table follows then."""
+    def apply_rest(self, table: Followed) -> bool:
+        """Apply the last of what is kept, after which the table follows; return False if the catalog is behind it."""
         for end, rows in self._kept.changes(table.folder):
-            self.apply_by_shape(table, rows)
-            self._kept.forget(table.folder, end)
+            if not self._apply_kept(table, rows, end):
+                return False
         self._patience.run(lambda: self._kept.remove(table.folder))
         table.mark = None
+        return True
+
+    def _apply_kept(self, table: Followed, rows: pa.Table, end: Lsn) -> bool:
+        """Apply some of what is kept; return False if the catalog does not have its transactions yet."""
+        relations, now = self._new(table, rows)[0], None
+        if relations:
+            refresh = self._watch.refresh([table.oid])
+            if not all(refresh.visibility.sees(relation.xid) for relation in relations):
+                return False
+            now = refresh.tables.get(table.oid)
+            if now is None:
+                raise NeedsResync("it was dropped before its changes were proven")
+        self.apply(table, rows, end, now)
+        self._kept.forget(table.folder, end)
+        return True
 
     # Schema changes
 
-    def describe(self, table: Followed, now: Definition) -> None:
-        """Note the files that a table has now, and the labels of its types."""
-        for log in reversed(table.logs):
-            described = replace(log.table, files=now.files, type_parts=now.type_parts)
-            self._patience.run(partial(log.describe, described))
+    def describe(self, table: Followed, now: CatalogTable) -> None:
+        """Bring a table's copy, which has all rows from before it, to the description of now. Raises NeedsResync."""
+        assert table.log is not None
+        self._evolve(table, latest(table.log.table, now), now)
 
-    def evolve(self, table: Followed, shape: Shape | None, since: int | None = None) -> None:
+    def _evolve(self, table: Followed, after: ReplicatedTable, now: CatalogTable) -> None:
         """Give a table's copy the columns and the key of the rows that come.
 
-        Args:
-            table: the table.
-            shape: the shape of the rows; None for that of the server's table.
-            since: the id of the transaction of the first of them.
-
-        Raises NeedsResync if what they are cannot be told.
+        Raises NeedsResync if the values that old rows have in them are not known.
         """
-        now = self._watch.described(table.oid)
+        evolutions = [evolution(log.table, after, now) for log in table.logs]
         # The table itself comes last: a kill before that leaves it to the next run to go on with those beside it.
-        for log in reversed(table.logs):
-            evolution = None
-            # A name alone does not tell that a column is not one that is masked under another.
-            if now is not None and not log.table.settings.protected:
-                evolution = self._watch.evolution(log.table, now, shape, since)
-            if evolution is None:
-                raise NeedsResync(f"how the columns of {table.name} changed cannot be told from the catalog any more")
-            self._run(log, partial(reshape, log, evolution, self._tasks))
+        for log, each in reversed([*zip(table.logs, evolutions, strict=True)]):
+            self._run(log, partial(reshape, log, each, self._tasks))
 
     def move(self, table: Followed, copied: Sequence[Copied]) -> None:
         """Go on with the rows of other Delta tables, `Followed.logs` of another name, under a table's name."""
@@ -263,6 +284,14 @@ class TableWriter:
                 table.beside[beside] = log
 
     # Loads
+
+    def count_load(self, table: Followed, reason: str) -> None:
+        """Count a load. Raises LoadedTooOftenError if it is one too many for this reason."""
+        self._patience.run(lambda: self._load_counts.add(table.folder, reason))
+
+    def forget_loads(self, table: Followed) -> None:
+        """Count a table's loads anew."""
+        self._patience.run(lambda: self._load_counts.clear(table.folder))
 
     def mark(self, table: Followed, mark: Mark) -> None:
         """Note that a table loads: from now on its changes have to be kept."""

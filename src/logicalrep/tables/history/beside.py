@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from logicalrep.arrow.feed.rare_rows import sent_relations
 from logicalrep.arrow.row_form import UNREADABLE
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.apply.events import Positions
@@ -21,6 +22,7 @@ from logicalrep.tables.delta.place import DamagedError, Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.history.after_loads import change_files, marked_files, version_files
 from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.schema.proof import has_same_columns
 from logicalrep.tables.tasks import Tasks
 from logicalrep_runtime.scalars import Lsn
 
@@ -96,7 +98,10 @@ def replaced_beside(
             position = position_of(loaded)
             files = version_files(place, own, before, folder, table, loaded.files, position, tasks)
         elif before is not None:
-            if before_application is not None and before.applied(before_application) is not None:
+            was_applied = before_application is not None and before.applied(before_application) is not None
+            # With other columns it is not known which change had which: those until the load are not in the table.
+            if was_applied and has_same_columns(before.table, loaded.table):
+                assert before_application is not None
                 for rows in kept:
                     _add(before, rows, loaded.position, before_application, tasks)
             files = change_files(before, table, tasks)
@@ -112,7 +117,7 @@ def replaced_beside(
 
 def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, tasks: Tasks) -> None:
     """Add the kept changes before the load, which the table itself does not need, as far as they fit."""
-    rows = rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64())))
+    _, rows = sent_relations(rows.filter(pc.less(rows["commit_lsn"], pa.scalar(int(end), pa.int64()))))
     rows = rows.filter(pc.not_equal(rows["op"], UNREADABLE))
     if rows.num_rows:
         with suppress(NeedsResync):

@@ -1,29 +1,62 @@
-"""Tables' definitions on the server, as far as their copies depend on them."""
+"""Tables as the server's catalog describes them, as far as their copies depend on that.
+
+The queries wait for no lock of another session, whatever it does to a table, and see one state of the catalog if they
+are in a transaction with a snapshot.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from logicalrep.postgres.publications import FIRST_NAMED_TYPE, published_relation, type_catalog
-from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.postgres.publications import FIRST_NAMED_TYPE, types_by_oid
+from logicalrep.postgres.slots import Connection, scalar, server_major
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import UnsafeTableError, check_functions, lock_table
-from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
+from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, TypePart
 from logicalrep.tables.table_settings import TableSettings
+from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.table_names import TableName
+from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
 from logicalrep_runtime.scalars import Oid
 
 _TEXT = 25
+_TABLES = """
+SELECT class.oid::bigint, nspname, relname, relreplident, relnatts
+FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+WHERE class.oid = ANY(%s) AND relkind IN ('r', 'p')
+"""
+# Generated columns exist since PostgreSQL 12.
 _COLUMNS = """
-SELECT attrelid, attnum, attname, atttypid, atttypmod FROM pg_attribute
-WHERE attrelid = ANY(%s) AND attnum > 0 AND NOT attisdropped {} ORDER BY attrelid, attnum
+SELECT attrelid::bigint, attnum, attname, atttypid::bigint, atttypmod, attisdropped, {}, xmin::text::bigint
+FROM pg_attribute
+WHERE attrelid = ANY(%s) AND attnum > 0 ORDER BY attrelid, attnum
+"""
+# A write of a row gives it a later `xmin`, and so other sums; a row that is gone changes the counts too.
+_WRITTEN = """
+SELECT relation::bigint,
+    concat_ws(':', columns.count, columns.sum, columns.max, defaults.count, defaults.sum, defaults.max)
+FROM unnest(%s::oid[]) AS relation
+CROSS JOIN LATERAL (
+    SELECT count(*), sum(xmin::text::bigint), max(xmin::text::bigint) FROM pg_attribute
+    WHERE attrelid = relation AND attnum > 0
+) AS columns
+CROSS JOIN LATERAL (
+    SELECT count(*), sum(xmin::text::bigint), max(xmin::text::bigint) FROM pg_attrdef WHERE adrelid = relation
+) AS defaults
+"""
+# The value that old rows have in a column which was added after them. The table's file does not have it.
+_MISSING = """
+SELECT attrelid::bigint, attname, (attmissingval::text::text[])[1] FROM pg_attribute
+WHERE attrelid = ANY(%s) AND attnum > 0 AND atthasmissing AND NOT attisdropped
 """
 # The key is that of the replica identity. With REPLICA IDENTITY FULL it is the primary key, unless that is deferrable.
 _KEYS = """
@@ -46,27 +79,30 @@ WHERE index.indrelid = ANY(%s) AND index.indisunique AND index.indisvalid AND in
     AND index.indpred IS NULL AND index.indexprs IS NULL
 GROUP BY index.indexrelid, index.indrelid HAVING bool_and(attribute.attnotnull)
 """
-_IDENTITIES = "SELECT oid, relreplident FROM pg_class WHERE oid = ANY(%s)"
 # The files of a partitioned table are those of its partitions.
-_FILES = """
-WITH RECURSIVE files AS (
-    SELECT oid, oid AS top, relkind, relfilenode FROM pg_class WHERE oid = ANY(%s)
+_PARTS = """
+WITH RECURSIVE parts AS (
+    SELECT oid, oid AS top, NULL::oid AS above, NULL::text AS link, relkind, relfilenode
+    FROM pg_class WHERE oid = ANY(%s)
     UNION ALL
-    SELECT class.oid, files.top, class.relkind, class.relfilenode
-    FROM files JOIN pg_inherits ON files.relkind = 'p' AND inhparent = files.oid
+    SELECT class.oid, parts.top, inhparent, link.xmin::text, class.relkind, class.relfilenode
+    FROM parts JOIN pg_inherits AS link ON parts.relkind = 'p' AND inhparent = parts.oid
     JOIN pg_class AS class ON class.oid = inhrelid
 )
-SELECT top, oid, relfilenode FROM files WHERE relkind NOT IN ('p', 'f') ORDER BY top, oid
+SELECT top::bigint, oid::bigint, above::bigint, link::bigint, relkind NOT IN ('p', 'f'), relfilenode::bigint
+FROM parts ORDER BY 1, 2
 """
+_PUBLICATIONS = "SELECT 'p' || oid || ':' || xmin::text, {} FROM pg_publication WHERE pubname = ANY(%s) ORDER BY 1"
 # The publications' entries for a table: a filter that changes, or a table that leaves and joins, has another one.
 _ENTRIES = """
-SELECT prrelid, entry::text FROM pg_publication_rel AS entry
+SELECT prrelid, entry::text, 'r' || entry.oid || ':' || entry.xmin::text{} FROM pg_publication_rel AS entry
 JOIN pg_publication AS publication ON prpubid = publication.oid
 WHERE prrelid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
 """
 _ENTRIES_OF_SCHEMAS = """
 UNION ALL
-SELECT class.oid, entry::text FROM pg_publication_namespace AS entry
+SELECT class.oid, entry::text, 'n' || entry.oid || ':' || entry.xmin::text, NULL
+FROM pg_publication_namespace AS entry
 JOIN pg_publication AS publication ON pnpubid = publication.oid JOIN pg_class AS class ON relnamespace = pnnspid
 WHERE class.oid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
 """
@@ -86,203 +122,238 @@ WITH RECURSIVE used AS (
     ) AS part
     WHERE part.type >= %(first)s::oid
 )
-SELECT top, type::bigint, enum.oid::bigint, enumlabel::text FROM used JOIN pg_enum AS enum ON enumtypid = type
+SELECT top, type::bigint, enum.oid::bigint, enumlabel::text, enum.xmin::text::bigint
+FROM used JOIN pg_enum AS enum ON enumtypid = type
 UNION ALL
-SELECT top, used.type::bigint, attnum, NULL
+SELECT top, used.type::bigint, attnum, NULL, pg_attribute.xmin::text::bigint
 FROM used JOIN pg_type AS type ON type.oid = used.type
 JOIN pg_attribute ON attrelid = typrelid AND attnum > 0 AND NOT attisdropped
 ORDER BY 1, 2, 3
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """A table's definition."""
+@dataclass(frozen=True)
+class CatalogTable:
+    """A table as the catalog describes it at one moment."""
 
-    columns: tuple[tuple[int, str, int, int], ...]
-    """The published columns: number, name, type's OID and modifier."""
-    replica_identity: str
-    key: tuple[str, ...] | None
-    """The columns that identify a row; None if there are none."""
-    files: tuple[tuple[int, int], ...]
-    """The OIDs and file numbers of the table, or of its partitions. A rewritten or truncated one has another file."""
-    published: str
-    """A digest of how the publications list the table."""
-    type_parts: tuple[TypePart, ...] = ()
-    """The labels and attributes of its columns' types: the texts of rows that do not change are made of them."""
-    protected: tuple[tuple[int, str], ...] = ()
-    """The numbers and names of columns that are masked or left out; what is hashed is text in `columns`."""
-
-    @classmethod
-    def of(cls, table: ReplicatedTable) -> Definition:
-        """Return the definition with which a table was loaded."""
-        columns = zip(table.attnums, table.relation.columns, strict=True)
-        return cls(
-            columns=tuple((number, each.name, each.type_id, each.type_modifier) for number, each in columns),
-            replica_identity=table.relation.replica_identity.value,
-            key=table.key,
-            files=table.files,
-            published=table.published,
-            type_parts=table.type_parts,
-            protected=table.protected,
-        )
-
-    def _under(self, settings: TableSettings) -> Definition:
-        """Return the definition of the table as it is written: without columns that are left out, hashes as text."""
-        hashed = {name for name, mask in settings.masked.items() if mask == "hashed"}
-        return replace(
-            self,
-            columns=tuple(
-                (number, name, _TEXT, -1) if name in hashed else (number, name, type_id, modifier)
-                for number, name, type_id, modifier in self.columns
-                if name not in settings.left_out
-            ),
-            protected=tuple((number, name) for number, name, *_ in self.columns if name in settings.protected),
-        )
-
-    @property
-    def has_whole_old(self) -> bool:
-        """Whether the server sends whole old rows."""
-        return self.replica_identity == ReplicaIdentity.FULL.value
-
-    def has_protected(self, settings: TableSettings, numbers: Mapping[str, int]) -> bool:
-        """Return whether all columns to be masked or left out are there, those with known numbers under these."""
-        there = {name: number for number, name in self.protected}
-        return settings.protected <= there.keys() and all(
-            numbers.get(name, number) == number for name, number in there.items()
-        )
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The names of all published columns, with those that are left out."""
-        return frozenset((*(name for _, name, *_ in self.columns), *(name for _, name in self.protected)))
+    table: ReplicatedTable
+    """The table under its settings: without columns that are left out, those that are hashed as text."""
+    dropped: frozenset[int]
+    """The numbers of dropped columns."""
+    missing: Mapping[str, frozenset[str | None]]
+    """By column the texts that rows have in it which are older than it, in each partition; all NULL if not there."""
 
 
-def definitions(
+def catalog_tables(
     connection: Connection,
-    published: Mapping[int, Collection[str] | None],
+    oids: Collection[int],
     publications: tuple[str, ...],
-    settings: Mapping[int, TableSettings],
-) -> dict[int, Definition]:
-    """Return the definitions of tables as they are, or as they were in the snapshot that the session holds.
-
-    They have the columns that are written by the tables' settings, and the key that those give them, if it is one.
+    settings_of: Callable[[TableName], TableSettings],
+) -> dict[int, CatalogTable]:
+    """Return tables by their OIDs, as they are, or as they were in the snapshot that the session holds.
 
     Args:
         connection: a connection to the server.
-        published: the tables' OIDs, each with the names of the published columns; None for all.
+        oids: the tables' OIDs; those of which there is no table any more are left out.
         publications: the publications.
-        settings: each table's settings.
+        settings_of: returns a table's settings.
     """
-    oids = list(published)
+    major, names = server_major(connection), list(publications)
+
+    def rows(query: str, *parameters: object) -> list[Any]:
+        return connection.execute(query.encode(), parameters).fetchall()
+
+    tables = {oid: facts for oid, *facts in rows(_TABLES, list(oids))}
+    oids = list(tables)
+    published = rows(_PUBLICATIONS.format("pubgencols = 's'" if major >= 18 else "false"), names)
+    entries, lists = _entries(connection, oids, names)
     columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
-    # Generated columns exist since PostgreSQL 12, and can be published since 18.
-    is_sent = "AND attgenerated = ''" if 12 <= server_major(connection) < 18 else ""
-    for oid, number, name, type_id, modifier in connection.execute(
-        _COLUMNS.format(is_sent).encode(), (oids,)
-    ).fetchall():
-        names = published[oid]
-        if names is None or name in names:
+    dropped: dict[int, set[int]] = {oid: set() for oid in oids}
+    generated = "attgenerated" if major >= 12 else "''"
+    columns_written: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
+    for oid, number, name, type_id, modifier, is_dropped, kind, writer in rows(_COLUMNS.format(generated), oids):
+        listed = lists.get(oid)
+        is_stored = kind == "s" and any(with_generated for _, with_generated in published)
+        if is_dropped:
+            dropped[oid].add(number)
+        elif number in listed if listed is not None else not kind or is_stored:
             columns[oid].append((number, name, type_id, modifier))
-    keys: dict[int, list[str]] = {}
-    for oid, name in connection.execute(_KEYS, (oids,)).fetchall():
-        keys.setdefault(oid, []).append(name)
+            columns_written[oid].append((number, writer))
+    keys: dict[int, list[str]] = defaultdict(list)
+    for oid, name in rows(_KEYS, oids):
+        keys[oid].append(name)
     files: dict[int, list[tuple[int, int]]] = {oid: [] for oid in oids}
-    for top, oid, file in connection.execute(_FILES, (oids,)).fetchall():
-        files[top].append((oid, file))
-    entries: dict[int, list[str]] = {oid: [] for oid in oids}
-    query = _ENTRIES + (_ENTRIES_OF_SCHEMAS if server_major(connection) >= 15 else "")
-    for oid, entry in connection.execute(query.encode(), {"oids": oids, "names": list(publications)}).fetchall():
-        entries[oid].append(entry)
+    links: dict[int, list[tuple[int, int, int]]] = {oid: [] for oid in oids}
+    for top, oid, above, link, has_file, file in rows(_PARTS, oids):
+        if has_file:
+            files[top].append((oid, file))
+        if above is not None:
+            links[top].append((oid, above, link))
+    relations = [*oids, *(oid for found in files.values() for oid, _ in found if oid not in tables)]
+    written = dict(rows(_WRITTEN, relations))
+    missing = _missing(rows(_MISSING, relations) if major >= 11 else (), files)
     parts: dict[int, list[TypePart]] = {oid: [] for oid in oids}
     # Multiranges exist since PostgreSQL 14.
-    of_ranges = "type.oid IN (rngtypid, rngmultitypid)" if server_major(connection) >= 14 else "type.oid = rngtypid"
-    query = _TYPE_PARTS.format(of_ranges)
-    for oid, *part in connection.execute(query.encode(), {"oids": oids, "first": FIRST_NAMED_TYPE}).fetchall():
+    of_ranges = "type.oid IN (rngtypid, rngmultitypid)" if major >= 14 else "type.oid = rngtypid"
+    of_parts = {"oids": oids, "first": FIRST_NAMED_TYPE}
+    for oid, *part in connection.execute(_TYPE_PARTS.format(of_ranges).encode(), of_parts).fetchall():
         parts[oid].append(TypePart(*part))
-    own = {oid: settings[oid].key for oid in oids if settings[oid].key}
-    uniques = connection.execute(_UNIQUE, (list(own),)).fetchall() if own else []
-    are_keys = {oid for oid, names in uniques if set(names) == set(own[oid])}
+    types = types_by_oid(
+        connection,
+        {type_id for of_table in columns.values() for *_, type_id, _ in of_table if type_id >= FIRST_NAMED_TYPE},
+    )
+    settings = {oid: settings_of(TableName(*tables[oid][:2])) for oid in oids}
+    own = {oid: each.key for oid, each in settings.items() if each.key}
+    are_keys = {oid for oid, unique in (rows(_UNIQUE, list(own)) if own else ()) if set(unique) == set(own[oid])}
     found = {}
-    for oid, identity in connection.execute(_IDENTITIES, (oids,)).fetchall():
-        key = own[oid] if oid in are_keys and identity == ReplicaIdentity.FULL.value else tuple(keys.get(oid, ()))
-        is_published = bool(key) and set(key) <= {name for _, name, _, _ in columns[oid]}
-        found[oid] = Definition(
+    for oid, (schema, name, identity, numbers) in tables.items():
+        key = own[oid] if oid in are_keys and identity == ReplicaIdentity.FULL.value else tuple(keys[oid])
+        is_published = bool(key) and set(key) <= {column for _, column, *_ in columns[oid]}
+        evidence = Evidence(
             columns=tuple(columns[oid]),
-            replica_identity=identity,
+            columns_written=tuple(columns_written[oid]),
+            numbers=numbers,
+            published=(*(row for row, _ in published), *sorted(row for _, row in entries[oid])),
+            written=tuple((each, written[each]) for each in dict.fromkeys((oid, *(leaf for leaf, _ in files[oid])))),
+            links=tuple(links[oid]),
+        )
+        table = _under(
+            settings[oid],
+            TableDescription(
+                relation_id=Oid(oid), schema=schema, name=name, replica_identity=ReplicaIdentity(identity),
+                columns=(), types=(),
+            ),
+            types,
             key=key if is_published else None,
             files=tuple(files[oid]),
-            published=sha256("\n".join(sorted(entries[oid])).encode()).hexdigest()[:16],
+            published=sha256("\n".join(sorted(entry for entry, _ in entries[oid])).encode()).hexdigest()[:16],
             type_parts=tuple(parts[oid]),
-        )._under(settings[oid])
+            evidence=evidence,
+        )  # fmt: skip
+        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid])
     return found
+
+
+def _entries(
+    connection: Connection, oids: list[int], names: list[str]
+) -> tuple[dict[int, list[tuple[str, str]]], dict[int, set[int] | None]]:
+    """Return the publications' entries for tables, and the numbers of the columns that these list; None for all."""
+    major = server_major(connection)
+    of_tables = _ENTRIES.format(", prattrs::int2[]::int[]" if major >= 15 else ", NULL")
+    query = of_tables + (_ENTRIES_OF_SCHEMAS if major >= 15 else "")
+    entries: dict[int, list[tuple[str, str]]] = {oid: [] for oid in oids}
+    lists: dict[int, set[int] | None] = {}
+    for oid, text, row, numbers in connection.execute(query.encode(), {"oids": oids, "names": names}).fetchall():
+        entries[oid].append((text, row))
+        before = lists.get(oid, set())
+        lists[oid] = None if numbers is None or before is None else before | set(numbers)
+    return entries, lists
+
+
+def _missing(
+    rows: Collection[tuple[int, str, str]], files: Mapping[int, list[tuple[int, int]]]
+) -> dict[int, dict[str, frozenset[str | None]]]:
+    of_files: dict[int, dict[str, str]] = defaultdict(dict)
+    for oid, name, text in rows:
+        of_files[oid][name] = text
+    found: dict[int, dict[str, frozenset[str | None]]] = {}
+    for top, of_top in files.items():
+        names = {name for oid, _ in of_top for name in of_files.get(oid, ())}
+        found[top] = {name: frozenset(of_files.get(oid, {}).get(name) for oid, _ in of_top) for name in names}
+    return found
+
+
+def _under(settings: TableSettings, relation: TableDescription, types: TypeCatalog, **facts: Any) -> ReplicatedTable:
+    """Return a table as it is written: without columns that are left out, hashes as text."""
+    hashed = {name for name, mask in settings.masked.items() if mask == "hashed"}
+    evidence: Evidence = facts["evidence"]
+    columns, of_columns, attnums = [], [], []
+    for number, name, type_id, modifier in evidence.columns:
+        if name in settings.left_out:
+            continue
+        of_type = types.by_oid.get(type_id)
+        if name in hashed:
+            type_id, modifier, of_type = _TEXT, -1, None
+        columns.append(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier))
+        of_columns.append(
+            None if of_type is None else v1.Type(type_id=Oid(type_id), namespace=of_type.namespace, name=of_type.name)
+        )
+        attnums.append(number)
+    return ReplicatedTable(
+        relation=TableDescription(
+            relation_id=relation.relation_id,
+            schema=relation.schema,
+            name=relation.name,
+            replica_identity=relation.replica_identity,
+            columns=tuple(columns),
+            types=tuple(of_columns),
+        ),
+        catalog=TypeCatalog({each: types.by_oid[each] for each in dict.fromkeys(
+            type_id for *_, type_id, _ in evidence.columns) if each in types.by_oid}),
+        attnums=tuple(attnums),
+        settings=settings,
+        protected=tuple((number, name) for number, name, *_ in evidence.columns if name in settings.protected),
+        **facts,
+    )  # fmt: skip
+
+
+_OID = """
+SELECT class.oid::bigint FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+WHERE nspname = %s AND relname = %s
+"""
 
 
 def described(
     connection: Connection, table: TableName, publications: tuple[str, ...], settings: TableSettings
 ) -> ReplicatedTable | None:
-    """Return a table as it is, or as it was in the snapshot that the session holds; None if there is none.
-
-    It has the columns that are written by its settings.
-    """
-    relation = published_relation(connection, table, publications)
-    if relation is None:
-        return None
-    oid, types = relation.relation_id, dict(zip(relation.names, relation.types, strict=True))
-    found = definitions(connection, {oid: relation.names}, publications, {oid: settings})[oid]
-    return ReplicatedTable(
-        relation=replace(
-            relation,
-            columns=tuple(
-                v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier)
-                for _, name, type_id, modifier in found.columns
-            ),
-            types=tuple(None if type_id == _TEXT else types[name] for _, name, type_id, _ in found.columns),
-        ),
-        catalog=type_catalog(connection, table),
-        key=found.key,
-        attnums=tuple(number for number, *_ in found.columns),
-        files=found.files,
-        published=found.published,
-        settings=settings,
-        type_parts=found.type_parts,
-        protected=found.protected,
-    )
+    """Return a table by its name under some settings, as `catalog_tables` does; None if there is none."""
+    oid = scalar(connection, _OID, *table)
+    found = {} if oid is None else catalog_tables(connection, [oid], publications, lambda name: settings)
+    return found[oid].table if oid in found else None
 
 
-# Whether a partition was attached after it was made, whether it has rows, and whether the first was inserted by the
-# transaction that made it a partition: the stream has nothing of rows from before.
-_NEW_PARTITION = """
-SELECT namespace.nspname, class.relname, inherits.xmin::text = type.xmin::text, inherits.xmin::text,
-    has_table_privilege(class.oid, 'SELECT')
-FROM pg_inherits AS inherits
-JOIN pg_class AS class ON class.oid = inherits.inhrelid
-JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
-JOIN pg_type AS type ON type.oid = class.reltype
-WHERE inherits.inhrelid = %s
+# A table that is attached gets all of its columns written; one that was made as a partition has them as at the start.
+# The numbers of commands within a transaction tell the two apart where one transaction did both.
+_BORN = """
+SELECT class.oid::bigint FROM pg_class AS class JOIN pg_type AS type ON type.oid = class.reltype
+WHERE class.oid = ANY(%s) AND EXISTS (
+    SELECT FROM pg_attribute AS attribute
+    WHERE attrelid = class.oid AND attnum > 0 AND attinhcount > 0
+        AND attribute.xmin = type.xmin AND attribute.cmin = type.cmin
+        AND attribute.xmax = '0'::xid AND type.xmax = '0'::xid
+)
+"""
+_READABLE = """
+SELECT class.oid::bigint, nspname, relname
+FROM pg_class AS class JOIN pg_namespace AS namespace ON namespace.oid = relnamespace
+WHERE class.oid = ANY(%s) AND has_table_privilege(class.oid, 'SELECT') ORDER BY 1
 """
 
 
-def has_unsent_rows(connection: Connection, partitions: Sequence[int]) -> bool:
-    """Return whether one of some new partitions may have rows from before it was a partition."""
-    for oid in partitions:
-        row = connection.execute(_NEW_PARTITION, (oid,)).fetchone()
-        # Where the role may not read it, or not safely, the load tells what is missing.
-        if row is None or not row[-1]:
-            return True
-        schema, table, is_made_so, made_by, _ = row
-        if not is_made_so and server_major(connection) < 15:
-            # A session that has sent rows of it, which may be gone, sends none of it as a partition.
-            return True
+def born_as_partitions(connection: Connection, oids: Collection[int]) -> set[int]:
+    """Return the tables of these that were made as partitions, and never detached since: all of their rows are sent."""
+    return {oid for (oid,) in connection.execute(_BORN, (list(oids),)).fetchall()}
+
+
+def without_rows(connection: Connection, oids: Collection[int]) -> set[int]:
+    """Return the tables of these that are known to have no rows.
+
+    Raises psycopg.errors.LockNotAvailable while another session alters one.
+    """
+    empty: set[int] = set()
+    if server_major(connection) < 15:
+        # A session that has sent rows of one, which may be gone, sends none of it as a partition.
+        return empty
+    for oid, schema, table in connection.execute(_READABLE.encode(), (list(oids),)).fetchall():
         name = TableName(schema, table)
         try:
             with connection.transaction():
                 lock_table(connection, oid, name)
                 check_functions(connection, name, [oid])
-                query = sql.SQL("SELECT xmin::text FROM ONLY {} LIMIT 1").format(sql.Identifier(*name))
-                row = connection.execute(query).fetchone()
+                query = sql.SQL("SELECT FROM ONLY {} LIMIT 1").format(sql.Identifier(*name))
+                if connection.execute(query).fetchone() is None:
+                    empty.add(oid)
         except (SnapshotError, UnsafeTableError, psycopg.errors.InsufficientPrivilege):
-            return True
-        if row is not None and not (is_made_so and row[0] != made_by):
-            return True
-    return False
+            # The load tells what is missing.
+            continue
+    return empty

@@ -23,7 +23,7 @@ from logicalrep.tables.delta.place import Place, PlaceError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.tables.load.copying import Part, copy
-from logicalrep.tables.load.definitions import described
+from logicalrep.tables.load.definitions import catalog_tables
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.load.renewal import Renewal
 from logicalrep.tables.report import Report
@@ -51,6 +51,8 @@ class Wanted:
     """A load that is wanted."""
 
     folder: str
+    oid: int
+    """The table's OID: another one may have its name at the snapshot."""
     wanted: float = field(default_factory=time.monotonic)
     """The moment at which it was wanted, of the monotonic clock, in seconds."""
     numbers: Mapping[str, int] = field(default_factory=dict)
@@ -239,9 +241,10 @@ class Loading:
                 # A query for a table's size, or a publication's tables, waits for sessions that alter one.
                 connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
                 hold(connection, snapshot)
-                table = described(connection, name, self._publications, settings.of(name))
-                if table is None:
-                    return NotLoaded(name, f"{name} did not exist when the snapshot was made", again=True)
+                found = catalog_tables(connection, [wanted.oid], self._publications, settings.of).get(wanted.oid)
+                if found is None or found.table.relation.table != name:
+                    return NotLoaded(name, f"{name} did not exist, or not by this name, at the snapshot", again=True)
+                table = found.table
                 table.check(wanted.numbers)
                 ranges = table_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)

@@ -23,7 +23,7 @@ _MARK = "made by logicalrep replicate"
 _ACTIONS = ("insert", "update", "delete", "truncate")
 
 _FOUND = """
-SELECT pubinsert, pubupdate, pubdelete, {truncate}, {generated}, obj_description(oid, 'pg_publication') = %s
+SELECT pubinsert, pubupdate, pubdelete, {truncate}, {via_root}, {generated}, obj_description(oid, 'pg_publication') = %s
 FROM pg_publication WHERE pubname = %s
 """
 # The columns of a table's replica identity, with REPLICA IDENTITY FULL those of the primary key, if an index has them.
@@ -153,9 +153,12 @@ def ensure_publication(
     major = server_major(connection)
     of_version = {
         "truncate": "pubtruncate" if major >= 11 else "true",
+        "via_root": "pubviaroot" if major >= 13 else "true",
         "generated": "pubgencols = 's'" if major >= 18 else "false",
     }
     found = connection.execute(_FOUND.format(**of_version).encode(), (_MARK, name)).fetchone()
+    if found is not None:
+        _refuse_incomplete(connection, name, found[:4], via_root=found[4] or not found[-1])
     there = {table.name: table for table in listed_tables(connection, (name,))} if found is not None else {}
     sends_generated = found is not None and found[-2]
     candidates, refusing, warnings = _candidates(connection, name, wanted, there, sends_generated=sends_generated)
@@ -173,15 +176,6 @@ def ensure_publication(
         warnings += _drop(connection, name, refusing)
         warnings += _add(connection, name, [table for table in candidates if table not in there])
     else:
-        left_out = [action for action, is_published in zip(_ACTIONS, found, strict=False) if not is_published]
-        if left_out:
-            change = sql.SQL("ALTER PUBLICATION {} SET (publish = {})").format(
-                sql.Identifier(name), sql.Literal(", ".join(_ACTIONS))
-            )
-            raise PublicationNeededError(
-                f"the publication {name} leaves out {', '.join(left_out)}: run {change.as_string(connection)}",
-                code="PUBLICATION_INCOMPLETE",
-            )
         warnings = []
     listed = [table for table in listed_tables(connection, (name,)) if table.under is None]
     absent = sorted(set(wanted) - {table.name for table in listed})
@@ -191,6 +185,21 @@ def ensure_publication(
             + ("; ".join(warnings) or "name tables that it has, or add them to it")
         )
     return Published(tuple(table for table in listed if not wanted or table.name in wanted), tuple(warnings))
+
+
+def _refuse_incomplete(connection: Connection, name: str, actions: Sequence[bool], *, via_root: bool) -> None:
+    """Raise PublicationNeededError for a publication that leaves changes out, or sends those of partitions apart."""
+    left_out = [action for action, is_published in zip(_ACTIONS, actions, strict=True) if not is_published]
+    if not left_out and via_root:
+        return
+    what, option = "sends partitions as tables of their own", sql.SQL("publish_via_partition_root = true").format()
+    if left_out:
+        what = f"leaves out {', '.join(left_out)}"
+        option = sql.SQL("publish = {}").format(sql.Literal(", ".join(_ACTIONS)))
+    change = sql.SQL("ALTER PUBLICATION {} SET ({})").format(sql.Identifier(name), option)
+    raise PublicationNeededError(
+        f"the publication {name} {what}: run {change.as_string(connection)}", code="PUBLICATION_INCOMPLETE"
+    )
 
 
 def exists(connection: Connection, table: TableName) -> bool:

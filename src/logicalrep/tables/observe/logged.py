@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.observe.log import log_figures
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Report, listed
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
 
@@ -21,9 +22,9 @@ class Logged(Report):
     slot: str | None = None
     """The slot's name, once it is known."""
 
-    def load_needed(self, table: TableName, reason: str) -> None:
-        """Log that a table is to be loaded."""
-        log_figures(_log, "load needed", slot=self.slot, table=str(table), reason=reason)
+    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        """Log that tables are to be loaded."""
+        log_figures(_log, "load needed", slot=self.slot, table=listed(tables), tables=len(tables), reason=reason)
 
     def loading(self, table: TableName, rows: int) -> None:
         """Log that a load has begun."""

@@ -78,7 +78,8 @@ class Receiver:
             traffic: the counts of an earlier receiver, which are continued.
         """
         self._assembler = Assembler(memory_limit=most_bytes)
-        self._committing = Committing(feed_form(memory_limit=most_bytes, marks_unreadable=True), self._assembler)
+        form = feed_form(memory_limit=most_bytes, marks_unreadable=True, each_relation=True)
+        self._committing = Committing(form, self._assembler)
         options = PluginOptions(
             publication_names=publications,
             proto_version=protocol_version,

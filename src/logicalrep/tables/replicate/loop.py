@@ -6,8 +6,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pyarrow as pa
-
 from logicalrep.postgres.slots import sent_up_to
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.patience import Patience
@@ -26,6 +24,8 @@ _NOTE_AGAIN = 5.0
 """The seconds between two notes of the position while nothing changes."""
 _TIME_AGAIN = 60.0
 """The seconds between two notes of the time at which the tables were up to date, while nothing else changes."""
+_MOST_WAITING = 64 << 20
+"""The bytes of changes that may wait for the catalog while more are taken."""
 _LOOK_AGAIN = 1.0
 """The seconds between two looks whether the place is paused."""
 _SAY_AGAIN = 60.0
@@ -68,7 +68,7 @@ class Loop:
         self._stop = stop
         self._states = states
         before = states.last
-        self._noted = before.lsn
+        self._noted = self._taken = before.lsn
         self._noted_tables: dict[str, TableState] = {}
         self._commit_timestamp = before.commit_timestamp
         self._caught_up = before.caught_up
@@ -94,9 +94,15 @@ class Loop:
                 self._stop.wait(0.2)
                 continue
             self._tables.step()
+            self._tables.say_loads()
             self._tables.tidy(is_busy=self._receiver.has_changes)
             pause = self._batch_at + self._settings.every - time.monotonic()
-            if not self._receiver.wait(0.1):
+            if self._tables.waiting_bytes:
+                # No more is taken once much waits: the server holds the rest.
+                is_much = self._tables.waiting_bytes > _MOST_WAITING
+                self._stop.wait(0.05)
+                self._batch(Changes((), self._taken) if is_much else self._receiver.take())
+            elif not self._receiver.wait(0.1):
                 if target is not None or self._is_awaited or time.monotonic() - self._noted_at > _NOTE_AGAIN:
                     self._batch(self._receiver.take())
             elif pause <= 0 or target is not None or self._is_awaited or self._receiver.is_full:
@@ -159,25 +165,21 @@ class Loop:
     def _batch(self, changes: Changes) -> None:
         """Apply changes, note that they are applied, and acknowledge them, in this order."""
         began = time.monotonic()
-        writes = []
-        for oid, batches in by_table(changes.batches).items():
-            table = self._tables.of(oid)
-            if table is None:
-                # A new table: its load begins after these commits, and so has their rows.
-                self._watch.look_soon()
-            elif table.stopped is None:
-                rows = pa.Table.from_batches(batches)
-                future = self._pool.submit(self._tables.write, table, rows, changes.end)
-                writes.append((table, rows, future, last_commit(batches)))
+        self._taken = changes.end
+        writes = [
+            (ready, self._pool.submit(self._tables.write, ready, changes.end))
+            for ready in self._tables.ready(by_table(changes.batches))
+        ]
         count = 0
-        for table, rows, future, committed in writes:
-            count += self._tables.settle(table, rows, changes.end, future)
-            if committed is not None and table.stopped is None:
-                table.committed = committed.isoformat()
+        for ready, future in writes:
+            count += self._tables.settle(ready.table, future)
+            committed = last_commit(ready.rows.to_batches())
+            if committed is not None and ready.table.stopped is None:
+                ready.table.committed = committed.isoformat()
         committed = changes.commit_timestamp
         if committed is not None:
             self._commit_timestamp = committed.isoformat()
-        self._note(changes.end)
+        self._note(self._tables.written_up_to(changes.end))
         self._receiver.acknowledge(self._noted)
         if writes:
             self._batch_at = began

@@ -6,7 +6,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import IO
@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from logicalrep.observe.lag import lag_seconds
 from logicalrep.tables.follow.state import TableState
-from logicalrep.tables.report import Report
+from logicalrep.tables.report import Report, listed
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.visible import visible
 
@@ -62,9 +62,9 @@ class Lines(Report):
         self._changes = self._loading = 0
         self._said_at = 0.0
 
-    def load_needed(self, table: TableName, reason: str) -> None:
-        """Note that a table is to be loaded."""
-        self._say(f"{table}: to be loaded: {reason}")
+    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        """Note that tables are to be loaded."""
+        self._say(f"{listed(tables)}: to be loaded: {reason}")
 
     def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
         """Note how many tables load, also those whose changes meanwhile are being applied."""
@@ -132,9 +132,9 @@ class Bars(Report):
         self._changes: TaskID | None = None
         self._total = 0
 
-    def load_needed(self, table: TableName, reason: str) -> None:
-        """Note that a table is to be loaded."""
-        self._print(f"{table}: to be loaded: {reason}")
+    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
+        """Note that tables are to be loaded."""
+        self._print(f"{listed(tables)}: to be loaded: {reason}")
 
     def loading(self, table: TableName, rows: int) -> None:
         """Note that a load has begun, of about this number of rows."""

@@ -1,36 +1,18 @@
-"""The description of a table after its columns or its key changed, and the values of its old rows in them.
-
-Columns are told apart by their numbers, which renaming does not change; the stream has names only, and the catalog is
-of now. A description in between is made of both, as long as a name means one column.
-"""
+"""The values of a table's old rows in the columns of a later description."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from logicalrep.postgres.slots import Connection, server_major
+from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, WrittenColumn
-from logicalrep.tables.schema.shapes import Shape
-from logicalrep.values import TypeCatalog
-from logicalrep_protocol.v1 import Column, Type
+from logicalrep.tables.load.definitions import CatalogTable
 
-# The value that rows have in a column which was added after them. The table's file does not have it.
-_MISSING = """
-SELECT DISTINCT (attmissingval::text::text[])[1] FROM pg_attribute
-WHERE attrelid = ANY(%s) AND attname = %s AND NOT attisdropped
-"""
-
-
-# The transactions that wrote the labels and the attributes of types last.
-_WRITERS_OF_PARTS = """
-SELECT xmin::text::bigint FROM pg_enum WHERE enumtypid = ANY(%(types)s)
-UNION
-SELECT attribute.xmin::text::bigint FROM pg_type AS type JOIN pg_attribute AS attribute ON attrelid = typrelid
-WHERE type.oid = ANY(%(types)s) AND attnum > 0
-"""
+_TEXTS = {25, 1043}
+"""The types `text` and `varchar`, whose values are the same texts."""
 
 
 @dataclass(frozen=True)
@@ -45,93 +27,48 @@ class Evolution:
     """The text of the value that old rows have in a new column, by the column's number; NULL in others."""
 
 
-def evolution(
-    connection: Connection, copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None, since: int | None
-) -> Evolution | None:
-    """Return how a table changed; None if that cannot be told, or the server wrote its rows anew.
+def evolution(before: ReplicatedTable, after: ReplicatedTable, now: CatalogTable) -> Evolution:
+    """Return how rows of a description are those of a later one.
 
     Args:
-        connection: a connection to the server.
-        copied: the table as it was, or one beside it.
-        now: the table as it is on the server.
-        shape: the shape of the rows that follow; None if they are like `now`.
-        since: the id of the transaction of the first of them.
+        before: the description of a table, or of one beside it.
+        after: the later description, of the table itself.
+        now: the table as the catalog describes it.
+
+    Raises NeedsResync if the values that old rows have in its columns are not known.
     """
-    later = dict(now.files)
-    if any(later.get(oid) != file for oid, file in copied.files):
-        return None
-    table = _between(copied, now, shape)
-    if table is None:
-        return None
-    known = {part.type_id for part in copied.type_parts}
-    new_parts = tuple(part for part in now.type_parts if part.type_id not in known)
-    if since is not None and _are_later(connection, {part.type_id for part in new_parts}, since):
-        return None
+    left = {*before.left, *before.names} - set(after.names)
+    table = replace(after, settings=before.settings, beside=before.beside, left=tuple(sorted(left)))
+    names = dict(zip(now.table.attnums, now.table.relation.names, strict=True))
     sources: dict[str, str] = {}
     defaults: dict[int, str] = {}
     for (attnum, has_texts), column in table.by_number.items():
-        source = copied.by_number.get((attnum, has_texts))
+        source = before.by_number.get((attnum, has_texts))
         if source is not None:
             sources[column.name] = source.name
-            is_same = column.type == source.type or _is_wider(source, column.type)
-            if not is_same or column.refuses > source.refuses:
-                # NULL stands for values that must not be NULL any more.
-                return None
+            if not _keeps_texts(before, source, table, column):
+                raise NeedsResync(f"the type of its column {column.name} changed")
+            if column.refuses > source.refuses:
+                raise NeedsResync(f"its column {column.name} may have NULL for values that it has to have now")
         elif not has_texts:
-            values = _missing(connection, [oid for oid, _ in copied.files], table.relation.names[column.place])
+            name = names.get(attnum)
+            if name is None:
+                raise NeedsResync("the values that rows have in a column which is gone cannot be told any more")
+            values = now.missing.get(name, frozenset({None}))
             if len(values) != 1:
-                # The partitions' old rows have different values.
-                return None
-            if values[0] is not None:
-                defaults[attnum] = values[0]
-    left = {*copied.left, *copied.names} - set(table.names)
-    table = replace(table, left=tuple(sorted(left)), type_parts=(*copied.type_parts, *new_parts))
+                raise NeedsResync(f"its partitions have different values in the new column {name}")
+            (value,) = values
+            if value is not None:
+                defaults[attnum] = value
     return Evolution(table, sources, defaults)
 
 
-def _are_later(connection: Connection, types: Collection[int], since: int) -> bool:
-    """Return whether labels or attributes of types are of later transactions: earlier rows may have other texts."""
-    writers = connection.execute(_WRITERS_OF_PARTS.encode(), {"types": list(types)}).fetchall() if types else ()
-    return any(0 < (writer - since) % (1 << 32) < 1 << 31 for (writer,) in writers)
-
-
-def _between(copied: ReplicatedTable, now: ReplicatedTable, shape: Shape | None) -> ReplicatedTable | None:
-    """Return the description that has a shape's columns, as they are now or, if they are gone, as they were."""
-    names = frozenset(now.relation.names) if shape is None or shape.names is None else shape.names
-    by_name: dict[str, tuple[int, Column, Type | None]] = {}
-    for table in (copied, now):
-        for attnum, column, type_ in zip(table.attnums, table.relation.columns, table.relation.types, strict=True):
-            if shape is not None and column.name in names and by_name.get(column.name, (attnum,))[0] != attnum:
-                # The name means two columns.
-                return None
-            by_name[column.name] = attnum, column, type_
-    if not names <= by_name.keys():
-        return None
-    found = sorted((by_name[name] for name in names), key=lambda each: each[0])
-    attnums = tuple(attnum for attnum, *_ in found)
-    if len(set(attnums)) < len(attnums):
-        return None
-    renamed = dict(zip(attnums, (column.name for _, column, _ in found), strict=True))
-    for identified in (copied, now):
-        of_names = dict(zip(identified.relation.names, identified.attnums, strict=True))
-        key = None if identified.key is None else tuple(renamed.get(of_names[name], "") for name in identified.key)
-        if key is not None and "" in key:
-            continue
-        table = replace(
-            copied,
-            relation=replace(
-                copied.relation,
-                replica_identity=identified.relation.replica_identity,
-                columns=tuple(column for _, column, _ in found),
-                types=tuple(type_ for *_, type_ in found),
-            ),
-            catalog=TypeCatalog({**copied.catalog.by_oid, **now.catalog.by_oid}),
-            key=key,
-            attnums=attnums,
-        )
-        if identified is now if shape is None else shape.fits(table):
-            return table
-    return None
+def _keeps_texts(before: ReplicatedTable, source: WrittenColumn, table: ReplicatedTable, column: WrittenColumn) -> bool:
+    """Return whether values that no statement wrote anew have the same texts in another type."""
+    types = {each.relation.columns[at.place].type_id for each, at in ((before, source), (table, column))}
+    if len(types) > 1 and types != _TEXTS:
+        return False
+    return column.type == source.type or _is_wider(source, column.type)
 
 
 def _is_wider(before: WrittenColumn, after: pa.DataType) -> bool:
@@ -144,10 +81,3 @@ def _is_wider(before: WrittenColumn, after: pa.DataType) -> bool:
     return bool(
         pa.types.is_decimal(after) and before.type.scale == after.scale and before.type.precision <= after.precision
     )
-
-
-def _missing(connection: Connection, files: Sequence[int], column: str) -> list[str | None]:
-    if server_major(connection) < 11:
-        # Each default writes the table anew.
-        return [None]
-    return [text for (text,) in connection.execute(_MISSING.encode(), (list(files), column)).fetchall()]

@@ -1,0 +1,41 @@
+"""The transactions that a session's queries see, for positions of the stream. Needs psycopg 3.
+
+A walsender may send a transaction before queries see it: it is told of the commit by the WAL. Source: "System
+Information Functions", pg_current_snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from logicalrep.postgres.slots import Connection, scalar, server_major
+
+_IDS = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """The transactions that a snapshot sees."""
+
+    end: int
+    """No transaction with this id or a greater one is seen; ids have 64 bits."""
+    running: frozenset[int]
+    """The smaller ids of transactions that are not seen."""
+
+    def sees(self, xid: int) -> bool:
+        """Return whether a committed transaction is seen, by the 32 bits of its id that messages have.
+
+        Example:
+            >>> Visibility(105, frozenset({102})).sees(102)
+            False
+        """
+        distance = (xid - self.end + _IDS // 2) % _IDS - _IDS // 2
+        whole = self.end + distance
+        return distance < 0 and whole not in self.running
+
+
+def visibility(connection: Connection) -> Visibility:
+    """Return which transactions the session's present transaction sees, or its next statement outside of one."""
+    function = "pg_current_snapshot" if server_major(connection) >= 13 else "txid_current_snapshot"
+    _, end, running = str(scalar(connection, f"SELECT {function}()::text")).split(":")
+    return Visibility(int(end), frozenset(int(xid) for xid in running.split(",") if xid))

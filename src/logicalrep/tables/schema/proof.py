@@ -1,0 +1,314 @@
+"""The one decision on a table whose description may be another one: its rows are followed, or it is loaded again.
+
+The server sends nothing for a statement such as ALTER TABLE. It sends a Relation message again before the table's next
+row, with the columns' names and types, and the catalog tells their numbers, which are never used twice. *Before* is the
+last description that rows were proven under. What is not proven from these three is a reason to load the table again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from logicalrep.arrow.feed.rare_rows import SentRelation
+from logicalrep.tables.apply.reduction import NeedsResync
+from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
+from logicalrep.tables.load.definitions import CatalogTable
+from logicalrep.values import TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
+
+_Columns = Sequence[tuple[int, str, int, int]]
+
+
+def reason_to_load(before: ReplicatedTable, now: CatalogTable) -> str | None:
+    """Return why a table has to be loaded again, whatever its rows say; None if nothing in the catalog demands it.
+
+    Args:
+        before: the last description that rows were proven under.
+        now: the table as the catalog describes it.
+    """
+    after = now.table
+    assert after.evidence is not None
+    if before.published != after.published or (
+        before.evidence and before.evidence.published != after.evidence.published
+    ):
+        return "its publication changed"
+    if not _texts_stay(before.type_parts, after.type_parts):
+        return "a label of an enum type, or the attributes of a composite type, changed"
+    if before.protected != after.protected:
+        return "a column that is masked or left out changed"
+    return _of_partitions(before, after) or _of_files(before, after) or _of_columns(before, after)
+
+
+def _of_partitions(before: ReplicatedTable, after: ReplicatedTable) -> str | None:
+    if {oid for oid, _ in before.files} - {oid for oid, _ in after.files}:
+        return "a partition was dropped or detached"
+    if before.evidence is None or after.evidence is None:
+        return None
+    links = {link[0]: link for link in before.evidence.links}
+    if any(links.get(link[0], link) != link for link in after.evidence.links):
+        return "a partition was detached and attached again"
+    return None
+
+
+def _of_files(before: ReplicatedTable, after: ReplicatedTable) -> str | None:
+    """Return why rows may be others without a change of theirs: TRUNCATE is sent, but for a partition alone."""
+    of_before = dict(before.files)
+    evidence = before.evidence
+    written = None if evidence is None else dict(evidence.written)
+    assert after.evidence is not None
+    for oid, file in after.files:
+        # The first file of a new partition has the number that is its OID.
+        if of_before.get(oid, oid) == file:
+            continue
+        if oid != after.relation.relation_id:
+            return "a partition was truncated, or the server rewrote it"
+        # TRUNCATE and VACUUM FULL write another row of the catalog than statements that change values.
+        if written is None or written.get(oid) != dict(after.evidence.written)[oid]:
+            return "the server rewrote it"
+    return None
+
+
+def _of_columns(before: ReplicatedTable, after: ReplicatedTable) -> str | None:
+    earlier, later = before.sent_columns, after.sent_columns
+    assert later is not None
+    if earlier is None or before.protected:
+        names = {*zip(before.attnums, before.relation.names, strict=True), *before.protected}
+        is_same = {column[:2] for column in later} == names if earlier is None else earlier == later
+        return None if is_same else "columns of a table with masked or left out ones changed"
+    given = max(before.attnums, default=0) if before.evidence is None else before.evidence.numbers
+    known = {number for number, *_ in earlier}
+    if any(number not in known and number <= given for number, *_ in later):
+        return "a column is published that was not, and rows have values in it"
+    return None
+
+
+def _texts_stay(before: Collection[TypePart], now: Collection[TypePart]) -> bool:
+    """Return whether values of types that had these parts have the same texts with those of now, and had meanwhile."""
+    of_both = {part.type_id for part in before} & {part.type_id for part in now}
+    earlier, later = ({part[:2]: part for part in parts if part.type_id in of_both} for parts in (before, now))
+    for number, part in earlier.items():
+        there = later.get(number)
+        if there is None or there.label != part.label or part.written not in (None, there.written):
+            return False
+    # A new label is in no text yet; a new attribute is in the text of each value.
+    return all(later[number].label is not None for number in later.keys() - earlier.keys())
+
+
+def proven(
+    before: ReplicatedTable, now: CatalogTable, relations: Sequence[SentRelation]
+) -> list[tuple[SentRelation, ReplicatedTable]]:
+    """Return the description of the rows behind each Relation message.
+
+    Args:
+        before: the last description that rows were proven under.
+        now: the table as the catalog describes it, in a state that has the transactions of the messages.
+        relations: the messages since, in their order.
+
+    Raises NeedsResync if what a row's columns are is not proven.
+    """
+    reason = reason_to_load(before, now)
+    if reason is not None:
+        raise NeedsResync(reason)
+    return [(relation, _described(before, now, relation)) for relation in relations]
+
+
+def latest(before: ReplicatedTable, now: CatalogTable) -> ReplicatedTable:
+    """Return the description of now, for a table that has all rows from before it."""
+    return replace(now.table, settings=before.settings, beside=before.beside, left=before.left)
+
+
+def _described(before: ReplicatedTable, now: CatalogTable, relation: SentRelation) -> ReplicatedTable:
+    after = now.table
+    if before.protected:
+        sent = tuple(column[1:] for column in after.sent_columns or ())
+        identity = before.relation.replica_identity.value
+        is_same = before.key == after.key and identity == relation.replica_identity
+        if relation.columns != sent or not is_same:
+            raise NeedsResync("columns or the key of a table with masked or left out columns changed")
+        return before
+    numbers = reading(before, now, relation)
+    if numbers is None:
+        raise NeedsResync("how its columns changed cannot be told from the catalog any more")
+    key = _key(before, after, relation, dict(zip((name for name, *_ in relation.columns), numbers, strict=True)))
+    names = {number: name for number, (name, *_) in zip(numbers, relation.columns, strict=True)}
+    if key is not None and not names.keys() >= set(key):
+        raise NeedsResync("its key changed, and cannot be told from the catalog any more")
+    types = {
+        (number, int(column.type_id)): type_
+        for table in (before, after)
+        for number, column, type_ in zip(table.attnums, table.relation.columns, table.relation.types, strict=True)
+    }
+    columns = [(number, *column) for number, column in zip(numbers, relation.columns, strict=True)]
+    if any((number, type_id) not in types for number, _, type_id, _ in columns):
+        raise NeedsResync("a column had a type meanwhile that cannot be told from the catalog any more")
+    known, same = {part.type_id for part in before.type_parts}, _unwritten(before, after)
+    return replace(
+        before,
+        relation=replace(
+            before.relation,
+            replica_identity=ReplicaIdentity(relation.replica_identity),
+            columns=tuple(
+                v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=modifier)
+                for _, name, type_id, modifier in columns
+            ),
+            types=tuple(types[number, type_id] for number, _, type_id, _ in columns),
+        ),
+        catalog=TypeCatalog({**before.catalog.by_oid, **after.catalog.by_oid}),
+        key=None if key is None else tuple(names[number] for number in key),
+        attnums=numbers,
+        type_parts=(*before.type_parts, *(part for part in after.type_parts if part.type_id not in known)),
+        evidence=before.evidence
+        and replace(
+            before.evidence,
+            columns=tuple(columns),
+            columns_written=tuple(item for item in before.evidence.columns_written if item[0] in same),
+        ),
+    )
+
+
+class _Candidate(NamedTuple):
+    """A column that a Relation message may list."""
+
+    number: int
+    is_there: bool
+    """Whether each message lists it: a column lives once, and it was there before and is there now."""
+    is_new: bool
+    """Whether it came later, and is there now: later ones came after it."""
+    is_later: bool
+    """Whether it came later, whether or not it is there now."""
+    state: tuple[str, int, int] | None
+    """Its name and type where nothing wrote its row since; None where it may have had any."""
+
+
+class _Ways(NamedTuple):
+    """The ways to read the first columns of a message."""
+
+    ways: int
+    """Their number, at most 2."""
+    numbers: tuple[int, ...]
+    """The numbers of the columns in one of them."""
+
+
+def reading(before: ReplicatedTable, now: CatalogTable, relation: SentRelation) -> tuple[int, ...] | None:
+    """Return the numbers of the columns that a Relation message lists; None if there is no way, or more than one.
+
+    The message lists columns in the order of their numbers, which are given one after another. A column whose row in
+    the catalog was written since may have had any name meanwhile.
+
+    Example: before there were `(1, "id"), (2, "v")`, now there are `(1, "id"), (3, "v")`. A message of `id, v` may have
+    the first `v` or the second, and so it has no reading. A message of `id` alone has the reading `(1,)`.
+    """
+    # By the number of columns that are read, and by whether a later column was not there yet.
+    found = {(0, False): _Ways(1, ())}
+    for candidate in _candidates(before, now):
+        further: dict[tuple[int, bool], _Ways] = {}
+        for (count, is_over), so_far in found.items():
+            steps = [] if candidate.is_there else [((count, is_over or candidate.is_new), so_far.numbers)]
+            column = relation.columns[count] if count < len(relation.columns) else None
+            is_possible = column is not None and candidate.state in (None, column)
+            if is_possible and not (is_over and candidate.is_later):
+                steps.append(((count + 1, is_over), (*so_far.numbers, candidate.number)))
+            for end, numbers in steps:
+                known = further.get(end)
+                further[end] = _Ways(min(so_far.ways + (known.ways if known else 0), 2), numbers)
+        found = further
+    ends = [each for (count, _), each in found.items() if count == len(relation.columns)]
+    return ends[0].numbers if sum(each.ways for each in ends) == 1 else None
+
+
+def _candidates(before: ReplicatedTable, now: CatalogTable) -> list[_Candidate]:
+    earlier, later, evidence = before.sent_columns, now.table.sent_columns, before.evidence
+    assert earlier is not None
+    assert later is not None
+    given = max(before.attnums, default=0) if evidence is None else evidence.numbers
+    of_before, of_now = {number for number, *_ in earlier}, {number for number, *_ in later}
+    same = _unwritten(before, now.table)
+    states = {number: (name, type_id, modifier) for number, name, type_id, modifier in earlier if number in same}
+    # A column that came and went meanwhile; of an earlier version it is not known which were dropped before.
+    passed = {number for number in now.dropped if evidence is None or number > given} - of_before
+    return [
+        _Candidate(
+            number,
+            is_there=number in of_before and number in of_now,
+            is_new=number in of_now and number not in of_before,
+            is_later=number > given and number not in of_before,
+            state=states.get(number),
+        )
+        for number in sorted(of_before | of_now | passed)
+    ]
+
+
+def has_same_columns(before: ReplicatedTable, after: ReplicatedTable) -> bool:
+    """Return whether a table has the same columns, and nothing wrote one meanwhile, as far as it is known."""
+    earlier, later = before.evidence, after.evidence
+    if earlier is None or later is None:
+        return before.relation == after.relation and before.attnums == after.attnums
+    return (earlier.columns, earlier.columns_written) == (later.columns, later.columns_written)
+
+
+def _unwritten(before: ReplicatedTable, after: ReplicatedTable) -> set[int]:
+    """Return the numbers of the columns that nothing wrote since."""
+    if before.evidence is None or after.evidence is None:
+        return set()
+    return {number for number, _ in {*before.evidence.columns_written} & {*after.evidence.columns_written}}
+
+
+def _key(
+    before: ReplicatedTable, after: ReplicatedTable, relation: SentRelation, numbers: dict[str, int]
+) -> tuple[int, ...] | None:
+    """Return the numbers of the key's columns; None if there is no key. Raises NeedsResync if that is not proven."""
+    keys = [_numbers_of_key(table) for table in (before, after)]
+    if relation.replica_identity == ReplicaIdentity.FULL.value:
+        # The message has all columns as the key, and does not tell which of them identify a row.
+        if keys[0] != keys[1]:
+            raise NeedsResync("its key changed, while its replica identity is all columns")
+        return keys[0]
+    sent = {numbers[name] for name in relation.key}
+    for key in keys:
+        if key is not None and set(key) == sent:
+            return key
+    for table, key in zip((before, after), keys, strict=True):
+        if key is None and not table.has_whole_old:
+            return None
+    raise NeedsResync("its key changed, and cannot be told from the catalog any more")
+
+
+def _numbers_of_key(table: ReplicatedTable) -> tuple[int, ...] | None:
+    if table.key is None:
+        return None
+    numbers = dict(zip(table.relation.names, table.attnums, strict=True))
+    return tuple(numbers[name] for name in table.key)
+
+
+def unproven_partitions(before: ReplicatedTable, after: ReplicatedTable, born: Collection[int]) -> list[int]:
+    """Return the new partitions that may have rows from before they were partitions, so that these were not sent.
+
+    Args:
+        before: the last description that rows were proven under.
+        after: the present one.
+        born: the partitions, at all levels, that were made as such.
+    """
+    assert after.evidence is not None
+    above = {oid: parent for oid, parent, _ in after.evidence.links}
+    known = set() if before.evidence is None else {oid for oid, *_ in before.evidence.links}
+    found = []
+    for oid in {oid for oid, _ in after.files} - {oid for oid, _ in before.files}:
+        at = oid
+        while at in above and (at in known or at in born):
+            at = above[at]
+        if at in above:
+            found.append(oid)
+    return sorted(found)
+
+
+def new_partitions(before: ReplicatedTable, after: ReplicatedTable) -> list[int]:
+    """Return the partitions, at all levels, of which it is not known yet whether they were made as such."""
+    assert after.evidence is not None
+    known = {oid for oid, _ in before.files}
+    if before.evidence is not None:
+        known |= {oid for oid, *_ in before.evidence.links}
+    return sorted({oid for oid, *_ in after.evidence.links} - known)

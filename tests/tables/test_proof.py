@@ -1,0 +1,226 @@
+"""The decision on a table's description, against random histories of a table whose truth is known."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from logicalrep.arrow.feed.rare_rows import SentRelation
+from logicalrep.postgres.visibility import Visibility
+from logicalrep.tables.apply.reduction import NeedsResync
+from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, TypePart
+from logicalrep.tables.load.definitions import CatalogTable
+from logicalrep.tables.schema.proof import proven, reading, reason_to_load, unproven_partitions
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.values import TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Oid
+
+OID = 4711
+
+
+@dataclass
+class Server:
+    """A table's columns: by number the name, the type and the writer of each; no name for a dropped one."""
+
+    columns: dict[int, tuple[str | None, int, int]] = field(default_factory=dict)
+    xid: int = 100
+
+    def add(self, name: str, type_id: int = 23) -> int:
+        number = len(self.columns) + 1
+        self._write(number, name, type_id)
+        return number
+
+    def rename(self, number: int, name: str) -> None:
+        self._write(number, name, self.columns[number][1])
+
+    def drop(self, number: int) -> None:
+        self._write(number, None, 0)
+
+    def _write(self, number: int, name: str | None, type_id: int) -> None:
+        self.xid += 1
+        self.columns[number] = name, type_id, self.xid
+
+    @property
+    def there(self) -> dict[int, tuple[str, int]]:
+        return {number: (name, type_id) for number, (name, type_id, _) in self.columns.items() if name is not None}
+
+    def relation(self) -> SentRelation:
+        columns = tuple((name, type_id, -1) for name, type_id in self.there.values())
+        return SentRelation(OID, "d", columns, columns[0][:1], 1, 0, self.xid)
+
+    def described(self, **facts: object) -> CatalogTable:
+        there = self.there
+        columns = tuple((number, *state, -1) for number, state in there.items())
+        evidence = Evidence(
+            columns=columns,
+            columns_written=tuple((number, self.columns[number][2]) for number in there),
+            numbers=len(self.columns),
+            published=("p1:7",),
+            written=((OID, str(sum(writer for *_, writer in self.columns.values()))),),
+            links=(),
+        )
+        table = ReplicatedTable(
+            relation=TableDescription(
+                relation_id=Oid(OID), schema="public", name="t", replica_identity=ReplicaIdentity.DEFAULT,
+                columns=tuple(v1.Column(flags=0, name=name, type_id=Oid(type_id), type_modifier=-1)
+                              for name, type_id in there.values()),
+                types=(None,) * len(there),
+            ),
+            catalog=TypeCatalog(), key=(there[min(there)][0],), attnums=tuple(there), files=((OID, OID),),
+            evidence=evidence,
+        )  # fmt: skip
+        dropped = frozenset(self.columns.keys() - there.keys())
+        return CatalogTable(replace(table, **facts), dropped, {})  # type: ignore[arg-type]
+
+
+def server(*names: str) -> Server:
+    made = Server()
+    for name in names:
+        made.add(name)
+    return made
+
+
+def test_a_reading_is_the_truth_or_none() -> None:
+    """Few names, and so many of a message's columns look like others."""
+    chance, read, refused = random.Random(1), 0, 0
+    for _ in range(3000):
+        table = server("id", *"abc"[: chance.randrange(4)])
+        for number in [number for number in table.there if number > 1 and chance.random() < 0.3]:
+            table.drop(number)
+        before = table.described().table
+        if chance.random() < 0.1:
+            before = replace(before, evidence=None)
+        sent = []
+        for _ in range(chance.randrange(1, 7)):
+            free = [name for name in "abcd" if name not in {name for name, _ in table.there.values()}]
+            others = [number for number in table.there if number > 1]
+            kind = chance.randrange(4)
+            if kind == 0 and free:
+                table.add(chance.choice(free), chance.choice([23, 25]))
+            elif kind == 1 and others:
+                table.drop(chance.choice(others))
+            elif kind == 2 and others and free:
+                table.rename(chance.choice(others), chance.choice(free))
+            if chance.random() < 0.5:
+                sent.append((table.relation(), tuple(table.there)))
+        now = table.described()
+        if reason_to_load(before, now) is not None:
+            continue
+        for relation, truth in sent:
+            found = reading(before, now, relation)
+            assert found in (None, truth), (before.evidence, now, relation)
+            read, refused = read + (found is not None), refused + (found is None)
+    assert read > 2 * refused > 500
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: None,
+        lambda table: table.add("c"),
+        lambda table: table.drop(2),
+        lambda table: table.drop(3),
+        lambda table: table.rename(2, "x"),
+        lambda table: (table.add("c"), table.add("d")),
+        lambda table: (table.rename(2, "x"), table.rename(3, "a"), table.rename(2, "b")),
+    ],
+    ids=["none", "add", "drop", "drop the last", "rename", "add two", "exchange names"],
+)
+def test_one_plain_change_is_read(change) -> None:  # type: ignore[no-untyped-def]
+    table = server("id", "a", "b")
+    before, earlier = table.described().table, table.relation()
+    change(table)
+    now, later = table.described(), table.relation()
+    found = proven(before, now, [earlier, later])
+    assert [description.attnums for _, description in found] == [(1, 2, 3), now.table.attnums]
+    assert found[-1][1].relation.names == now.table.relation.names
+
+
+_PART = TypePart(600, 1, "low", 50)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ({}, {}, None),
+        ({"published": "a"}, {"published": "b"}, "publication"),
+        ({"type_parts": (_PART,)}, {"type_parts": (_PART._replace(written=51),)}, "label"),
+        ({"type_parts": (_PART,)}, {"type_parts": (_PART._replace(label="l"),)}, "label"),
+        ({"type_parts": (_PART._replace(written=None),)}, {"type_parts": (_PART,)}, None),
+        ({"type_parts": (_PART,)}, {"type_parts": (_PART, _PART._replace(number=2, label="high"))}, None),
+        ({"type_parts": (_PART,)}, {"type_parts": (_PART, _PART._replace(number=2, label=None))}, "label"),
+        ({"files": ((1, 1), (2, 2))}, {"files": ((2, 2),)}, "dropped or detached"),
+        ({"files": ((1, 1),)}, {"files": ((1, 9),)}, "truncated, or"),
+        ({"files": ((1, 1),)}, {"files": ((1, 1), (2, 9))}, "truncated, or"),
+        ({"files": ((OID, 1),)}, {"files": ((OID, 2),)}, None),
+        ({"protected": ((2, "a"),)}, {}, "masked"),
+    ],
+)
+def test_the_catalog_alone_demands_a_load(
+    before: dict[str, object], after: dict[str, object], reason: str | None
+) -> None:
+    table = server("id", "a")
+    found = reason_to_load(table.described(**before).table, table.described(**after))
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_a_new_file_with_written_columns_demands_a_load() -> None:
+    table = server("id", "a")
+    before = table.described().table
+    table.rename(2, "b")
+    table.rename(2, "a")
+    assert reason_to_load(before, table.described()) is None
+    assert reason_to_load(before, table.described(files=((OID, 2),))) == "the server rewrote it"
+    old = replace(before, evidence=None)
+    assert reason_to_load(old, table.described(files=((OID, 2),))) == "the server rewrote it"
+
+
+def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:
+    table = server("id", "a")
+    full = {
+        "key": ("id",),
+        "relation": replace(table.described().table.relation, replica_identity=ReplicaIdentity.FULL),
+    }
+    before, now = table.described(**full).table, table.described(**{**full, "key": ("id", "a")})
+    message = replace(table.relation(), replica_identity="f", key=("id", "a"))
+    with pytest.raises(NeedsResync, match="key changed"):
+        proven(before, now, [message])
+    assert proven(before, table.described(**full), [message])[0][1].key == ("id",)
+
+
+def test_a_table_with_masks_is_proven_as_it_was_or_not_at_all() -> None:
+    table = server("id", "a", "b")
+    masks = {"settings": TableSettings(masked={"a": "nulled"}), "protected": ((2, "a"),)}
+    before = table.described(**masks).table
+    assert proven(before, table.described(**masks), [table.relation()])[0][1] is before
+    table.rename(3, "x")
+    table.rename(2, "b")
+    table.rename(3, "a")
+    with pytest.raises(NeedsResync, match="masked"):
+        proven(before, table.described(**{**masks, "protected": ((3, "a"),)}), [table.relation()])
+
+
+def test_partitions_are_proven_by_their_birth_at_all_levels() -> None:
+    table = server("id", "a")
+    known = table.described(files=((10, 10),))
+    assert known.table.evidence is not None
+    before = replace(known.table, evidence=replace(known.table.evidence, links=((10, OID, 5),)))
+    links = ((10, OID, 5), (20, OID, 6), (21, 20, 7), (30, OID, 8))
+    after = replace(before, files=((10, 10), (21, 21), (30, 30)), evidence=replace(known.table.evidence, links=links))
+    assert unproven_partitions(before, after, {20, 21, 30}) == []
+    assert unproven_partitions(before, after, {21, 30}) == [21]
+    assert unproven_partitions(before, after, {20, 21}) == [30]
+
+
+@pytest.mark.parametrize(
+    ("xid", "is_seen"), [(99, True), (102, False), (103, True), (105, False), (300, False), ((1 << 32) - 5, True)]
+)
+def test_a_snapshot_sees_what_committed_before_it(xid: int, is_seen: bool) -> None:
+    assert Visibility(105, frozenset({102})).sees(xid) is is_seen
+    later = Visibility((3 << 32) + 105, frozenset({(3 << 32) + 102}))
+    assert later.sees(xid) is is_seen
