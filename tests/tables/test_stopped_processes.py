@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -123,3 +124,29 @@ def test_the_copy_of_the_state_is_believed_by_nobody(tmp_path: Path) -> None:
     assert State.read(place).lsn == Lsn(7)
     copy.unlink()
     assert State.read(place).lsn == Lsn(7)
+
+
+def test_a_check_of_another_thread_does_not_take_a_state_of_its_own_for_one_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, create, errors = States(Place(str(tmp_path))), Place.create, []
+
+    def check() -> None:
+        try:
+            states.check()
+        except StateError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=check)
+
+    def created(place: Place, path: str, data: bytes) -> bool:
+        is_made = create(place, path, data)
+        thread.start()
+        # It ends, or waits for the write to end.
+        thread.join(0.2)
+        return is_made
+
+    monkeypatch.setattr(Place, "create", created)
+    states.write(replace(states.last, lsn=Lsn(1)))
+    thread.join()
+    assert errors == []

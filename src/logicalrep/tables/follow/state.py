@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
@@ -201,6 +202,8 @@ class States:
         """Take the place as it is; nothing is written."""
         self._place = place
         self._writer = secrets.token_hex(8)
+        # Threads check while another one writes: its new file must not look like one of another process.
+        self._lock = threading.Lock()
         self._number, self.last = _last(place)
 
     def write(self, state: State) -> None:
@@ -210,13 +213,14 @@ class States:
             StateError: another process has written one meanwhile.
             PlaceError: the place cannot be written.
         """
-        number, data = self._number + 1, state.to_json(self._writer)
-        if not self._place.create(_path(number), data):
-            writer = self._place.parse(_path(number), lambda content: content["writer"])
-            # The answer to an earlier try may have been lost.
-            if writer != self._writer:
-                raise self._overtaken()
-        self._number, self.last = number, state
+        with self._lock:
+            number, data = self._number + 1, state.to_json(self._writer)
+            if not self._place.create(_path(number), data):
+                writer = self._place.parse(_path(number), lambda content: content["writer"])
+                # The answer to an earlier try may have been lost.
+                if writer != self._writer:
+                    raise self._overtaken()
+            self._number, self.last = number, state
         numbers = self.check()
         self._place.write(f"{FOLDER}/{_COPY}", data)
         # Who has listed the last but one may be about to read it.
@@ -225,7 +229,8 @@ class States:
 
     def check(self) -> list[int]:
         """Return the numbers of the states that are there. Raises StateError if another process has written later."""
-        numbers = _numbers(self._place)
+        with self._lock:
+            numbers = _numbers(self._place)
         if numbers and numbers[-1] > self._number:
             raise self._overtaken()
         return numbers
