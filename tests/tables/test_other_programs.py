@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ class Loads(Report):
     def __init__(self) -> None:
         self.reasons: list[str] = []
 
-    def load_needed(self, table: TableName, reason: str) -> None:
+    def loads_needed(self, tables: Sequence[TableName], reason: str) -> None:
         self.reasons.append(reason)
 
 

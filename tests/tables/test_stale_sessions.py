@@ -135,7 +135,8 @@ def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Dat
             target, found = wal_head(db18.connection), []
             while True:
                 changes = receiver.take()
-                found += [dict(row)["id"] for batch in changes.batches for row in batch["after"].to_pylist()]
+                rows = [row for batch in changes.batches for row in batch.select(["op", "after"]).to_pylist()]
+                found += [dict(row["after"])["id"] for row in rows if row["op"] == "insert"]
                 if changes.end >= target:
                     break
                 receiver.wait(0.1)
