@@ -9,6 +9,10 @@ import pathlib
 import sys
 
 CODES: dict[str, tuple[str, str]] = {
+    "ASYNC_PROGRESS": (
+        "Spark begins a batch before its checkpoint has the one before, as with `asyncProgressTrackingEnabled`.",
+        "Leave that option of the sink out; the query goes on from its checkpoint.",
+    ),
     "CAPTURE_DAMAGED": (
         "A file is not a capture, or is damaged.",
         "The text names the place. Record the capture again, or read the part before that place.",

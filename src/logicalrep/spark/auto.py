@@ -183,9 +183,9 @@ class AutoStreamReader(SlotStreamReader):
                 "slot %s: read by walsender, %d bytes behind the server; peek would decode %d bytes again each time",
                 slot.name, slot.sent_up_to - position.lsn, slot.decoded_again(position.lsn),
             )  # fmt: skip
-            if start is not None:
-                # Spark has committed everything before, which need not be received.
-                self._peek.commit(start)
+            if start is not None and (self._has_end or self._is_in_checkpoint(position.lsn)):
+                # It need not be received.
+                self._peek.acknowledge(position)
             self._receives = True
 
     def _gets_walsender(self) -> bool:

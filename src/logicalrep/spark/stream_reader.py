@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import Connection, Slot, sent_up_to, the_slot
 from logicalrep.postgres.timelines import WalPosition
+from logicalrep.spark.commits import Commits
 from logicalrep.spark.offsets import Offset, offset_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import AvailableNow, read_limit
@@ -36,8 +37,8 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     ) -> None:
         """Take the options and the schema.
 
-        The connection, the table and the pace are those of `shared`, if it is given. With `locks`, a connection of its
-        own locks the slot, which a reader by SQL does not hold between two queries.
+        The connection, the table, the pace and what Spark has committed are those of `shared`, if it is given. With
+        `locks`, a connection of its own locks the slot, which a reader by SQL does not hold between two queries.
         """
         super().__init__()
         self._options = options
@@ -47,8 +48,10 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
             self._table = TableIdentity(options)
             self._driver = Driver(options, self._table.look, locks=locks)
             self._pace = Pace(options.target_seconds)
+            self._commits = Commits()
         else:
             self._table, self._driver, self._pace = shared._table, shared._driver, shared._pace
+            self._commits = shared._commits
         self.position: WalPosition | None = None
         """The newest offset known to be planned; None right after a start from a checkpoint."""
         # The end of the WAL up to which Trigger.AvailableNow reads.
@@ -69,6 +72,11 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
     def _run(self, action: Callable[[Connection], _Result]) -> _Result:
         log_to_standard_error()
         return self._driver.run(action)
+
+    def _is_in_checkpoint(self, start: Lsn) -> bool:
+        """Return whether everything before the start of the next batch may be acknowledged."""
+        # With AvailableNow Spark writes the checkpoint before it asks for the next batch.
+        return self._target is not None or self._commits.has(start)
 
     def _asked(self, start: Mapping[str, object] | None) -> None:
         """Note that Spark asks for the batch from `start` on: it has ended the one before."""

@@ -59,10 +59,10 @@ class PeekStreamReader(SlotStreamReader):
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
         self._asked(start)
         if start is not None:
-            # Spark has committed everything before.
             self.position = position_of(start)
             self._table.go_on_from(start)
-            self._acknowledge(self.position)
+            if self._is_in_checkpoint(self.position.lsn):
+                self.acknowledge(self.position)
         pause = self._look_again - time.monotonic()
         if pause > 0 and self._target is None:
             # The pause is short, so that a query can be stopped.
@@ -95,10 +95,11 @@ class PeekStreamReader(SlotStreamReader):
             self.position = last
         if first.lsn == last.lsn:
             return []
+        self._commits.planned(first.lsn, last.lsn)
         slot = self._run(lambda connection: check_readable(connection, self._options, first, last))
         self._run(self._table.look)
         # The server then leaves out everything before, even messages that do not show their place.
-        self._acknowledge(first)
+        self.acknowledge(first)
         # The task counts them.
         Counts(changes=None, bytes=None).report(slot, "batch", "peek", first.lsn, last.lsn)
         monitor, teller = self._driver.monitor, None
@@ -109,9 +110,12 @@ class PeekStreamReader(SlotStreamReader):
 
     def commit(self, end: Mapping[str, object]) -> None:
         """Advance the slot to `end`: Spark has committed everything before."""
-        self._acknowledge(position_of(end))
+        position = position_of(end)
+        self._commits.committed(position.lsn)
+        self.acknowledge(position)
 
-    def _acknowledge(self, position: WalPosition) -> None:
+    def acknowledge(self, position: WalPosition) -> None:
+        """Advance the slot to a position, which the checkpoint has."""
         if position.lsn > self._acknowledged:
             self._run(lambda connection: acknowledge_position(connection, self._options, position))
             self._acknowledged = position.lsn

@@ -76,9 +76,9 @@ class WalsenderStreamReader(SlotStreamReader):
         self._asked(start)
         self._go_on_from(start or {})
         if start is not None:
-            # Spark has committed everything before.
             self.position = position_of(start)
-            self.commit(start)
+            if self._is_in_checkpoint(self.position.lsn):
+                self._acknowledge(self.position)
         receiver = self._started(None if self.position is None else self.position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is called once, and Spark does not report the trigger.
@@ -117,6 +117,7 @@ class WalsenderStreamReader(SlotStreamReader):
             self.position = ends
         if first == last:
             return []
+        self._commits.planned(first, last)
         self._check(receiver, begins, ends)
         self._run(self._table.look)
         found = receiver.partitions(first, last, self._is_empty)
@@ -134,6 +135,10 @@ class WalsenderStreamReader(SlotStreamReader):
     def commit(self, end: Mapping[str, object]) -> None:
         """Note that Spark has committed everything before `end`."""
         position = position_of(end)
+        self._commits.committed(position.lsn)
+        self._acknowledge(position)
+
+    def _acknowledge(self, position: WalPosition) -> None:
         receiver = self._started(position.lsn)
         self._check(receiver, position)
         receiver.commit(position.lsn)

@@ -1,0 +1,89 @@
+"""Only what Spark's checkpoint has is acknowledged to the server, whatever options the sink has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep import Lsn
+from logicalrep.postgres.slots import create_slot, the_slot
+from logicalrep.spark.commits import AsyncProgressError, Commits
+from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from tests.postgres.servers import Database
+from tests.spark.failures import fails
+from tests.spark.streams import Stream
+from tests.waiting import eventually
+
+
+def commits(*calls: tuple[str, int]) -> Commits:
+    """Return the commits after some calls; `planned` has the end of a batch, which begins where the last one ended."""
+    made, start = Commits(), Lsn(10)
+    for name, position in calls:
+        if name == "planned":
+            made.planned(start, Lsn(position))
+            start = Lsn(position)
+        else:
+            getattr(made, name)(Lsn(position))
+    return made
+
+
+def test_the_start_of_the_next_batch_is_in_a_checkpoint_that_has_had_all_others() -> None:
+    made = commits(("has", 10), ("planned", 20), ("committed", 20), ("planned", 30))
+    assert made.has(Lsn(30))
+    # The same batch is planned again, as by a second action on its rows.
+    made.planned(Lsn(20), Lsn(30))
+    assert made.has(Lsn(30))
+    # Another source of the query has a batch.
+    made.committed(Lsn(30))
+    made.planned(Lsn(30), Lsn(30))
+    made.planned(Lsn(30), Lsn(40))
+    assert made.has(Lsn(40))
+
+
+def test_the_first_batch_of_a_process_proves_nothing_until_the_query_has_been_idle(clock: list[float]) -> None:
+    made = commits(("has", 10), ("planned", 20))
+    assert made.has(Lsn(10))
+    assert not made.has(Lsn(20))
+    clock[0] += 9
+    assert not made.has(Lsn(20))
+    clock[0] += 1
+    assert made.has(Lsn(20))
+
+
+def test_a_batch_of_an_earlier_process_is_read_again() -> None:
+    made = commits(("planned", 20), ("committed", 20), ("planned", 30))
+    assert made.has(Lsn(30))
+
+
+@pytest.mark.parametrize("before", [(), (("committed", 10),)])
+def test_a_batch_before_which_not_everything_is_committed_is_refused(before: tuple[tuple[str, int], ...]) -> None:
+    made = commits(("has", 10), ("planned", 20), *before)
+    with pytest.raises(AsyncProgressError, match=r"\[ASYNC_PROGRESS\] .* from 0/14 on.*asyncProgressTrackingEnabled"):
+        made.planned(Lsn(20), Lsn(30))
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(not HAS_ADMISSION_CONTROL, reason="Spark 4.0 and 4.1 tell only what they have committed")
+@pytest.mark.parametrize("mode", ["peek", "walsender"])
+def test_a_query_with_asynchronous_progress_is_refused_and_goes_on_without_it(
+    spark: Any, db18: Database, tmp_path: Path, mode: str
+) -> None:
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR ALL TABLES")
+    create_slot(db18.connection, "spark")
+    before = the_slot(db18.connection, "spark").confirmed_flush_lsn
+    stream = Stream(spark, db18, tmp_path, mode=mode, max_changes_per_batch="1")
+    writer = stream.writer(stream.load())
+    for name in ("asyncProgressTrackingEnabled", "_asyncProgressTrackingOverrideSinkSupportCheck"):
+        writer = writer.option(name, "true")
+    # Nothing but the first batch is written to the checkpoint.
+    query = writer.option("asyncProgressTrackingCheckpointIntervalMs", "1000000").start()
+    for number in range(3):
+        db18.execute(f"INSERT INTO t VALUES ({number})")
+    with fails("ASYNC_PROGRESS", "asyncProgressTrackingEnabled"):
+        query.awaitTermination(120)
+    assert before is not None
+    stream.run()
+    assert sorted(int(row.after["id"]) for row in stream.frame().collect()) == [0, 1, 2]
+    eventually(lambda: the_slot(db18.connection, "spark").confirmed_flush_lsn > before)
