@@ -45,6 +45,13 @@ class Proxy:
         """Tell both sides of the connections that there are that the other one sends no more, and stay open."""
         self._tell(half_close=True)
 
+    def when_sent(self, size: int, **changes: Any) -> None:
+        """Do something once the server has sent so many bytes on all connections, before the next one passes.
+
+        `changes` is one of `freeze` ("old" or "all"), `cut`, `delay` and `half_close`.
+        """
+        self._tell(trigger=[size, changes])
+
     def sent(self) -> int:
         """Return the bytes that the server has sent on all connections."""
         return int(self._tell()["sent"])
@@ -52,6 +59,10 @@ class Proxy:
     def connections(self) -> int:
         """Return the number of connections that were ever made."""
         return int(self._tell()["connections"])
+
+    def connections_since(self) -> int:
+        """Return the number of connections that were made since `when_sent` did something."""
+        return int(self._tell()["since"])
 
     def _tell(self, **changes: Any) -> Any:
         assert self._process.stdin is not None
@@ -90,6 +101,8 @@ class _State:
     delay: float = 0
     sent: int = 0
     made: int = 0
+    made_before: int = 0
+    trigger: tuple[int, dict[str, Any]] | None = None
     open: list[_Connection] = field(default_factory=list)
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
@@ -117,15 +130,18 @@ class _State:
         self, connection: _Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_answer: bool
     ) -> None:
         while data := await reader.read(_PIECE):
+            if is_answer:
+                self.sent += len(data)
+                if self.trigger is not None and self.sent >= self.trigger[0]:
+                    (_, changes), self.trigger, self.made_before = self.trigger, None, self.made
+                    await self.told(changes)
             if self.delay:
                 await asyncio.sleep(self.delay)
             async with self.changed:
                 await self.changed.wait_for(lambda: not connection.is_frozen)
-            if is_answer:
-                self.sent += len(data)
-                if connection.left is not None:
-                    data = data[: connection.left]
-                    connection.left -= len(data)
+            if is_answer and connection.left is not None:
+                data = data[: connection.left]
+                connection.left -= len(data)
             writer.write(data)
             await writer.drain()
             if connection.left == 0:
@@ -148,10 +164,12 @@ class _State:
             if "half_close" in changes:
                 for each in self.open:
                     for writer in each.writers:
-                        writer.write_eof()
+                        if not writer.is_closing():
+                            writer.write_eof()
             self.delay = changes.get("delay", self.delay)
+            self.trigger = changes.get("trigger", self.trigger)
             self.changed.notify_all()
-        return {"sent": self.sent, "connections": self.made}
+        return {"sent": self.sent, "connections": self.made, "since": self.made - self.made_before}
 
 
 async def _main(path: str) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.tables.delta.place import DamagedError
-from logicalrep.tables.tasks import SparkTasks, TableFailedError
+from logicalrep.tables.replicate import replicate as replicating
+from logicalrep.tables.report import Report
+from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.tasks import JavaEndedError, SparkTasks, TableFailedError
 
 
 def _doubled(number: int) -> int:
@@ -52,3 +57,23 @@ def test_a_task_that_fails_is_the_error_of_its_item_alone(spark: Any) -> None:
     with pytest.raises(TableFailedError, match="ZeroDivisionError"):
         tasks.run_together(_broken, 0, 1)
     assert tasks.run_together(_doubled, 4, 1) == 8
+
+
+def test_a_java_that_ends_again_and_again_ends_the_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, clock: list[float]
+) -> None:
+    """It is started again three times within an hour."""
+    starts = 0
+
+    def follow(*_: object) -> None:
+        nonlocal starts
+        starts += 1
+        # The first one ends long before the others.
+        clock[0] += 4000 if starts == 2 else 100
+        raise JavaEndedError("its Java has ended")
+
+    monkeypatch.setattr(replicating, "_follow", follow)
+    settings = ReplicateSettings(connection=ConnectionSettings("dbname=x"), to=str(tmp_path))
+    with pytest.raises(JavaEndedError, match=r"\[JAVA_ENDED\]"):
+        replicating.replicate_with(settings, Report())
+    assert starts == 5
