@@ -2,7 +2,8 @@
 
 It is found by itself, and `LOGICALREP_NATIVE=0` in the environment turns it off. Each generated `parse` asks it first
 and reads in Python what it refuses, so that errors are those of Python. A message with an operation that it does not
-know is read in Python alone.
+know, or with anything said of one that it does not know, is read in Python alone; so is a protocol whose messages are
+told apart by more than their tags.
 
 A table is a pair of its number and its messages, each a pair of its tag and its program. A program has a class, the
 descriptors of the class's attributes, the number of its measures, and its operations, which name attributes and
@@ -30,7 +31,7 @@ from dataclasses import fields
 from enum import EnumMeta
 from typing import Any
 
-from logicalrep_runtime.layout import PartLayout, ProtocolLayout
+from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
 from logicalrep_runtime.operations import (
     Bytes,
     Choose,
@@ -60,7 +61,8 @@ def reader(
     of `parse`.
     """
     module = _module()
-    if module is None:
+    tags = [layout.tag for layout in _sent_by(protocol, sender)]
+    if module is None or len(tags) != len(set(tags)) or any(len(tag) != 1 for tag in tags):
         return None
     read: Callable[..., Any] = module.Reader(table(protocol, version, namespace, sender)).read
     return read
@@ -88,16 +90,36 @@ def _module() -> Any:
     return module
 
 
+def _sent_by(protocol: ProtocolLayout, sender: str) -> list[MessageLayout]:
+    """The messages of one side, some of which both sides may send."""
+    return [layout for layout in protocol.messages if layout.sender in (sender, "both")]
+
+
 class _UnknownError(Exception):
     """An operation that tables have no form for."""
+
+
+_KNOWN = frozenset(
+    {
+        "name", "type", "since", "doc", "width", "signed", "is_character", "allowed", "refused", "flags", "wrapper",
+        "code", "of", "count", "part", "body", "fact", "ahead", "is_text",
+    }
+)  # fmt: skip
+"""What may be said of an operation; of anything else the native reader would know nothing."""
+
+
+def _check(one: Operation) -> None:
+    for field in fields(one):
+        if field.name not in _KNOWN and getattr(one, field.name) != field.default:
+            raise _UnknownError(field.name)
 
 
 def table(protocol: ProtocolLayout, version: int, namespace: Mapping[str, Any], sender: str) -> tuple[Any, ...]:
     """Return the table of a version's messages that one side sends."""
     source = _Source(protocol, version, namespace)
     messages = []
-    for layout in protocol.messages:
-        if layout.since <= version and layout.sender == sender:
+    for layout in _sent_by(protocol, sender):
+        if layout.since <= version:
             class_ = namespace["".join(word[0].upper() + word[1:] for word in layout.name.split())]
             try:
                 messages.append((ord(layout.tag), source.program(class_, layout.operations)))
@@ -139,11 +161,17 @@ class _Layout:
         made = (self.operation(one) for one in self.source.known(operations))
         return [one for one in made if one is not None]
 
+    def measure(self, name: str) -> int:
+        if name not in self.measures:
+            raise _UnknownError("a measure of something else")
+        return self.measures[name]
+
     def operation(self, one: Operation) -> tuple[Any, ...] | None:
+        _check(one)
         match one:
             case Constant():
                 return "constant", one.code.to_bytes(one.width, "big", signed=one.signed)
-            case Measure():
+            case Measure() if one.of:
                 self.measures[one.name] = len(self.measures)
                 return "measure", self.measures[one.name], one.width, one.signed
             case Take() if one.allowed:
@@ -154,7 +182,7 @@ class _Layout:
             case Text():
                 return "text", self.attributes[one.name]
             case Bytes() if one.count:
-                return "bytes", self.attributes[one.name], self.measures[one.count]
+                return "bytes", self.attributes[one.name], self.measure(one.count)
             case Bytes():
                 return "rest", self.attributes[one.name]
             case Group():
@@ -176,7 +204,8 @@ class _Layout:
         return self.source.program(self.source.namespace[name], self.source.protocol.parts[name].operations)
 
     def repeat(self, one: Repeat) -> tuple[Any, ...]:
-        measure, body = self.measures[one.count], one.body
+        measure, body = self.measure(one.count), one.body
+        _check(body)
         match body:
             case Take() if not body.allowed:
                 return "integers", self.attributes[one.name], measure, *_integer(body)
@@ -192,6 +221,8 @@ class _Layout:
         width = 4
         for alternative in self.source.known(part.alternatives):
             tag, *rest = self.source.known(alternative.operations)
+            for one in (tag, *rest):
+                _check(one)
             kinds[bool(rest)] += bytes([tag.code])
             match rest:
                 case []:
@@ -208,6 +239,8 @@ class _Layout:
             return None
         absent = tuple(self.attributes[row.name] for row in body if row.is_attribute)
         made = tuple(self.operations(one.body))
+        if not one.ahead and one.fact not in self.source.facts:
+            raise _UnknownError("a fact that is no argument")
         if one.ahead:
             return "ahead", bytes(one.ahead), made, absent
         return "fact", self.source.facts.index(one.fact), made, absent

@@ -16,7 +16,8 @@ from construct import ConstructError
 
 from logicalrep import DecodeError, Oid, v1, v4, walsender
 from logicalrep_protocol.layouts import LOGICALREP, WALSENDER
-from logicalrep_runtime.native import table
+from logicalrep_runtime.native import reader, table
+from logicalrep_runtime.operations import Bytes, Choose, GoOn, Measure, Operation, Repeat, Text
 from tests.native.installed import needs_native
 from tests.native.tables import altered
 from tests.protocol.agreement import VERSIONS, attempt, natively_alike
@@ -111,6 +112,49 @@ def test_every_message_has_a_program(version: int) -> None:
     for sender in ("server", "client"):
         made = table(WALSENDER, 1, vars(walsender), sender)
         assert [chr(tag) for tag, _ in made[1]] == [one.tag for one in WALSENDER.messages if one.sender == sender]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Nullable(Measure):
+    """A measure of which something is said that tables have no form for."""
+
+    may_be_null: bool = False
+
+
+def _with(first: Operation) -> tuple[str, list[str]]:
+    """The tags that a table has where an operation stands in Begin, and those of all messages."""
+    begin, *others = LOGICALREP.messages
+    changed = dataclasses.replace(begin, operations=(*begin.operations, first))
+    protocol = dataclasses.replace(LOGICALREP, messages=(changed, *others))
+    return "".join(chr(tag) for tag, _ in table(protocol, 4, vars(VERSIONS[4]), "server")[1]), [
+        one.tag for one in others
+    ]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Nullable(name="length", width=4, signed=True, of="value", may_be_null=True),
+        Measure(name="length", width=4, signed=True, of=""),
+        Bytes(name="xid", count="nothing"),
+        Repeat(name="xid", count="", body=Text(name="xid")),
+        GoOn(name="x", fact="two_phase", body=(Text(name="xid"),)),
+        Choose(name="xid", part="Cell"),
+    ],
+    ids=lambda operation: type(operation).__name__,
+)
+def test_a_message_with_something_unknown_is_left_to_python(operation: Operation) -> None:
+    tags, others = _with(operation)
+    assert tags == "".join(others)
+    known, others = _with(Nullable(name="length", width=4, signed=True, of="value"))
+    assert known == "".join(["B", *others])
+
+
+def test_messages_that_their_tags_do_not_tell_apart_are_left_to_python() -> None:
+    twice = dataclasses.replace(LOGICALREP, messages=(*LOGICALREP.messages, LOGICALREP.messages[0]))
+    without = dataclasses.replace(LOGICALREP, messages=(dataclasses.replace(LOGICALREP.messages[0], tag=""),))
+    for protocol, is_read in ((LOGICALREP, True), (twice, False), (without, False)):
+        assert (reader(protocol, 4, vars(VERSIONS[4])) is not None) is is_read
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
