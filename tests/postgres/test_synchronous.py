@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from logicalrep.postgres.synchronous import StandbyNames, State
+from logicalrep.postgres.preflight.synchronous import StandbyNames, State
 
 SETTINGS: dict[str, tuple[State, str]] = {
     "": ("async", ""),

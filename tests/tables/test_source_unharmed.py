@@ -13,7 +13,7 @@ import pytest
 from logicalrep.postgres.local_server import LocalServer
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.preflight.findings import Needs, PreflightError
-from logicalrep.postgres.synchronous import SynchronousStandbyError
+from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.replicate.requests import pause

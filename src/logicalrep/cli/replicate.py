@@ -76,6 +76,11 @@ def add_replicate(commands: Commands) -> None:
         "--append", action="store_true", help="keep all changes, one after another, in a second table TABLE~changes"
     )
     parser.add_argument(
+        "--origin", choices=("any", "none"), default="any",
+        help="none leaves out changes that were replayed from another server, as in two-way replication; loads copy "
+        "rows of every origin (PostgreSQL 16; default: any)",
+    )  # fmt: skip
+    parser.add_argument(
         "--config", metavar="FILE", help="a YAML file with the settings of tables that have some of their own"
     )
     parser.add_argument(
@@ -134,6 +139,7 @@ def _replicate(options: argparse.Namespace) -> int:
                 deletes=options.deletes,
                 history=options.history,
                 append=options.append,
+                origin=options.origin,
                 config=options.config,
                 storage_options=place.storage_options,
                 load_sessions=options.load_sessions,

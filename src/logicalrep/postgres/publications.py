@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import LiteralString
@@ -171,6 +171,31 @@ def listed_tables(connection: Connection, publications: tuple[str, ...]) -> list
         PublishedTable(oid, TableName(schema, name), sends_old, None if columns is None else tuple(columns), under)
         for oid, schema, name, sends_old, columns, under in rows
     ]
+
+
+# A partition's rows are subscribed by its own name or by that of its root.
+_SUBSCRIBED = """
+SELECT oid FROM unnest(%s::oid[]) AS listed(oid)
+WHERE EXISTS (SELECT FROM pg_subscription_rel WHERE coalesce(pg_partition_root(srrelid), srrelid) = listed.oid)
+"""
+
+
+def foreign_rows(connection: Connection, tables: Sequence[PublishedTable]) -> str | None:
+    """Return a warning for a reader without the changes of other origins; None if no table has rows of another server.
+
+    Args:
+        connection: a connection to PostgreSQL 16 or later.
+        tables: the tables that are read, partitioned ones by their own name.
+    """
+    rows = connection.execute(_SUBSCRIBED, ([table.oid for table in tables],)).fetchall()
+    subscribed = {oid for (oid,) in rows}
+    names = ", ".join(str(table.name) for table in tables if table.oid in subscribed)
+    if not names:
+        return None
+    return (
+        f"this server subscribes to {names} at another one: a load copies rows of every origin, and later changes of "
+        "other origins are left out"
+    )
 
 
 def published_tables(connection: Connection, publications: tuple[str, ...]) -> list[TableName]:

@@ -78,6 +78,8 @@ class TableSettings:
     """The columns that are not written at all."""
     mask_key: str | None = None
     """The check value of the key that hashes; None if no column is hashed."""
+    origin: Literal["any", "none"] = "any"
+    """`none` leaves out changes that were replayed from another server; it is the same for all tables."""
 
     def __post_init__(self) -> None:
         if self.append and self.unrepresentable != "error":
@@ -95,7 +97,11 @@ class TableSettings:
 
     def to_json(self) -> dict[str, object]:
         """Return the settings as plain values."""
-        return asdict(self)
+        content = asdict(self)
+        if self.origin == "any":
+            # Earlier versions, which read what they wrote, have no such setting.
+            del content["origin"]
+        return content
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:

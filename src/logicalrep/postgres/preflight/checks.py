@@ -7,9 +7,9 @@ import re
 from psycopg import sql
 
 from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightError
+from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError, refuse_synchronous
 from logicalrep.postgres.preflight.tables import check_tables
 from logicalrep.postgres.slots import Connection, create_slot, find_slot, newest_protocol, scalar, server_major
-from logicalrep.postgres.synchronous import SynchronousStandbyError, refuse_synchronous
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
 _MAKE_ANOTHER = (

@@ -13,9 +13,9 @@ from typing import Self, TypeVar
 import psycopg
 
 from logicalrep.observe.lag import Looks
+from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.retries import Waiting, retried
 from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
-from logicalrep.postgres.synchronous import refuse_synchronous
 from logicalrep.postgres.visibility import Visibility, visibility
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.definitions import CatalogTable, born_as_partitions, catalog_tables, without_rows

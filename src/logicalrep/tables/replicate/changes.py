@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import IO, Self
+from typing import IO, Literal, Self
 
 import pyarrow as pa
 
@@ -64,6 +64,7 @@ class Receiver:
         acknowledged: Lsn = _NONE,
         waiting: Waiting | float = 60,
         traffic: Traffic | None = None,
+        origin: Literal["any", "none"] = "any",
     ) -> None:
         """Take the slot; entering the context starts the thread.
 
@@ -76,6 +77,7 @@ class Receiver:
             acknowledged: every commit before this LSN is stored safely, and is not sent again.
             waiting: how a server is waited for that is away, or just for how many seconds.
             traffic: the counts of an earlier receiver, which are continued.
+            origin: `none` leaves out changes that were replayed from another server; needs PostgreSQL 16.
         """
         self._assembler = Assembler(memory_limit=most_bytes)
         form = feed_form(memory_limit=most_bytes, marks_unreadable=True, each_relation=True)
@@ -84,6 +86,7 @@ class Receiver:
             publication_names=publications,
             proto_version=protocol_version,
             streaming=most_streaming(protocol_version),
+            origin=None if origin == "any" else origin,
         )
         self._replication = Replication(
             settings,

@@ -67,6 +67,7 @@ def replicate(
     deletes: Literal["hard", "soft"] = "hard",
     history: bool = False,
     append: bool = False,
+    origin: Literal["any", "none"] = "any",
     config: str | Path | Mapping[str, object] | None = None,
     storage_options: Mapping[str, str] | None = None,
     load_sessions: int = 4,
@@ -99,6 +100,8 @@ def replicate(
         deletes: whether a deleted row goes, or stays with `_deleted` and `_deleted_at`.
         history: keep every version of each row in a second Delta table, `to/schema/table~history`.
         append: keep all changes, one after another, in a second Delta table, `to/schema/table~changes`.
+        origin: `none` leaves out changes that were replayed from another server, as in two-way replication; needs
+            PostgreSQL 16. Loads copy rows of every origin.
         config: the settings of tables that have some of their own: the path of a YAML file, or a mapping like it.
         storage_options: options of the object store, such as `aws_region`; its usual environment variables apply too.
         load_sessions: the most sessions that copy rows at the same time.
@@ -124,7 +127,9 @@ def replicate(
         >>> import logicalrep
         >>> logicalrep.replicate("postgresql://replicator@db/shop", "./lake", once=True)
     """
-    table_settings = TableSettings(unrepresentable=unrepresentable, deletes=deletes, history=history, append=append)
+    table_settings = TableSettings(
+        unrepresentable=unrepresentable, deletes=deletes, history=history, append=append, origin=origin
+    )
     settings = ReplicateSettings(
         connection=dsn if isinstance(dsn, ConnectionSettings) else ConnectionSettings(dsn),
         to=to,
@@ -222,6 +227,7 @@ def _follow(
                 acknowledged=State.read(place).lsn,
                 waiting=waiting,
                 traffic=None if observed is None else observed.traffic,
+                origin=settings.table_settings.origin,
             )
         )
         receiver.wait_until_started()

@@ -11,6 +11,8 @@ import psycopg
 
 from logicalrep.postgres.preflight.checks import check, ensure_slot
 from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.postgres.preflight.synchronous import refuse_synchronous
+from logicalrep.postgres.publications import foreign_rows
 from logicalrep.postgres.retries import Waiting, retried
 from logicalrep.postgres.slots import (
     Connection,
@@ -25,7 +27,6 @@ from logicalrep.postgres.slots import (
     why_not_within_wal,
 )
 from logicalrep.postgres.snapshots import while_waiting
-from logicalrep.postgres.synchronous import refuse_synchronous
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError
 from logicalrep.tables.load.definitions import described
@@ -84,6 +85,11 @@ def _prepared(
         for warning in published.warnings:
             report.warning(warning)
         publications = (identity.publication,)
+        # Earlier servers have no such option, which the checks tell.
+        if settings.table_settings.origin == "none" and server_major(connection) >= 16:
+            foreign = foreign_rows(connection, published.listed)
+            if foreign is not None:
+                report.warning(foreign)
         settings.config.check(
             published.tables, lambda name: described(connection, name, publications, settings.of(name))
         )
@@ -93,6 +99,7 @@ def _prepared(
             mode="walsender",
             create_slot=True,
             failover=settings.failover,
+            origin=None if settings.table_settings.origin == "any" else settings.table_settings.origin,
             fills_defaults=True,
         )
         there = find_slot(connection, identity.slot)

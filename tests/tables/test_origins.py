@@ -1,0 +1,74 @@
+"""`--origin none`: what a server has replayed from another one is left out of what it is followed for."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.postgres.publications import foreign_rows, listed_tables
+from logicalrep.postgres.slots import SlotError
+from logicalrep.tables.table_settings import TableSettings
+from tests.postgres.servers import Database
+from tests.tables.comparison import differences
+from tests.tables.test_replicate import once
+
+NONE = TableSettings(origin="none")
+
+
+def ids(place: Path) -> list[int]:
+    return sorted(DeltaTable(str(place / "public/t")).to_pyarrow_table()["id"].to_pylist())
+
+
+def test_changes_of_other_origins_are_left_out_and_loads_copy_all(db16_and_18: Database, tmp_path: Path) -> None:
+    db = db16_and_18
+    if db.major < 16:
+        with pytest.raises(SlotError, match=r"The option origin needs PostgreSQL 16, this is 15"):
+            once(db, tmp_path, table_settings=NONE)
+        return
+    origin = f"other_{db.name}"
+    db.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", f"SELECT pg_replication_origin_create('{origin}')")
+    try:
+        with closing(db.writer()) as replaying:
+            replaying.execute(f"SELECT pg_replication_origin_session_setup('{origin}')".encode())
+            replaying.execute("INSERT INTO t VALUES (1, 'from the other')")
+            db.execute("INSERT INTO t VALUES (2, 'local')")
+            once(db, tmp_path, table_settings=NONE)
+            assert ids(tmp_path) == [1, 2]
+            replaying.execute("INSERT INTO t VALUES (3, 'from the other'), (4, 'from the other')")
+            db.execute("INSERT INTO t VALUES (5, 'local')", "UPDATE t SET v = 'local' WHERE id = 1")
+            once(db, tmp_path, table_settings=NONE)
+            assert ids(tmp_path) == [1, 2, 5]
+            # The row to be changed is not there.
+            db.execute("UPDATE t SET v = 'local' WHERE id = 3")
+            once(db, tmp_path, table_settings=NONE)
+            assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+            replaying.execute("INSERT INTO t VALUES (6, 'from the other')")
+            once(db, tmp_path, table_settings=NONE)
+            assert ids(tmp_path) == [1, 2, 3, 4, 5]
+            once(db, tmp_path)
+            assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+            replaying.execute("SELECT pg_replication_origin_session_reset()")
+    finally:
+        db.execute(f"SELECT pg_replication_origin_drop('{origin}')")
+
+
+def test_tables_with_rows_of_another_server_are_named(db18: Database) -> None:
+    db18.execute(
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE leaf PARTITION OF root FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE own (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE root, t, own WITH (publish_via_partition_root = true)",
+    )
+    assert foreign_rows(db18.connection, listed_tables(db18.connection, ("p",))) is None
+    # A subscription would need another server, and its tables are these rows of the catalog.
+    db18.execute(
+        "SET allow_system_table_mods = on",
+        "INSERT INTO pg_subscription_rel SELECT 1, oid, 'r', NULL FROM pg_class WHERE relname IN ('leaf', 't')",
+    )
+    warning = foreign_rows(db18.connection, listed_tables(db18.connection, ("p",)))
+    assert warning is not None
+    assert warning.startswith("this server subscribes to public.root, public.t at another one")
