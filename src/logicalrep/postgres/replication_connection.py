@@ -45,6 +45,8 @@ _LONGEST = 0.1
 
 _LOOK_AGAIN = 1.0
 """The seconds between two looks whether the server is stopping, and without a look at messages before the first."""
+_LOOK_LATER = 10.0
+"""The same after a server has refused the session that would show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,10 +273,12 @@ class Walsender:
             # A stopping server ends ordinary sessions at once, which shows although nothing is received here.
             self._looked_at = now
             try:
-                self._sentinel = settings_of(self._connection).connect()
-            except ConnectError:
+                self._sentinel = settings_of(self._connection).connect(is_second=True)
+            except (ConnectError, SilentServerError):
                 if is_ending(self._connection):
                     raise
+                # The server may have no room for it for long.
+                self._looked_at = time.monotonic() + _LOOK_LATER
         if self._sentinel is not None and wait_readable(self._sentinel, 0):
             # Raises an error at the session's end.
             self._sentinel.pgconn.consume_input()
