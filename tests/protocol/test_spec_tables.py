@@ -156,7 +156,11 @@ def _remarked(one: Operation, operations: Operations) -> set[str]:
 # file: what is replaced, by what, and where it shows.
 MISTAKES = [
     {
-        "logicalrep/begin.yaml": ("    - xid: Int32 (TransactionId)", "    - xid: Int32", "v1-4 Begin.xid"),
+        "logicalrep/begin.yaml": (
+            "    - xid: Int32 (TransactionId)\n",
+            "    - xid: Int32\n      batch column: begin_xid\n",
+            "v1-4 Begin.xid",
+        ),
         "logicalrep/message.yaml": ("Int64 (XLogRecPtr)", "Int64 (TimestampTz)", "v1-4 Message.message_lsn"),
         "logicalrep/commit.yaml": ("Int8(0)", "Int8(1)", "v1-4 Commit.flags"),
         "logicalrep/relation.yaml": ("i: index", "x: index", "v1-4 Relation.replica_identity"),
