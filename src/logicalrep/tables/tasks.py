@@ -28,6 +28,10 @@ _JOBS = 4
 _NO_TASK = "Spark could not run a task"
 _MOST_TOGETHER, _MOST_BYTES = 32, 64 << 20
 """The most items, and bytes of items, of one of these jobs."""
+_MOST_AT_ONCE = 128 << 20
+"""The most bytes of items of all these jobs: Java, with a heap of 1 GB, has each several times."""
+MOST_SENT = 96 << 20
+"""The most bytes of an item that is sent: a row may have a gigabyte, and Spark sends at most 128 MiB at once."""
 
 
 class Shared(Protocol[_Shared]):
@@ -98,8 +102,10 @@ class SparkTasks:
         """Take a classic session; Spark Connect has no such tasks."""
         self._context = spark.sparkContext
         self._waiting: list[_Waiting] = []
-        self._jobs = 0
+        self._jobs = self._bytes = 0
         self._changed = threading.Condition()
+        # Large rows one after another, as this process has their memory.
+        self._in_this_process = threading.Lock()
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Return the function's result for each item. Raises the first error of ours, or of the server.
@@ -117,12 +123,17 @@ class SparkTasks:
 
         Raises what `run` does.
         """
+        if nbytes > MOST_SENT:
+            with self._in_this_process:
+                return function(item)
         own = _Waiting(function, item, nbytes)
         with self._changed:
             self._waiting.append(own)
-            self._changed.wait_for(lambda: own not in self._waiting or self._jobs < _JOBS)
+            self._changed.wait_for(lambda: own not in self._waiting or self._has_room(own))
             group = self._taken(own)
+            size = sum(each.nbytes for each in group)
             self._jobs += bool(group)
+            self._bytes += size
         if group:
             try:
                 with spark_errors(_NO_TASK):
@@ -136,9 +147,14 @@ class SparkTasks:
                     each.outcome.set_exception(error)
             with self._changed:
                 self._jobs -= 1
+                self._bytes -= size
                 self._changed.notify_all()
         result: _Result = _result(own.outcome.result())
         return result
+
+    def _has_room(self, own: _Waiting) -> bool:
+        is_small = not self._bytes or self._bytes + own.nbytes <= _MOST_AT_ONCE
+        return self._jobs < _JOBS and is_small
 
     def _taken(self, own: _Waiting) -> list[_Waiting]:
         """Return an item and those that go with it, which wait no more; none if it is in another job already."""
@@ -146,7 +162,7 @@ class SparkTasks:
             return []
         group, size = [own], own.nbytes
         for each in self._waiting:
-            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= _MOST_BYTES
+            fits = len(group) < _MOST_TOGETHER and size + each.nbytes <= min(_MOST_BYTES, _MOST_AT_ONCE - self._bytes)
             if each is not own and each.function is own.function and fits:
                 group.append(each)
                 size += each.nbytes

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.texts import Texts
+from logicalrep.arrow.slices import chosen
 from logicalrep.transactions.relations import TableDescription
 from logicalrep_protocol import v1
 
@@ -89,7 +90,7 @@ def sent_relations(rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
         return [], rows
     found = [_sent(row) for row in rows.filter(are_relations).to_pylist()]
     found.sort(key=lambda each: (each.commit_lsn, each.ordinal))
-    return found, rows.filter(pc.invert(are_relations))
+    return found, chosen(rows, pc.invert(are_relations))
 
 
 def _sent(row: dict[str, Any]) -> SentRelation:

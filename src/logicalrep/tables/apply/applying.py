@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.texts import TextError
 from logicalrep.arrow.row_form import UNREADABLE
+from logicalrep.arrow.slices import in_parts, packed, unpacked
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.ending import Ending, may_be_there, reduced_to
@@ -24,13 +25,13 @@ from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, Form
 from logicalrep.tables.delta.place import Place, below
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-from logicalrep.tables.tasks import Here, Shared, Tasks
+from logicalrep.tables.tasks import MOST_SENT, Here, LocalTasks, Shared, Tasks
 from logicalrep_runtime.scalars import Lsn
 
 _OF_ONE_TASK = 32 << 20
 """The most bytes of files that the task which reduces the changes also rewrites."""
 _MOST_BYTES = 48 << 20
-"""About the most bytes of changes that a task reduces at once; Spark sends no items of more than 128 MiB."""
+"""The most bytes of changes that a task reduces at once, unless one row has more."""
 _SMALL = 2 << 20
 """The most bytes of a file that is written anew for new rows to be in it."""
 
@@ -95,22 +96,14 @@ def refuse_unreadable(changes: pa.Table, applied: int) -> None:
 
 def _parts(changes: pa.Table, applied: int) -> Iterator[pa.Table]:
     """Yield the changes of commits after an LSN, so many at once that a task's memory holds them."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in changes.to_batches():
-        rows = max(batch.num_rows * _MOST_BYTES // max(batch.nbytes, 1), 1)
-        for start in range(0, batch.num_rows, rows):
-            part = batch.slice(start, rows)
-            lsns = part.column("commit_lsn")
-            if lsns[0].as_py() <= applied:
-                part = part.filter(pc.greater(lsns, pa.scalar(applied, pa.int64())))
-            held.append(part)
-            size += part.nbytes
-            if size >= _MOST_BYTES:
-                yield pa.Table.from_batches(held)
-                held, size = [], 0
-    if any(part.num_rows for part in held):
-        yield pa.Table.from_batches(held)
+
+    def later() -> Iterator[pa.RecordBatch]:
+        for batch in changes.to_batches():
+            lsns = batch.column("commit_lsn")
+            is_all_later = not batch.num_rows or lsns[0].as_py() > applied
+            yield batch if is_all_later else batch.filter(pc.greater(lsns, pa.scalar(applied, pa.int64())))
+
+    return in_parts(later(), _MOST_BYTES)
 
 
 def _apart(parts: Iterator[pa.Table], form: Form) -> Iterator[pa.Table]:
@@ -150,6 +143,13 @@ class _First:
     files: Sequence[DataFile]
     changes: pa.Table
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _first, (self.place, self.folder, self.table, self.files, packed(self.changes))
+
+
+def _first(place: Place, folder: str, table: ReplicatedTable, files: Sequence[DataFile], changes: bytes) -> _First:
+    return _First(place, folder, table, files, unpacked(changes))
+
 
 def _reduce_and_rewrite(work: _First) -> Rewritten | Reduced:
     """Reduce the changes, and apply them too if that is little work."""
@@ -187,11 +187,13 @@ def _in_parts(work: _First, effect: Reduced, tasks: Tasks) -> Rewritten:
     files = sorted(_candidates(work, effect), key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
     parts = [files[number::count] for number in range(count)]
-    with tasks.share(effect) as shared:
+    # Large rows stay in this process.
+    runner = LocalTasks() if effect.rows.nbytes > MOST_SENT else tasks
+    with runner.share(effect) as shared:
         rewritings = [
             _rewriting(work, effect, shared, part, files, writes_new=not number) for number, part in enumerate(parts)
         ]
-        return _checked(work, effect, tasks.run(rewrite, rewritings))
+        return _checked(work, effect, runner.run(rewrite, rewritings))
 
 
 def _rewriting(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from logicalrep.arrow.slices import sliced
 from logicalrep.tables.delta.place import DamagedError, Place, below
 from logicalrep.tables.delta.statistics import Statistics, statistics_of
 
@@ -133,10 +134,12 @@ def read_rows(place: Place, folder: str, file: DataFile, schema: pa.Schema, colu
         return there.read(schema, columns)
 
 
-def _parts(rows: pa.Table) -> Iterable[pa.Table]:
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield rows in parts of about the same number; where rows are of very different sizes, none is much too large."""
     count = max(-(-rows.num_rows // MOST_ROWS), -(-rows.nbytes // MOST_BYTES), 1)
     size = max(-(-rows.num_rows // count), 1)
-    return (rows.slice(start, size) for start in range(0, rows.num_rows, size))
+    for start in range(0, rows.num_rows, size):
+        yield from sliced(rows.slice(start, size), 2 * MOST_BYTES)
 
 
 def _written(place: Place, folder: str, rows: pa.Table) -> DataFile:

@@ -7,6 +7,8 @@ and applied once the copied rows are there, from the position of the copy on.
 from __future__ import annotations
 
 import json
+import re
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -14,13 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from logicalrep.tables.delta.place import Place, below
+from logicalrep.arrow.slices import chosen, in_parts
+from logicalrep.tables.delta.place import MalformedFileError, Place, below
 from logicalrep.tables.follow.state import FOLDER
+from logicalrep.tables.row_buffer import RowBuffer
 from logicalrep_runtime.scalars import Lsn
 
 _MARKS = f"{FOLDER}/loads"
 _KEPT = f"{FOLDER}/kept"
 _MARK = "load.json"
+_LAST, _OTHER, _PARTS = ".parquet", ".part", b"logicalrep.parts"
+"""The ends of the names of files, and what tells of the other files of one end in the schema of the last."""
 _AT_ONCE = 64 << 20
 """About the bytes of changes that are applied at once: to rewrite files for each batch could take ever longer."""
 ASKED_FOR = "asked for"
@@ -65,43 +71,68 @@ class Kept:
         """Store a table's changes, all those of the commits before `end` that are not stored yet."""
         ends = self._ends(folder)
         if ends:
-            rows = rows.filter(pc.greater_equal(rows["commit_lsn"], pa.scalar(int(ends[-1]), pa.int64())))
-        if rows.num_rows:
-            sink = pa.BufferOutputStream()
-            pq.write_table(rows, sink, compression="zstd")
-            self._place.write(self._path(folder, end), sink.getvalue().to_pybytes())
+            rows = chosen(rows, pc.greater_equal(rows["commit_lsn"], pa.scalar(int(ends[-1]), pa.int64())))
+        if not rows.num_rows:
+            return
+        parts = list(in_parts(rows.to_batches(), _AT_ONCE))
+        # One file cannot have a large transaction. The last one tells the others, and makes all of them whole.
+        others = [self._part(folder, end, secrets.token_hex(8)) for _ in parts[:-1]]
+        for path, part in zip(others, parts[:-1], strict=True):
+            self._place.write(path, _parquet(part))
+        names = json.dumps([path.rpartition("/")[2] for path in others])
+        metadata = {_PARTS: names.encode()} if others else None
+        self._place.write(self._path(folder, end), _parquet(parts[-1].replace_schema_metadata(metadata)))
 
     def changes(self, folder: str) -> Iterator[tuple[Lsn, pa.Table]]:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
-        held: list[pa.Table] = []
-        size, ends = 0, self._ends(folder)
+        buffer, before = RowBuffer(), None
+        ends = self._ends(folder)
         for number, end in enumerate(ends, 1):
-            path = self._path(folder, end)
-            data = self._place.read(path)
-            assert data is not None
+            for batch in self._batches(folder, end):
+                if before is not None:
+                    # Two processes may have stored some at the same time.
+                    batch = batch.filter(pc.greater_equal(batch["commit_lsn"], pa.scalar(int(before), pa.int64())))
+                buffer.add(batch, in_memory=buffer.size < _AT_ONCE)
+            before = end
+            if number == len(ends) or buffer.size >= _AT_ONCE:
+                yield end, pa.Table.from_batches(buffer.batches)
+                buffer = RowBuffer()
+
+    def _batches(self, folder: str, end: Lsn) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the files that end at an LSN."""
+        last = self._path(folder, end)
+        data = self._read(last)
+        with self._place.parsing(last):
+            names = json.loads((pq.read_schema(pa.BufferReader(data)).metadata or {}).get(_PARTS, b"[]"))
+            paths = [f"{_KEPT}/{below(folder, name)}" for name in names]
+        for path in [*paths, last]:
+            content = data if path == last else self._read(path)
             with self._place.parsing(path):
-                rows = pq.read_table(pa.BufferReader(data))
-            if number > 1:
-                # Two processes may have stored some at the same time.
-                rows = rows.filter(pc.greater_equal(rows["commit_lsn"], pa.scalar(int(ends[number - 2]), pa.int64())))
-            held.append(rows)
-            size += held[-1].nbytes
-            if number == len(ends) or size >= _AT_ONCE:
-                yield end, pa.concat_tables(held)
-                held, size = [], 0
+                rows = pq.read_table(pa.BufferReader(content))
+            yield from rows.replace_schema_metadata(None).to_batches()
+
+    def _read(self, path: str) -> bytes:
+        data = self._place.read(path)
+        if data is None:
+            raise MalformedFileError(f"{self._place.uri_of(path)} is not there, with changes that wait for a load")
+        return data
 
     def forget_all(self, folder: str) -> None:
         """Remove all of a table's changes: a load that is to begin has them."""
-        self._check()
-        for end in self._ends(folder):
-            self._place.delete(self._path(folder, end))
+        self._forget(folder, None)
 
     def forget(self, folder: str, upto: Lsn) -> None:
         """Remove a table's changes up to an end: they are applied."""
+        self._forget(folder, upto)
+
+    def _forget(self, folder: str, upto: Lsn | None) -> None:
         self._check()
-        for end in self._ends(folder):
-            if end <= upto:
-                self._place.delete(self._path(folder, end))
+        files = self._place.list(f"{_KEPT}/{folder}")
+        # The file that tells the others goes first: without it nothing reads them.
+        for path in sorted(files, key=lambda path: not path.endswith(_LAST)):
+            is_its = path.endswith((_LAST, _OTHER))
+            if is_its and (upto is None or self._end(path) <= upto):
+                self._place.delete(path)
 
     def remove(self, folder: str) -> None:
         """Remove a table's changes and then its mark: all of them are applied."""
@@ -109,13 +140,23 @@ class Kept:
         self._place.delete(f"{_MARKS}/{folder}/{_MARK}")
 
     def _ends(self, folder: str) -> list[Lsn]:
-        ends = []
-        for path in self._place.list(f"{_KEPT}/{folder}"):
-            if path.endswith(".parquet"):
-                with self._place.parsing(path):
-                    ends.append(Lsn(int(path.rpartition("/")[2].removesuffix(".parquet"), 16)))
-        return sorted(ends)
+        return sorted(self._end(path) for path in self._place.list(f"{_KEPT}/{folder}") if path.endswith(_LAST))
+
+    def _end(self, path: str) -> Lsn:
+        with self._place.parsing(path):
+            return Lsn(int(re.split("[.-]", path.rpartition("/")[2])[0], 16))
 
     @staticmethod
     def _path(folder: str, end: Lsn) -> str:
-        return f"{_KEPT}/{folder}/{int(end):016X}.parquet"
+        return f"{_KEPT}/{folder}/{int(end):016X}{_LAST}"
+
+    @staticmethod
+    def _part(folder: str, end: Lsn, token: str) -> str:
+        return f"{_KEPT}/{folder}/{int(end):016X}-{token}{_OTHER}"
+
+
+def _parquet(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd")
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

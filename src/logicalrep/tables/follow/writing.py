@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import SentRelation, sent_relations
+from logicalrep.arrow.slices import chosen
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.tables.delta.maintenance import is_due, maintain
@@ -173,7 +174,7 @@ class TableWriter:
         assert table.application is not None
         applied = table.log.applied(table.application)
         if applied is not None:
-            rows = rows.filter(pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
+            rows = chosen(rows, pc.greater(rows["commit_lsn"], pa.scalar(int(applied), pa.int64())))
         return sent_relations(rows)
 
     def _apply(self, table: Followed, changes: pa.Table, upto: Lsn) -> None:

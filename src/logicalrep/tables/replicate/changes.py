@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import mmap
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import IO, Literal, Self
+from typing import Literal, Self
 
 import pyarrow as pa
 
 from logicalrep.arrow.committing import Committing
-from logicalrep.arrow.row_form import FEED_SCHEMA, feed_form
+from logicalrep.arrow.row_form import feed_form
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.plugin_options import PluginOptions, most_streaming
 from logicalrep.postgres.replication import Replication, Traffic
 from logicalrep.postgres.retries import Waiting
 from logicalrep.postgres.timelines import Timeline
+from logicalrep.tables.row_buffer import RowBuffer
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.transaction import Decision
 from logicalrep_runtime.scalars import Lsn
@@ -100,8 +99,8 @@ class Receiver:
         self._most_bytes = most_bytes
         self._changed = threading.Condition()
         # Received and not yet taken: rows of whole transactions, then those of one that is being received.
-        self._whole = _Held()
-        self._open = _Held()
+        self._whole = RowBuffer()
+        self._open = RowBuffer()
         self._position = Lsn(0)
         self._acknowledged = acknowledged
         self._begins_after: Lsn | None = None
@@ -163,7 +162,7 @@ class Receiver:
         """Return what has been received, and hold it no more."""
         with self._changed:
             self._check()
-            taken, self._whole = self._whole, _Held()
+            taken, self._whole = self._whole, RowBuffer()
             self._changed.notify_all()
             return Changes(taken.batches, self._position)
 
@@ -220,7 +219,7 @@ class Receiver:
     def _finish(self) -> None:
         with self._changed:
             self._whole.append(self._open)
-            self._open = _Held()
+            self._open = RowBuffer()
             position = self._replication.position
             if position > self._position or self._whole.batches:
                 self._position = position
@@ -232,47 +231,3 @@ class Receiver:
                 self._changed.wait(0.5)
             self._replication.acknowledge(self._acknowledged)
             self._replication.report_in_time()
-
-
-class _Held:
-    """Record batches in memory, and behind them those of a file.
-
-    The rows have values in clear that are masked later. The file has no name, so that nothing stays after a kill.
-    """
-
-    def __init__(self) -> None:
-        self._in_memory: list[pa.RecordBatch] = []
-        self._file: IO[bytes] | None = None
-        self._writer: pa.ipc.RecordBatchFileWriter | None = None
-        self.size = 0
-        """The bytes in memory and in the file."""
-
-    def add(self, batch: pa.RecordBatch, *, in_memory: bool) -> None:
-        """Hold one more, in memory if that is allowed and no file is begun."""
-        self.size += batch.nbytes
-        if in_memory and self._writer is None:
-            self._in_memory.append(batch)
-            return
-        if self._writer is None:
-            self._file = tempfile.TemporaryFile(prefix="logicalrep-")  # noqa: SIM115
-            self._writer = pa.ipc.new_file(pa.PythonFile(self._file, "w"), FEED_SCHEMA)
-        self._writer.write_batch(batch)
-
-    def append(self, other: _Held) -> None:
-        """Take over what another holds; its file is mapped into memory."""
-        self._in_memory += other.batches
-        self.size += other.size
-
-    @property
-    def batches(self) -> list[pa.RecordBatch]:
-        """All record batches."""
-        if self._writer is not None:
-            assert self._file is not None
-            self._writer.close()
-            self._file.flush()
-            mapped = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-            self._file.close()
-            reader = pa.ipc.open_file(pa.py_buffer(mapped))
-            self._in_memory += [reader.get_batch(number) for number in range(reader.num_record_batches)]
-            self._writer = self._file = None
-        return self._in_memory

@@ -7,12 +7,16 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-_ENOUGH = 20_000
-"""The number of rows from which on a batch is not joined with the next one."""
+from logicalrep.arrow.slices import chosen_slices
+
+_ENOUGH_ROWS, _ENOUGH_BYTES = 20_000, 8 << 20
+"""The rows, and the bytes, from which on a batch is not joined with the next one."""
 
 
 def by_table(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch]]:
     """Return the change feed's rows by their tables' OIDs, in the order they have; messages have none and are left out.
+
+    Rows of a large transaction, which may lie in a file, stay where they are.
 
     Example:
         >>> {oid: sum(batch.num_rows for batch in rows) for oid, rows in by_table(changes.batches).items()}
@@ -24,21 +28,27 @@ def by_table(batches: Iterable[pa.RecordBatch]) -> dict[int, list[pa.RecordBatch
         oids = np.unique(of_rows).tolist()
         for oid in oids:
             if oid:
-                rows = batch if len(oids) == 1 else batch.filter(pa.array(of_rows == oid))
-                found.setdefault(oid, []).append(rows)
+                parts = [batch] if len(oids) == 1 else chosen_slices(batch, of_rows == oid)
+                found.setdefault(oid, []).extend(parts)
     return found
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the same rows with small batches joined: each costs milliseconds, and a small transaction has its own."""
     small: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
+        if batch.nbytes >= _ENOUGH_BYTES:
+            yield from _one(small)
+            yield batch
+            small, rows, size = [], 0, 0
+            continue
         small.append(batch)
         rows += batch.num_rows
-        if rows >= _ENOUGH:
+        size += batch.nbytes
+        if rows >= _ENOUGH_ROWS or size >= _ENOUGH_BYTES:
             yield from _one(small)
-            small, rows = [], 0
+            small, rows, size = [], 0, 0
     yield from _one(small)
 
 

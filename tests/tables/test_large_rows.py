@@ -1,0 +1,205 @@
+"""Rows and transactions of many bytes: bounded by bytes everywhere, and never in one array that cannot hold them."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.arrow.row_form import FEED_SCHEMA
+from logicalrep.arrow.slices import chosen, sliced
+from logicalrep.tables import tasks as tasks_module
+from logicalrep.tables.apply import applying
+from logicalrep.tables.apply.applying import _First, _parts
+from logicalrep.tables.delta import data_files
+from logicalrep.tables.delta.data_files import write_rows
+from logicalrep.tables.delta.place import MalformedFileError, Place
+from logicalrep.tables.follow import kept as buffered
+from logicalrep.tables.replicate.replicate import replicate_with
+from logicalrep.tables.replicate.split import by_table
+from logicalrep.tables.report import Report
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.tasks import SparkTasks
+from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.tables.test_replicate import settings
+
+MIB = 1 << 20
+
+
+def feed(sizes: list[int], oid: int = 7, names: tuple[str, ...] = ("id", "v")) -> pa.RecordBatch:
+    """Return inserts with texts of these sizes."""
+    rows = [
+        {
+            "op": "insert", "relation_id": oid, "after": [(names[0], str(number)), (names[1], "x" * size)],
+            "key": ["id"], "unchanged": [], "commit_lsn": 1000 + number, "xid": 1, "ordinal": number,
+        }
+        for number, size in enumerate(sizes)
+    ]  # fmt: skip
+    return pa.RecordBatch.from_pylist(rows, FEED_SCHEMA)
+
+
+def test_a_part_is_sent_without_what_it_is_a_slice_of() -> None:
+    batch = feed([10_000] * 1000)
+    part = pa.Table.from_batches([batch.slice(500, 3)])
+    work = _First(Place("/nowhere"), "t", None, (), part)  # type: ignore[arg-type]
+    sent = pickle.dumps(work)
+    assert len(sent) < 50_000
+    assert pickle.loads(sent).changes.equals(part)
+
+
+def test_parts_are_bounded_by_bytes_where_large_rows_are_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(applying, "_MOST_BYTES", 100_000)
+    sizes = [10] * 500 + [60_000] * 8 + [300_000] + [10] * 500
+    parts = list(_parts(pa.Table.from_batches([feed(sizes)]), -1))
+    assert [part.num_rows for part in parts if part.nbytes > 100_000] == [1]
+    assert pa.concat_tables(parts).equals(pa.Table.from_batches([feed(sizes)]).combine_chunks())
+
+
+def test_data_files_are_bounded_by_bytes_where_large_rows_are_neighbours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data_files, "MOST_BYTES", 100_000)
+    rows = pa.table({"v": ["x"] * 5000 + ["y" * 40_000] * 50 + ["z"] * 5000})
+    files = write_rows(Place(str(tmp_path)), "t", rows)
+    parts = [data_files.read_rows(Place(str(tmp_path)), "t", file, rows.schema, ["v"]) for file in files]
+    assert max(part.nbytes for part in parts) <= 200_000
+    assert pa.concat_tables(parts).combine_chunks().equals(rows.combine_chunks())
+
+
+def test_rows_of_a_large_transaction_are_divided_without_a_copy() -> None:
+    batches = [feed([MIB] * 9, oid=1 + number % 2) for number in range(4)]
+    found = by_table(batches)
+    assert {oid: sum(batch.num_rows for batch in each) for oid, each in found.items()} == {1: 18, 2: 18}
+    addresses = {batch["after"].items.buffers()[2].address for batch in batches}
+    assert {batch["after"].items.buffers()[2].address for each in found.values() for batch in each} == addresses
+    # Small ones are joined.
+    assert len(by_table([feed([1])] * 100)[7]) == 1
+
+
+def test_relation_messages_are_taken_out_of_a_large_transaction_without_a_copy() -> None:
+    batch = feed([1000] * 500)
+    message = {
+        "op": "relation", "relation_id": 7, "before": [("replica_identity", "d")], "after": [("id", "23 -1")],
+        "key": ["id"], "unchanged": [], "commit_lsn": 1000, "xid": 1, "ordinal": 0,
+    }  # fmt: skip
+    rows = pa.Table.from_batches([pa.RecordBatch.from_pylist([message], FEED_SCHEMA), batch])
+    is_change = pc.not_equal(rows["op"], "relation")
+    (found,) = chosen(rows, is_change).to_batches()
+    assert found["after"].items.buffers()[2].address == batch["after"].items.buffers()[2].address
+    assert chosen(rows, pc.greater(rows["ordinal"], 250)).num_rows == 249
+    assert chosen(rows, pc.equal(pc.bit_wise_and(rows["ordinal"], 1), 1))["ordinal"].to_pylist() == [*range(1, 500, 2)]
+
+
+def test_changes_that_wait_for_a_load_are_files_of_some_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffered, "_AT_ONCE", 100_000)
+    kept = buffered.Kept(Place(str(tmp_path)))
+    rows = pa.Table.from_batches([feed([10] * 50 + [60_000] * 5 + [300_000]), feed([10] * 5)])
+    folder = tmp_path / "_logicalrep/kept/public/t"
+    kept.keep("public/t", rows, Lsn(5000))
+    assert len(list(folder.iterdir())) > 5
+    # What a process that was killed had stored of a batch counts as little as nothing.
+    (folder / "0000000000000200-0123456789abcdef.part").write_bytes(b"x")
+    kept.keep("public/t", pa.Table.from_batches([feed([7] * 3).slice(1)]), Lsn(6000))
+    kept.keep("public/t", pa.Table.from_batches([_at(feed([7] * 3), 5500)]), Lsn(7000))
+    found = list(kept.changes("public/t"))
+    assert [end for end, _ in found] == [Lsn(5000), Lsn(7000)]
+    assert found[0][1].combine_chunks().equals(rows.combine_chunks())
+    assert found[1][1].num_rows == 3
+    kept.forget("public/t", Lsn(5000))
+    assert [path.name for path in folder.iterdir()] == [f"{7000:016X}.parquet"]
+    kept.forget_all("public/t")
+    assert list(folder.iterdir()) == []
+    kept.keep("public/t", rows, Lsn(5000))
+    next(path for path in folder.iterdir() if path.suffix == ".part").unlink()
+    with pytest.raises(MalformedFileError, match="part is not there"):
+        list(kept.changes("public/t"))
+
+
+def _at(rows: pa.RecordBatch, lsn: int) -> pa.RecordBatch:
+    place = rows.schema.get_field_index("commit_lsn")
+    return rows.set_column(place, rows.schema.field(place), pa.array([lsn] * rows.num_rows, pa.int64()))
+
+
+def _size(item: bytes) -> int:
+    time.sleep(0.05)
+    return len(item)
+
+
+def test_items_are_sent_while_java_has_room_for_them(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks_module, "_MOST_AT_ONCE", 1000)
+    monkeypatch.setattr(tasks_module, "MOST_SENT", 900)
+    tasks, job = SparkTasks(spark), SparkTasks._job
+    lock, sizes, most = threading.Lock(), [0], [0]
+
+    def counted(self: SparkTasks, function: Any, items: Any, parts: int) -> Any:
+        size = sum(map(len, items))
+        with lock:
+            sizes[0] += size
+            most[0] = max(most[0], sizes[0])
+        try:
+            return job(self, function, items, parts)
+        finally:
+            with lock:
+                sizes[0] -= size
+
+    monkeypatch.setattr(SparkTasks, "_job", counted)
+    with ThreadPoolExecutor(8) as pool:
+        items = [bytes(400)] * 6 + [bytes(5000)]
+        assert list(pool.map(lambda item: tasks.run_together(_size, item, len(item)), items)) == list(map(len, items))
+    # The last one is too large to be sent.
+    assert 400 <= most[0] <= 1000
+
+
+def test_rows_at_all_sizes_are_sliced_in_order() -> None:
+    batch = feed([1, 5000, 1, 1, 20_000, 1])
+    parts = list(sliced(batch, 6000))
+    assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([batch]).combine_chunks())
+    assert all(part.num_rows == 1 or part.nbytes <= 6000 for part in parts)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kept", [False, True], ids=["plain", "with history and changes"])
+def test_three_gigabytes_in_one_transaction(spark: Any, db18: Database, tmp_path: Path, kept: bool) -> None:
+    """Java has a heap of 1 GB."""
+    table_settings = TableSettings(history=kept, append=kept)
+
+    def once() -> None:
+        replicate_with(settings(db18, tmp_path, once=True, table_settings=table_settings), Report())
+
+    db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (0, 'first')")
+    once()
+    # Text that the server stores in little, and sends whole.
+    db18.execute(
+        """DO $$ BEGIN
+            INSERT INTO t SELECT i, repeat(md5(i::text), 32768) FROM generate_series(1, 2560) AS i;
+            INSERT INTO t SELECT i, repeat(md5(i::text), 640) FROM generate_series(10001, 30000) AS i;
+            INSERT INTO t SELECT i, repeat(md5(i::text), 8 << 20) FROM generate_series(50001, 50002) AS i;
+        END $$"""
+    )
+    once()
+    expected = {(id_, length) for id_, length in db18.rows("SELECT id, length(v) FROM t")}
+
+    def lengths(folder: str) -> list[tuple[int, int]]:
+        there = DeltaTable(str(tmp_path / folder)).to_pyarrow_dataset()
+        return [
+            (row["id"], len(row["v"]))
+            for batch in there.to_batches(columns=["id", "v"], batch_size=64)
+            for row in batch.to_pylist()
+        ]
+
+    for folder in ["public/t", *(["public/t~history", "public/t~changes"] if kept else [])]:
+        found = lengths(folder)
+        assert len(found) == len(expected) - (folder.endswith("~changes"))
+        assert set(found) <= expected
+    db18.execute("UPDATE t SET id = -id WHERE id > 2000")
+    once()
+    assert set(lengths("public/t")) == {(id_, length) for id_, length in db18.rows("SELECT id, length(v) FROM t")}
