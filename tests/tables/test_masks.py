@@ -24,8 +24,8 @@ from logicalrep.tables.follow.state import State, StateError, TableState
 from logicalrep.tables.masks.mask_key import MaskKey, MaskKeyError
 from logicalrep.tables.masks.masked_rows import Masking
 from logicalrep.tables.operate.resync import known_settings, resync
-from logicalrep.tables.replicate.changes import _Held
 from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.row_buffer import RowBuffer
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.verify.verifying import verify
 from logicalrep.transactions.table_names import TableName
@@ -257,7 +257,7 @@ def test_rows_that_wait_on_the_disk_are_in_a_file_without_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    held, other = _Held(), _Held()
+    held, other = RowBuffer(), RowBuffer()
     (batch,) = feed({"op": "insert", "after": {"id": "1", "a": "sesame"}}).to_batches()
     for is_in_memory in (True, False, False):
         held.add(batch, in_memory=is_in_memory)
