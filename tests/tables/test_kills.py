@@ -1,4 +1,4 @@
-"""`logicalrep replicate` killed without warning, wherever it is: afterwards the tables are the server's.
+"""`logicalrep replicate` killed without warning, or stopped until another one replicates: tables end as the server's.
 
 Rows and, of some tables, columns change all the time.
 
@@ -26,6 +26,7 @@ from tests.spark.test_kills import ROOT, Writer
 from tests.tables.comparison import differences
 from tests.tables.test_random_schema_changes import SETUP, Application
 from tests.tables.test_random_schema_changes import TABLES as ALTERED
+from tests.waiting import eventually
 
 pytestmark = [pytest.mark.postgres, pytest.mark.spark]
 
@@ -64,14 +65,26 @@ class Command:
     def kill(self, program: str) -> None:
         """Kill the processes whose command line has a text; all of them for an empty text."""
         assert self._process is not None
+        self._signal(signal.SIGKILL, program)
+        if not program:
+            self._process.wait()
+
+    def stop(self) -> None:
+        """Stop all processes, which know nothing of it, until `go_on`."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let the stopped processes go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals, program: str = "") -> None:
+        assert self._process is not None
         listing = subprocess.run(["ps", "-eo", "pid,sid,args"], capture_output=True, text=True, check=True).stdout
         for line in listing.splitlines()[1:]:
             pid, group, arguments = line.split(None, 2)
             if int(group) == self._process.pid and program in arguments:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-        if not program:
-            self._process.wait()
+                    os.kill(int(pid), number)
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")[-4000:]
@@ -103,6 +116,23 @@ class Migrations:
         self._thread.join(60)
 
 
+def _overtaken(db: Database, command: Command, other: Command) -> Command:
+    """Stop a command until another one replicates; it wakes, and ends by itself. Return the other one."""
+    slots = f"FROM pg_replication_slots WHERE database = '{db.name}' AND NOT temporary AND active_pid IS NOT NULL"
+    command.stop()
+    # As the server does once a reader has not answered for wal_sender_timeout.
+    db.execute(f"SELECT pg_terminate_backend(active_pid, 5000) {slots}")
+    other.start("--every", "0")
+    try:
+        eventually(lambda: db.value(f"SELECT count(*) {slots}") == 1 or not other.is_alive(), seconds=120)
+        time.sleep(5)
+        command.go_on()
+        eventually(lambda: not command.is_alive(), seconds=120)
+    finally:
+        command.kill("")
+    return other
+
+
 @pytest.mark.parametrize(("major", "kills"), [(16, range(KILLS // 2)), (18, range(KILLS // 2, KILLS))])
 def test_kills_lose_nothing_and_double_nothing(major: int, kills: range, tmp_path: Path) -> None:
     with database(major) as db:
@@ -121,7 +151,7 @@ def _killed(db: Database, kills: range, tmp_path: Path) -> None:
     command = Command(db, tmp_path / "lake", tmp_path / "log")
     migrations = Migrations(db)
     writer = Writer(db)
-    kinds = ["", "java", "pyspark.daemon", "server"]
+    kinds = ["", "java", "pyspark.daemon", "server", "stopped"]
     ended_by_itself = 0
     try:
         for number in kills:
@@ -137,6 +167,8 @@ def _killed(db: Database, kills: range, tmp_path: Path) -> None:
                 time.sleep(chance.random())
                 db.server.start()
                 db.reconnect()
+            elif kind == "stopped":
+                command = _overtaken(db, command, Command(db, tmp_path / "lake", tmp_path / "log"))
             else:
                 command.kill(kind)
     finally:

@@ -157,7 +157,7 @@ class ReplicatedTables:
         if is_another:
             self.load(table, "another table of this name")
         if table.application is not None:
-            self._writer.adopt(table)
+            self._writer.adopt(table, now.head)
         if table.mark is None and table.stopped is None:
             self._compare(table, now, position)
         described = now.now.table

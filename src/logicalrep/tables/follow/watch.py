@@ -16,6 +16,7 @@ from logicalrep.observe.lag import Looks
 from logicalrep.postgres.preflight.synchronous import refuse_synchronous
 from logicalrep.postgres.retries import Waiting, retried
 from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, wal_head
+from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
 from logicalrep.postgres.visibility import Visibility, visibility
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.load.definitions import CatalogTable, born_as_partitions, catalog_tables, without_rows
@@ -190,6 +191,13 @@ class Watch:
     def partitions_of(self, oids: Collection[int]) -> Mapping[int, int]:
         """Return the partitions of tables, of all levels, by their OIDs, each with the OID of its table."""
         return self.run(lambda connection: dict(connection.execute(_PARTITIONS, (list(oids),)).fetchall()))
+
+    def why_not_reached(self, lsn: Lsn, then: Timeline, now: Timeline) -> str | None:
+        """Return why the server's WAL, on the timeline `now`, has not what was read up to an LSN; None if it has."""
+        # A standby tells none.
+        if then == now or 0 in (then.id, now.id):
+            return None
+        return self.run(lambda _: why_not_part_of(self._settings.connection, WalPosition(lsn, then), now))
 
     def _tables(self, connection: Connection) -> dict[TableName, Found]:
         published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)

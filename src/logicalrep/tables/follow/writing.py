@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import SentRelation, sent_relations
 from logicalrep.arrow.slices import chosen
+from logicalrep.postgres.timelines import Timeline
 from logicalrep.tables.apply.applying import NeedsResync, apply
 from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.tables.delta.maintenance import is_due, maintain
@@ -122,10 +123,24 @@ class TableWriter:
                 return application
         return None
 
-    def adopt(self, table: Followed) -> None:
-        """Go on under the server's present timeline, which has all that the table has: the walsender checked it."""
+    def adopt(self, table: Followed, head: Lsn) -> None:
+        """Go on under the server's present timeline, whose WAL ends at an LSN.
+
+        Raises NeedsResync if the server has not all that the table has: a process that was killed may have committed
+        to the table, and not have noted that in the state, which is all that was checked at the start.
+        """
         assert table.load is not None
+        assert table.log is not None
+        assert table.application is not None
         application = application_id(self._system, self.timeline, table.load)
+        if table.is_whole:
+            then, lsn = int(table.application.split("/")[2]), table.log.applied(table.application)
+            assert lsn is not None
+            reason = self._watch.why_not_reached(
+                lsn, Timeline(self._system, then), Timeline(self._system, self.timeline)
+            )
+            if reason is not None or lsn > head:
+                raise NeedsResync(reason or f"its rows are at {lsn}, and the server's WAL ends at {head}")
         if application != table.application:
             for log in table.logs:
                 before = self._last_application(log)
