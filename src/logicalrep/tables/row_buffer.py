@@ -52,3 +52,9 @@ class RowBuffer:
             self._in_memory += [reader.get_batch(number) for number in range(reader.num_record_batches)]
             self._writer = self._file = None
         return self._in_memory
+
+    def close(self) -> None:
+        """Drop what is in a file that nobody has asked for."""
+        if self._file is not None:
+            self._file.close()
+            self._writer = self._file = None

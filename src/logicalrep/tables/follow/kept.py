@@ -87,16 +87,20 @@ class Kept:
         """Yield a table's stored changes in their order, those of many batches at once, with the end of the last."""
         buffer, before = RowBuffer(), None
         ends = self._ends(folder)
-        for number, end in enumerate(ends, 1):
-            for batch in self._batches(folder, end):
-                if before is not None:
-                    # Two processes may have stored some at the same time.
-                    batch = batch.filter(pc.greater_equal(batch["commit_lsn"], pa.scalar(int(before), pa.int64())))
-                buffer.add(batch, in_memory=buffer.size < _AT_ONCE)
-            before = end
-            if number == len(ends) or buffer.size >= _AT_ONCE:
-                yield end, pa.Table.from_batches(buffer.batches)
-                buffer = RowBuffer()
+        try:
+            for number, end in enumerate(ends, 1):
+                for batch in self._batches(folder, end):
+                    if before is not None:
+                        # Two processes may have stored some at the same time.
+                        is_new = pc.greater_equal(batch["commit_lsn"], pa.scalar(int(before), pa.int64()))
+                        batch = batch.filter(is_new)
+                    buffer.add(batch, in_memory=buffer.size < _AT_ONCE)
+                before = end
+                if number == len(ends) or buffer.size >= _AT_ONCE:
+                    yield end, pa.Table.from_batches(buffer.batches)
+                    buffer = RowBuffer()
+        finally:
+            buffer.close()
 
     def _batches(self, folder: str, end: Lsn) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the files that end at an LSN."""
