@@ -9,7 +9,7 @@ import pytest
 
 from logicalrep import Lsn
 from logicalrep.postgres.slots import create_slot, the_slot
-from logicalrep.spark.commits import AsyncProgressError, Commits
+from logicalrep.spark.offsets import AsyncProgressError, Commits
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
 from tests.postgres.servers import Database
 from tests.spark.failures import fails

@@ -13,12 +13,12 @@ import pytest
 
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.local_server import LocalServer
-from logicalrep.postgres.slot_locks import lock_key, lock_slot
 from logicalrep.postgres.slots import SlotError, create_slot
 from logicalrep.spark import feed_schema
 from logicalrep.spark.batch import BatchReader
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL
+from logicalrep.spark.peek.slot_locks import lock_key, lock_slot
 from tests.postgres.servers import Database, installation
 from tests.spark.test_reader import Query, new_values
 from tests.waiting import eventually

@@ -168,7 +168,7 @@ class ConnectionSettings:
         shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
         return f"ConnectionSettings({make_conninfo('', **shown)!r})"
 
-    def connect(self, *, replication: bool = False, is_second: bool = False) -> psycopg.Connection[TupleRow]:
+    def connect(self, *, replication: bool = False, is_second: bool = False) -> Session:
         """Open a connection in autocommit mode; with `replication` it also accepts the commands of a walsender.
 
         The session has an empty search_path and no row security: names need a schema, and a query that a policy would
@@ -192,7 +192,8 @@ class ConnectionSettings:
             raise self._not_connected(error, conninfo) from None
         _right.add(make_conninfo("", **self._parameters))
         connection.patience = min(self.patience, PATIENCE_OF_SECOND) if is_second else self.patience
-        connection.is_second = is_second
+        if not is_second:
+            connection.second = _second
         try:
             connection.execute(_NEWER_SETTINGS)
         except BaseException:
@@ -281,6 +282,10 @@ def _is_this_machine(host: str, address: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _second(connection: psycopg.Connection[TupleRow]) -> Session:
+    return settings_of(connection).connect(is_second=True)
 
 
 def _is_hidden(name: str) -> bool:

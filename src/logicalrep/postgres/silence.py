@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self, TypeVar
@@ -56,8 +56,8 @@ class Session(psycopg.Connection[TupleRow]):
 
     patience = PATIENCE
     """The seconds without a word after which the server is asked."""
-    is_second = False
-    """Whether it asks for another session itself, so that nobody asks for it."""
+    second: Callable[[psycopg.Connection[TupleRow]], Session] | None = None
+    """Opens another session on a session's server, which asks for it; None for one that asks itself."""
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
         """Run an action of psycopg, which yields whenever it waits for the server."""
@@ -104,28 +104,27 @@ class Backend:
 
 def check_works(connection: psycopg.Connection[TupleRow]) -> None:
     """Close a silent session and raise SilentServerError, unless the server still works for it, or may do so."""
-    from logicalrep.postgres.connection import ConnectError, settings_of
-
     why = f"the server has been silent for {getattr(connection, 'patience', PATIENCE):.0f} s"
-    if not getattr(connection, "is_second", False):
+    second = getattr(connection, "second", None)
+    if second is not None:
         pid = connection.info.backend_pid
         try:
-            with settings_of(connection).connect(is_second=True) as second:
-                row = second.execute(_WAITS_FOR_US, (pid,)).fetchone()
+            with second(connection) as asking:
+                row = asking.execute(_WAITS_FOR_US, (pid,)).fetchone()
                 if row is not None and not row[0]:
                     _log.info("%s, and its process %d works", why, pid)
                     return
                 if wait_readable(connection, _ON_THE_WAY):
                     return
                 # It would keep its locks, its snapshot or its slot.
-                Backend.of(connection, second).end(second)
+                Backend.of(connection, asking).end(asking)
                 why += f", though its process {pid} " + ("is gone" if row is None else "waits for this side")
-        except (ConnectError, SilentServerError) as error:
-            if error.code not in ("SERVER_AWAY", "SERVER_SILENT"):
+        except psycopg.OperationalError as error:
+            if getattr(error, "code", "") == "CONNECTION_REFUSED":
                 # It refuses sessions, as it has too many, and so is there.
-                _log.warning("%s, and cannot be asked whether it works: %s", why, error.description)
+                _log.warning("%s, and cannot be asked whether it works: %s", why, error)
                 return
-            why += f", and to another session too: {error.description}"
+            why += f", and to another session too: {error}"
     connection.close()
     raise SilentServerError(why)
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 from logicalrep.observe.log import log_to_standard_error as to_standard_error
 from logicalrep.postgres.preflight.checks import check
 from logicalrep.postgres.retries import retried
-from logicalrep.postgres.slot_locks import lock_slot
 from logicalrep.postgres.slots import Connection, advance_slot, check_within_wal, the_slot
 from logicalrep.postgres.timelines import WalPosition
 from logicalrep.spark.monitoring.monitor import Monitor
 from logicalrep.spark.options import SourceOptions
+from logicalrep.spark.peek.slot_locks import lock_slot
 from logicalrep.transactions.logs import logger, warn
 from logicalrep_runtime.errors import LogicalRepError
 

@@ -11,8 +11,7 @@ from pyspark.sql.types import StructType
 from logicalrep.postgres.preflight.checks import ensure_slot
 from logicalrep.postgres.slots import Connection, Slot, sent_up_to, the_slot
 from logicalrep.postgres.timelines import WalPosition
-from logicalrep.spark.commits import Commits
-from logicalrep.spark.offsets import Offset, offset_of
+from logicalrep.spark.offsets import Commits, Offset, offset_of
 from logicalrep.spark.options import SourceOptions
 from logicalrep.spark.peek.admission import AvailableNow, read_limit
 from logicalrep.spark.peek.pace import Pace

@@ -10,14 +10,9 @@ from hashlib import blake2b
 from logicalrep.postgres.retries import Retries
 from logicalrep.postgres.slots import Connection, SlotError, in_use
 
-# A reader whose machine is gone keeps the lock until the server notices. These settings make that a minute, which is as
-# long as the reader itself would wait for the server.
-_KEEPALIVES = """
-SELECT set_config(setting.name, wanted.value, false) FROM pg_settings AS setting JOIN (VALUES
-    ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), ('tcp_keepalives_count', '3'),
-    ('tcp_user_timeout', '60000')
-) AS wanted (name, value) ON wanted.name = setting.name
-"""
+# A reader whose machine is gone keeps the lock until the server notices: with this setting, and the keepalives of every
+# session, within a minute, which is as long as the reader itself would wait for the server.
+_NOTICES = "SELECT set_config(name, '60000', false) FROM pg_settings WHERE name = 'tcp_user_timeout'"
 _HOLDER = """
 SELECT lock.pid, activity.application_name, activity.client_addr, activity.client_port FROM pg_locks AS lock
 JOIN pg_database AS database ON database.oid = lock.database AND database.datname = current_database()
@@ -30,7 +25,7 @@ AND (lock.classid::bigint << 32 | lock.objid::bigint) = %s
 def lock_slot(connection: Connection, slot: str, *, patience: float) -> None:
     """Take the lock until the connection closes; raise SlotError if another session keeps it for `patience` seconds."""
     key = lock_key(slot)
-    connection.execute(_KEEPALIVES)
+    connection.execute(_NOTICES)
     retries = Retries(patience)
     while connection.execute("SELECT pg_try_advisory_lock(%s)", (key,)).fetchone() != (True,):
         if not retries.wait():
