@@ -112,8 +112,6 @@ def test_a_list_that_has_no_columns_is_a_finding_with_its_place(tmp_path: Path) 
     path = spec / "logicalrep" / "relation.yaml"
     numbers = "    - number_count: Int16\n      doc: How many.\n    - numbers: Int32\n      repeat: number_count\n      doc: Numbers.\n"
     path.write_text(path.read_text(encoding="utf-8") + numbers, encoding="utf-8")
-    finding = (
-        r"relation.yaml:34:7: columns repeats Column, of run, string, run, string, run, integers; columns hold lists of"
-    )
+    finding = r"relation.yaml:35:7: columns repeats Column, of run, text, run, text, run, repeat; columns hold lists of"
     with pytest.raises(SpecError, match=finding):
         emit(load(spec))

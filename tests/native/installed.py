@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
 
 import pytest
 
+from logicalrep import v4
+
 needs_native = pytest.mark.skipif(
-    importlib.util.find_spec("logicalrep_native") is None,
-    reason="logicalrep-native is not installed; make setup does it where there is a C compiler",
+    v4._read is None,
+    reason="LOGICALREP_NATIVE=0"
+    if os.environ.get("LOGICALREP_NATIVE") == "0"
+    else "logicalrep-native is not installed; make setup does it where there is a C compiler",
 )
