@@ -471,3 +471,17 @@ def test_a_rate_is_kept_by_few_sleeps(clock: list[float], monkeypatch: pytest.Mo
     assert len(list(_at_rate((bytes(100) for _ in range(10_000)), 1e6))) == 10_000
     assert clock[0] - before == pytest.approx(1, abs=0.02)
     assert len(sleeps) <= 100
+
+
+def test_a_table_that_has_the_name_of_another_one_at_the_snapshot_is_tried_again(
+    db18: Database, tmp_path: Path
+) -> None:
+    db18.execute("CREATE TABLE a (id int)", "CREATE TABLE b (id int)", "CREATE PUBLICATION p FOR TABLE a, b")
+    made = loading(db18, tmp_path)
+    oid = int(str(db18.value("SELECT 'a'::regclass::oid::bigint")))
+    try:
+        (result,) = made.load({TableName("public", "b"): Wanted("b", oid)})
+    finally:
+        made.close()
+    assert isinstance(result, NotLoaded)
+    assert result.again

@@ -95,6 +95,16 @@ def test_earlier_changes_name_a_column_as_it_is_called_now(tmp_path: Path) -> No
     ]
 
 
+@pytest.mark.parametrize("default", ["7", None])
+def test_a_change_whose_answer_was_lost_is_made_once(tmp_path: Path, default: str | None) -> None:
+    log = log_of(tmp_path, TableSettings())
+    later = evolved(log.table, default)
+    reshape(log, later, LocalTasks())
+    version = log.version
+    reshape(log, later, LocalTasks())
+    assert (log.version, len(rows(tmp_path, "id", "large", "new"))) == (version, 1)
+
+
 @pytest.mark.parametrize(
     ("unrepresentable", "expected"), [("null", {"new": None}), ("text", {"new": None, "new_text": "infinity"})]
 )

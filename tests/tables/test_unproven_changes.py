@@ -6,13 +6,19 @@ After each case the copy has the server's rows. A case says whether its table is
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
+from logicalrep.postgres.slots import Connection, wal_head
+from logicalrep.postgres.visibility import Visibility, visibility
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow import watch
+from logicalrep.tables.follow.state import State
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
@@ -20,9 +26,11 @@ from logicalrep.tables.report import Report
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
 from tests.tables.test_replicate import following, once, settings
 from tests.tables.test_schema_changes import KEPT, kept_differences
+from tests.waiting import eventually
 
 _PLAIN = "CREATE TABLE {t} (id serial PRIMARY KEY, v int, w int); INSERT INTO {t} (v, w) SELECT i, -i FROM generate_series(1, 9) AS i"
 _LAST = "CREATE TABLE {t} (id serial PRIMARY KEY, v int); INSERT INTO {t} (v) SELECT i FROM generate_series(1, 9) AS i"
@@ -305,3 +313,64 @@ def test_a_table_is_loaded_for_one_reason_twice_an_hour_and_stops_at_the_third(d
     db18.execute(rewrite)
     assert run(db18, tmp_path, publication="p").names == ["a"]
     assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
+
+
+def rows_of(place: Path, table: str) -> list[int]:
+    return sorted(DeltaTable(str(place / "public" / table)).to_pyarrow_table()["id"].to_pylist())
+
+
+def two_tables(db: Database) -> None:
+    db.execute("CREATE TABLE a (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
+    db.execute("CREATE PUBLICATION p FOR TABLE a, b")
+
+
+def test_rows_wait_until_the_catalog_has_their_transaction_and_other_tables_go_on(
+    db18: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server sends a commit before queries see it; with synchronous replication it may be long before."""
+    unseen: set[int] = set()
+
+    def seen(connection: Connection) -> Visibility:
+        found = visibility(connection)
+        return Visibility(found.end, found.running | unseen)
+
+    monkeypatch.setattr(watch, "visibility", seen)
+    two_tables(db18)
+    report = Loaded()
+    with following(db18, tmp_path, report, publication="p") as caught_up:
+        db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
+        caught_up()
+        report.names.clear()
+        db18.execute("ALTER TABLE a ADD x int DEFAULT 5")
+        before = wal_head(db18.connection)
+        with db18.connection.transaction():
+            db18.execute("INSERT INTO a VALUES (2, 6)")
+            unseen.add(int(str(db18.value("SELECT pg_current_xact_id()::text::bigint"))))
+        after = wal_head(db18.connection)
+        db18.execute("INSERT INTO b VALUES (2)")
+        eventually(lambda: rows_of(tmp_path, "b") == [1, 2])
+        assert rows_of(tmp_path, "a") == [1]
+        # The commit that waits is not acknowledged, nor any later one.
+        eventually(lambda: State.read(Place(str(tmp_path))).lsn >= before)
+        (confirmed,) = db18.rows("SELECT confirmed_flush_lsn FROM pg_replication_slots")[0]
+        assert Lsn(str(confirmed)) <= State.read(Place(str(tmp_path))).lsn < after
+        unseen.clear()
+        caught_up()
+        assert kept_differences(db18, tmp_path, ["public.a", "public.b"], TableSettings()) == {}
+    assert report.names == []
+
+
+def test_a_locked_table_keeps_no_other_one_from_being_followed(db18: Database, tmp_path: Path) -> None:
+    two_tables(db18)
+    report = Loaded()
+    with following(db18, tmp_path, report, publication="p") as caught_up, closing(db18.writer()) as other:
+        db18.execute("INSERT INTO a VALUES (1)", "INSERT INTO b VALUES (1)")
+        caught_up()
+        report.names.clear()
+        other.autocommit = False
+        other.execute("LOCK TABLE b IN ACCESS EXCLUSIVE MODE")
+        db18.execute("ALTER TABLE a ADD x int DEFAULT 5", "INSERT INTO a VALUES (2, 6)")
+        eventually(lambda: rows_of(tmp_path, "a") == [1, 2])
+        other.rollback()
+        caught_up()
+    assert report.names == []
