@@ -142,6 +142,7 @@ def test_one_plain_change_is_read(change) -> None:  # type: ignore[no-untyped-de
 
 
 _PART = TypePart(600, 1, "low", 50)
+_ATTRIBUTE, _ATTRIBUTES = TypePart(700, 1, None, 50), TypePart(700, 0, None, 2)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +155,9 @@ _PART = TypePart(600, 1, "low", 50)
         ({"type_parts": (_PART._replace(written=None),)}, {"type_parts": (_PART,)}, None),
         ({"type_parts": (_PART,)}, {"type_parts": (_PART, _PART._replace(number=2, label="high"))}, None),
         ({"type_parts": (_PART,)}, {"type_parts": (_PART, _PART._replace(number=2, label=None))}, "label"),
+        ({"type_parts": (_ATTRIBUTE,)}, {"type_parts": (_ATTRIBUTE._replace(written=51),)}, None),
+        ({"type_parts": (_ATTRIBUTES,)}, {"type_parts": (_ATTRIBUTES._replace(written=3),)}, "attributes"),
+        ({"type_parts": (_ATTRIBUTE,)}, {"type_parts": (_ATTRIBUTE, _ATTRIBUTES)}, None),
         ({"files": ((1, 1), (2, 2))}, {"files": ((2, 2),)}, "dropped or detached"),
         ({"files": ((1, 1),)}, {"files": ((1, 9),)}, "truncated, or"),
         ({"files": ((1, 1),)}, {"files": ((1, 1), (2, 9))}, "truncated, or"),

@@ -131,6 +131,10 @@ TYPES = {
     "a new attribute": ("ALTER TYPE pair ADD ATTRIBUTE c text", 1),
     "a dropped attribute": ("ALTER TYPE pair DROP ATTRIBUTE a", 1),
     "a renamed attribute": ("ALTER TYPE pair RENAME ATTRIBUTE a TO first", 0),
+    "an attribute that comes, is written, and goes": (
+        "ALTER TYPE pair ADD ATTRIBUTE c text; UPDATE typed SET p.a = 7 WHERE id < 9; ALTER TYPE pair DROP ATTRIBUTE c",
+        1,
+    ),
     "renamed types": ("ALTER TYPE mood RENAME TO spirit; ALTER TYPE pair RENAME TO couple", 0),
     "a domain with a constraint": ("ALTER DOMAIN feeling ADD CONSTRAINT low CHECK (value < 'high')", 0),
 }

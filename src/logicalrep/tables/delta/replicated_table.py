@@ -40,11 +40,11 @@ class TypePart(NamedTuple):
 
     type_id: int
     number: int
-    """The label's own OID, or the attribute's number."""
+    """The label's own OID, or the attribute's number; 0 for the number of attributes so far, also of dropped ones."""
     label: str | None
     """The label's text; None for an attribute, whose name is in no text."""
     written: int | None = None
-    """The `xmin` of its row in the catalog; None in descriptions of earlier versions."""
+    """The `xmin` of its row in the catalog, or the number of attributes; None in descriptions of earlier versions."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,6 +128,9 @@ UNION ALL
 SELECT top, used.type::bigint, attnum, NULL, pg_attribute.xmin::text::bigint
 FROM used JOIN pg_type AS type ON type.oid = used.type
 JOIN pg_attribute ON attrelid = typrelid AND attnum > 0 AND NOT attisdropped
+UNION ALL
+SELECT top, used.type::bigint, 0, NULL, relnatts
+FROM used JOIN pg_type AS type ON type.oid = used.type JOIN pg_class ON pg_class.oid = typrelid
 ORDER BY 1, 2, 3
 """
 
