@@ -5,13 +5,16 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
 import pytest
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
+from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.postgres.visibility import Visibility
 from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, TypePart
 from logicalrep.tables.load.definitions import CatalogTable
+from logicalrep.tables.schema.labels import unknown_labels
 from logicalrep.tables.schema.proof import proven, reading, reason_to_load, unproven_partitions
 from logicalrep.tables.table_settings import TableSettings
 from logicalrep.transactions.relations import TableDescription
@@ -182,6 +185,26 @@ def test_a_new_file_with_written_columns_demands_a_load() -> None:
     assert reason_to_load(before, table.described(files=((OID, 2),))) == "the server rewrote it"
     old = replace(before, evidence=None)
     assert reason_to_load(old, table.described(files=((OID, 2),))) == "the server rewrote it"
+
+
+@pytest.mark.parametrize(
+    ("nesting", "text", "unknown"),
+    [
+        (0, "low", set()),
+        (0, "mid", {"mid"}),
+        (1, "{low,NULL,mid}", {"mid"}),
+        (1, "[2:3]={low,low}", set()),
+        (1, "{[low,mid],empty}", {"mid"}),
+        (2, "(1,mid)", set()),
+    ],
+)
+def test_labels_that_are_not_known_are_found_in_texts(nesting: int, text: str, unknown: set[str]) -> None:
+    described = server("id", "m").described(type_parts=(_PART,)).table
+    assert described.evidence is not None
+    table = replace(described, evidence=replace(described.evidence, labelled=((2, 600, nesting),)))
+    rows = [{"op": "insert", "key": [], "unchanged": [], "after": [("id", "mid"), ("m", text)]}, {
+        "op": "delete", "key": [], "unchanged": [], "before": [("m", None)]}]  # fmt: skip
+    assert unknown_labels(table, pa.Table.from_pylist(rows, FEED_SCHEMA)).get(600, set()) == unknown
 
 
 def test_another_key_is_not_proven_where_messages_do_not_tell_it() -> None:

@@ -193,6 +193,34 @@ CASES = {
         "ALTER TYPE {t}_mood RENAME VALUE 'l' TO 'low'",
         True,
     ),
+    "a new label, written": Case(
+        _MOOD, "ALTER TYPE {t}_mood ADD VALUE 'mid'; INSERT INTO {t} (m) VALUES ('mid')", False
+    ),
+    "a new label, written and renamed": Case(
+        _MOOD,
+        "ALTER TYPE {t}_mood ADD VALUE 'mid'; INSERT INTO {t} (m) VALUES ('mid'); "
+        "ALTER TYPE {t}_mood RENAME VALUE 'mid' TO 'middle'",
+        True,
+    ),
+    "new labels that are written and exchange names": Case(
+        _MOOD,
+        "ALTER TYPE {t}_mood ADD VALUE 'a'; ALTER TYPE {t}_mood ADD VALUE 'b'; INSERT INTO {t} (m) VALUES ('a'), ('b'); "
+        "ALTER TYPE {t}_mood RENAME VALUE 'a' TO 'c'; ALTER TYPE {t}_mood RENAME VALUE 'b' TO 'a'; "
+        "ALTER TYPE {t}_mood RENAME VALUE 'c' TO 'b'",
+        True,
+    ),
+    "a label of a new column's new type, renamed": Case(
+        _LAST,
+        "CREATE TYPE {t}_new AS ENUM ('x', 'y'); ALTER TABLE {t} ADD m {t}_new DEFAULT 'x'; INSERT INTO {t} (v) VALUES (7); "
+        "ALTER TYPE {t}_new RENAME VALUE 'x' TO 'z'",
+        True,
+    ),
+    "new labels in a range": Case(
+        "CREATE TYPE {t}_mood AS ENUM ('low', 'high'); CREATE TYPE {t}_moods AS RANGE (subtype = {t}_mood); "
+        "CREATE TABLE {t} (id serial PRIMARY KEY, r {t}_moods)",
+        "ALTER TYPE {t}_mood ADD VALUE 'top'; INSERT INTO {t} (r) VALUES ('[low,top]'), ('empty'), (NULL)",
+        False,
+    ),
     "cidr to inet": Case(
         "CREATE TABLE {t} (id serial PRIMARY KEY, v cidr); INSERT INTO {t} (v) VALUES ('10.0.0.0/8')",
         "ALTER TABLE {t} ALTER v TYPE inet; INSERT INTO {t} (v) VALUES ('10.0.0.1/8')",

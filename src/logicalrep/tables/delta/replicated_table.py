@@ -66,6 +66,9 @@ class Evidence:
     """For the table and each partition, by OID, a summary of the `xmin` of its columns and their defaults."""
     links: tuple[tuple[int, int, int], ...]
     """The partitions at all levels: the OID, that of the table above, and the `xmin` of the link between them."""
+    labelled: tuple[tuple[int, int, int], ...] = ()
+    """The columns with labels: number, enum type's OID, and 0 for a label alone or one of a domain, 1 for labels in
+    arrays and ranges, 2 for those in composite types."""
 
 
 @dataclass(frozen=True)
@@ -317,8 +320,8 @@ class ReplicatedTable:
 def _evidence(content: Mapping[str, Any] | None) -> Evidence | None:
     if content is None:
         return None
-    names = ("columns", "columns_written", "written", "links")
-    pairs = {name: tuple(tuple(item) for item in content[name]) for name in names}
+    names = ("columns", "columns_written", "written", "links", "labelled")
+    pairs = {name: tuple(tuple(item) for item in content.get(name, ())) for name in names}
     return Evidence(**{**content, **pairs, "published": tuple(content["published"])})
 
 

@@ -42,7 +42,9 @@ class Followed:
     pending: tuple[CatalogTable, Lsn] | None = None
     """A later description, which holds once the copy has all changes up to the LSN."""
     unproven: pa.Table | None = None
-    """Its changes from the first Relation message on that no state of the catalog proved yet; none are applied."""
+    """Its changes that no state of the catalog proved yet."""
+    has_new_labels: bool = False
+    """Whether these have labels that are not known: the state has to have all of their transactions."""
     stopped: str | None = None
     """The reason why the table stands still."""
     committed: str | None = None

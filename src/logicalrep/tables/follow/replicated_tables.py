@@ -28,7 +28,7 @@ from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.state import State, TableState
 from logicalrep.tables.follow.tries import MOST_TRIES, Tries
 from logicalrep.tables.follow.watch import Found, Watch
-from logicalrep.tables.follow.writing import TableWriter
+from logicalrep.tables.follow.writing import NotProvenYetError, TableWriter
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.loader import Loader
 from logicalrep.tables.load.loading import Loaded, Wanted
@@ -59,6 +59,8 @@ class Ready:
     """Rows of the change feed, also those of Relation messages."""
     now: CatalogTable | None
     """The table as the catalog describes it, in a state that has the transactions of the messages; None without any."""
+    has_all: bool = False
+    """Whether that state has the transactions of all rows."""
 
 
 class ReplicatedTables:
@@ -306,11 +308,14 @@ class ReplicatedTables:
         for table, rows in asked:
             relations, _ = sent_relations(rows)
             now = refresh.tables.get(table.oid)
-            if not all(refresh.visibility.sees(relation.xid) for relation in relations):
+            has_all = all(map(refresh.visibility.sees, rows["xid"].unique().to_pylist()))
+            has_messages = all(refresh.visibility.sees(relation.xid) for relation in relations)
+            if not has_all and (table.has_new_labels or not has_messages):
                 table.unproven = rows
                 behind.append(str(table.name))
             elif now is not None:
-                found.append(Ready(table, rows, now))
+                table.has_new_labels = False
+                found.append(Ready(table, rows, now, has_all))
             else:
                 self._report.warning(
                     f"{table.name} was dropped before the columns of its last changes could be told: its rows stay as "
@@ -354,7 +359,7 @@ class ReplicatedTables:
             messages = ready.rows.filter(pc.equal(ready.rows["op"], "relation"))
             rows = pa.concat_tables([messages, changes])
         if table.mark is None:
-            self._writer.apply(table, rows, end, ready.now)
+            self._writer.apply(table, rows, end, ready.now, has_all=ready.has_all)
         else:
             self._writer.keep(table, rows, end)
         return int(changes.num_rows)
@@ -368,9 +373,17 @@ class ReplicatedTables:
             settings, columns, has_whole_old = copied.settings, copied.sent_names, copied.has_whole_old
         return Masking(settings, columns, has_whole_old, self._settings.mask_key).rows(rows)
 
-    def settle(self, table: Followed, future: Future[int]) -> int:
+    def settle(self, ready: Ready, future: Future[int]) -> int:
         """Return the result of `write`; a table whose rows are not proven to fit it is loaded again."""
-        return self._fit(table, future.result) or 0
+
+        def written() -> int:
+            try:
+                return future.result()
+            except NotProvenYetError:
+                ready.table.unproven, ready.table.has_new_labels = ready.rows, True
+                return 0
+
+        return self._fit(ready.table, written) or 0
 
     def _fit(self, table: Followed, action: Callable[[], _Result]) -> _Result | None:
         """Return an action's result; load the table again if that shows that it does not fit its changes any more."""
@@ -452,6 +465,7 @@ class ReplicatedTables:
             table.is_given_up = False
             self._catching_up.remove(item)
         table.pending = table.unproven = None
+        table.has_new_labels = False
         if reason in (ASKED_FOR, _OTHER_SETTINGS):
             self._writer.forget_loads(table)
         elif reason != _NEW:

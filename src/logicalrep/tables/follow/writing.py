@@ -6,6 +6,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ from logicalrep.tables.history.beside import (
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.loading import Loaded
 from logicalrep.tables.schema.evolution import evolution
+from logicalrep.tables.schema.labels import proven_labels, unknown_labels
 from logicalrep.tables.schema.proof import latest, proven
 from logicalrep.tables.schema.renaming import Copied, move
 from logicalrep.tables.schema.reshaping import reshape
@@ -48,6 +50,16 @@ _CATALOG_AGAIN = 0.1
 """The seconds until the catalog is asked again whether it has a transaction that was received."""
 _SOON = 2.0
 """The seconds in which so little comes that batches may wait until it is applied."""
+
+
+class NotProvenYetError(Exception):
+    """Rows whose labels a later state of the catalog may prove."""
+
+
+def has_labels(table: Followed) -> bool:
+    """Return whether a table has columns with labels of enum types."""
+    log = table.log
+    return log is not None and log.table.evidence is not None and bool(log.table.evidence.labelled)
 
 
 class TableWriter:
@@ -162,7 +174,9 @@ class TableWriter:
 
     # Rows
 
-    def apply(self, table: Followed, rows: pa.Table, end: Lsn, now: CatalogTable | None = None) -> None:
+    def apply(
+        self, table: Followed, rows: pa.Table, end: Lsn, now: CatalogTable | None = None, *, has_all: bool = False
+    ) -> None:
         """Apply a table's rows, all those of commits before `end`; it gets other columns and keys in between.
 
         Args:
@@ -170,8 +184,12 @@ class TableWriter:
             rows: its rows of the change feed, also those of Relation messages.
             end: the end of the rows.
             now: the table as the catalog describes it; None if there are no Relation messages.
+            has_all: whether the catalog had the transactions of all rows then.
 
-        Raises NeedsResync if a row's columns are not proven, and what `apply` raises.
+        Raises:
+            NotProvenYetError: rows have labels that are not known; they wait for a state of the catalog that has all.
+            NeedsResync: a row's columns are not proven.
+            Exception: what `apply` of a Delta table raises.
         """
         assert table.log is not None
         relations, changes = self._new(table, rows)
@@ -180,6 +198,12 @@ class TableWriter:
         for number, (description, part) in enumerate(parts, 1):
             if now is not None and not is_same_shape(table.log.table, description):
                 self._evolve(table, description, now)
+            unknown = unknown_labels(table.log.table, part)
+            if unknown:
+                if now is None or not has_all:
+                    raise NotProvenYetError
+                parts_of_types = (*table.log.table.type_parts, *proven_labels(table.log.table, now, unknown))
+                self._evolve(table, replace(table.log.table, type_parts=parts_of_types), now)
             upto = Lsn(end - 1) if number == len(parts) else Lsn(part["commit_lsn"][-1].as_py())
             self._apply(table, part, upto)
 
@@ -251,15 +275,19 @@ class TableWriter:
 
     def _apply_kept(self, table: Followed, rows: pa.Table, end: Lsn) -> bool:
         """Apply some of what is kept; return False if the catalog does not have its transactions yet."""
-        relations, now = self._new(table, rows)[0], None
-        if relations:
+        relations, now, has_all = self._new(table, rows)[0], None, False
+        if relations or has_labels(table):
             refresh = self._watch.refresh([table.oid])
+            has_all = all(map(refresh.visibility.sees, rows["xid"].unique().to_pylist()))
             if not all(refresh.visibility.sees(relation.xid) for relation in relations):
                 return False
             now = refresh.tables.get(table.oid)
             if now is None:
                 raise NeedsResync("it was dropped before its changes were proven")
-        self.apply(table, rows, end, now)
+        try:
+            self.apply(table, rows, end, now, has_all=has_all)
+        except NotProvenYetError:
+            return False
         self._kept.forget(table.folder, end)
         return True
 

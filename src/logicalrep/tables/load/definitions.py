@@ -134,6 +134,32 @@ FROM used JOIN pg_type AS type ON type.oid = used.type JOIN pg_class ON pg_class
 ORDER BY 1, 2, 3
 """
 
+_LABELLED = """
+WITH RECURSIVE used AS (
+    SELECT attrelid, attnum, atttypid AS type, 0 AS nesting FROM pg_attribute
+    WHERE attrelid = ANY(%(oids)s) AND attnum > 0 AND NOT attisdropped AND atttypid >= %(first)s::oid
+    UNION
+    SELECT used.attrelid, used.attnum, part.type, greatest(used.nesting, part.nesting)
+    FROM used JOIN pg_type AS type ON type.oid = used.type
+    CROSS JOIN LATERAL (
+        SELECT type.typbasetype AS type, 0 AS nesting
+        UNION ALL SELECT type.typelem, 1
+        UNION ALL SELECT rngsubtype, 1 FROM pg_range WHERE {}
+        UNION ALL SELECT atttypid, 2 FROM pg_attribute
+        WHERE attrelid = type.typrelid AND attnum > 0 AND NOT attisdropped
+    ) AS part
+    WHERE part.type >= %(first)s::oid
+)
+SELECT attrelid::bigint, attnum, type::bigint, max(nesting)
+FROM used WHERE EXISTS (SELECT FROM pg_enum WHERE enumtypid = type) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
+"""
+# The labels that a type was made with, and that nothing wrote since.
+_ORIGINAL_LABELS = """
+SELECT enumtypid::bigint, enum.oid::bigint FROM pg_enum AS enum JOIN pg_type AS type ON type.oid = enumtypid
+WHERE enumtypid = ANY(%s) AND enum.xmin = type.xmin AND enum.cmin = type.cmin
+    AND enum.xmax = '0'::xid AND type.xmax = '0'::xid
+"""
+
 
 @dataclass(frozen=True)
 class CatalogTable:
@@ -145,6 +171,8 @@ class CatalogTable:
     """The numbers of dropped columns."""
     missing: Mapping[str, frozenset[str | None]]
     """By column the texts that rows have in it which are older than it, in each partition; all NULL if not there."""
+    original_labels: frozenset[tuple[int, int]] = frozenset()
+    """The labels that the types of its columns were made with, by the type's OID and their own."""
 
 
 def catalog_tables(
@@ -201,6 +229,13 @@ def catalog_tables(
     of_parts = {"oids": oids, "first": FIRST_NAMED_TYPE}
     for oid, *part in connection.execute(_TYPE_PARTS.format(of_ranges).encode(), of_parts).fetchall():
         parts[oid].append(TypePart(*part))
+    labelled: dict[int, list[tuple[int, int, int]]] = {oid: [] for oid in oids}
+    original: list[tuple[int, int]] = []
+    enums = {part.type_id for of_table in parts.values() for part in of_table if part.label is not None}
+    if enums:
+        for oid, *facts in connection.execute(_LABELLED.format(of_ranges).encode(), of_parts).fetchall():
+            labelled[oid].append((facts[0], facts[1], facts[2]))
+        original = rows(_ORIGINAL_LABELS, list(enums))
     types = types_by_oid(
         connection,
         {type_id for of_table in columns.values() for *_, type_id, _ in of_table if type_id >= FIRST_NAMED_TYPE},
@@ -219,6 +254,7 @@ def catalog_tables(
             published=(*(row for row, _ in published), *sorted(row for _, row in entries[oid])),
             written=tuple((each, written[each]) for each in dict.fromkeys((oid, *(leaf for leaf, _ in files[oid])))),
             links=tuple(links[oid]),
+            labelled=tuple(labelled[oid]),
         )
         table = _under(
             settings[oid],
@@ -233,7 +269,9 @@ def catalog_tables(
             type_parts=tuple(parts[oid]),
             evidence=evidence,
         )  # fmt: skip
-        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid])
+        of_types = {part.type_id for part in parts[oid]}
+        labels = frozenset((type_id, label) for type_id, label in original if type_id in of_types)
+        found[oid] = CatalogTable(table, frozenset(dropped[oid]), missing[oid], labels)
     return found
 
 

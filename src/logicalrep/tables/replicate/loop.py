@@ -172,7 +172,7 @@ class Loop:
         ]
         count = 0
         for ready, future in writes:
-            count += self._tables.settle(ready.table, future)
+            count += self._tables.settle(ready, future)
             committed = last_commit(ready.rows.to_batches())
             if committed is not None and ready.table.stopped is None:
                 ready.table.committed = committed.isoformat()

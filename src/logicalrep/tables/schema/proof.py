@@ -15,6 +15,7 @@ from logicalrep.arrow.feed.rare_rows import SentRelation
 from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
 from logicalrep.tables.load.definitions import CatalogTable
+from logicalrep.tables.schema.labels import has_new_label_that_rows_hide
 from logicalrep.values import TypeCatalog
 from logicalrep_protocol import v1
 from logicalrep_protocol.v1 import ReplicaIdentity
@@ -38,6 +39,8 @@ def reason_to_load(before: ReplicatedTable, now: CatalogTable) -> str | None:
         return "its publication changed"
     if not _texts_stay(before.type_parts, after.type_parts):
         return "a label of an enum type, or the attributes of a composite type, changed"
+    if has_new_label_that_rows_hide(before, after):
+        return "a label of an enum type was added that is used within other types"
     if before.protected != after.protected:
         return "a column that is masked or left out changed"
     return _of_partitions(before, after) or _of_files(before, after) or _of_columns(before, after)
@@ -147,7 +150,7 @@ def _described(before: ReplicatedTable, now: CatalogTable, relation: SentRelatio
     columns = [(number, *column) for number, column in zip(numbers, relation.columns, strict=True)]
     if any((number, type_id) not in types for number, _, type_id, _ in columns):
         raise NeedsResync("a column had a type meanwhile that cannot be told from the catalog any more")
-    known, same = {part.type_id for part in before.type_parts}, _unwritten(before, after)
+    same = _unwritten(before, after)
     return replace(
         before,
         relation=replace(
@@ -162,14 +165,22 @@ def _described(before: ReplicatedTable, now: CatalogTable, relation: SentRelatio
         catalog=TypeCatalog({**before.catalog.by_oid, **after.catalog.by_oid}),
         key=None if key is None else tuple(names[number] for number in key),
         attnums=numbers,
-        type_parts=(*before.type_parts, *(part for part in after.type_parts if part.type_id not in known)),
+        type_parts=(*before.type_parts, *_parts_of_new_types(before, now)),
         evidence=before.evidence
         and replace(
             before.evidence,
             columns=tuple(columns),
+            labelled=tuple({*before.evidence.labelled, *(after.evidence.labelled if after.evidence else ())}),
             columns_written=tuple(item for item in before.evidence.columns_written if item[0] in same),
         ),
     )
+
+
+def _parts_of_new_types(before: ReplicatedTable, now: CatalogTable) -> list[TypePart]:
+    """Return the parts of types that no column had before; of their labels those that are sure to be called as then."""
+    known = {part.type_id for part in before.type_parts}
+    new = [part for part in now.table.type_parts if part.type_id not in known]
+    return [part for part in new if part.label is None or part[:2] in now.original_labels]
 
 
 class _Candidate(NamedTuple):
