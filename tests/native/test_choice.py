@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,14 @@ def _run(folder: Path, **environment: str) -> tuple[str, str]:
         check=True,
     )
     return result.stdout, result.stderr
+
+
+def test_both_distributions_have_one_version() -> None:
+    versions = {
+        tomllib.loads((ROOT / path).read_text(encoding="utf-8"))["project"]["version"]
+        for path in ("pyproject.toml", "native/pyproject.toml")
+    }
+    assert len(versions) == 1
 
 
 @needs_native

@@ -82,7 +82,7 @@ def test_it_reads_all_that_servers_sent_and_refuses_what_python_refuses(path: Pa
         result = attempt(damaged, version, **other)
         natively_alike(damaged, version, result, **other)
         refused += isinstance(result, DecodeError)
-    assert 0 < refused < len(messages) or len(messages) < 20
+    assert refused or len(messages) < 20
 
 
 def test_messages_of_the_envelope_from_both_sides() -> None:
