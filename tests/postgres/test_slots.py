@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -30,6 +31,8 @@ from logicalrep.postgres.slots import (
     the_slot,
     wal_head,
 )
+from logicalrep.postgres.snapshots import hold, slot_with_snapshot
+from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database
 from tests.waiting import eventually
 
@@ -58,7 +61,7 @@ def test_a_slot_is_made_and_found(db: Database) -> None:
 
 
 @contextmanager
-def rewritten_meanwhile(db: Database) -> Iterator[Callable[[Future[object]], None]]:
+def rewritten_meanwhile(db: Database) -> Iterator[Callable[[Future[Any]], None]]:
     """Yield what waits for a slot to be made, by another thread, while a table is rewritten at a bad moment.
 
     The rewriting begins behind the slot's first record, and ends before its view of the catalog is whole. Another
@@ -79,7 +82,7 @@ def rewritten_meanwhile(db: Database) -> Iterator[Callable[[Future[object]], Non
     with closing(db.writer()) as first, closing(db.writer()) as second, closing(db.writer()) as third:
         xid = write(first, "INSERT INTO other DEFAULT VALUES")
 
-        def go_on(made: Future[object]) -> None:
+        def go_on(made: Future[Any]) -> None:
             eventually(lambda: is_waited_for(xid))
             later = write(second, "INSERT INTO other DEFAULT VALUES")
             db.execute("ALTER TABLE t ALTER COLUMN id TYPE bigint")
@@ -120,6 +123,18 @@ def test_a_slot_that_is_made_while_a_table_is_rewritten(
             go_on(pool.submit(scalar, maker, "SELECT pg_create_logical_replication_slot('s', 'pgoutput')"))
             with pytest.raises(UndecodableError, match=r"could not map .*logicalrep resync --all"):
                 read(db)
+
+
+def test_a_slot_with_a_snapshot_that_is_made_while_a_table_is_rewritten(db16_and_18: Database) -> None:
+    db = db16_and_18
+    with rewritten_meanwhile(db) as go_on, ThreadPoolExecutor(1) as pool, ExitStack() as stack:
+        made = pool.submit(stack.enter_context, slot_with_snapshot(db.settings, "s", [TableName("public", "t")]))
+        go_on(made)
+        with db.settings.connect() as reader:
+            hold(reader, made.result())
+            assert reader.execute("SELECT id FROM public.t").fetchall() == [(2,)]
+        db.execute("UPDATE t SET id = 3")
+        read_by_sql(db)
 
 
 @pytest.mark.parametrize(("failures", "is_made"), [(2, True), (9, False)])

@@ -294,6 +294,14 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
     raise UndecodableError.of(f"after {_TRIES} tries: {reason}")
 
 
+def can_be_moved(connection: Connection) -> bool:
+    """Return whether a new slot can be moved to the position of a second one.
+
+    PostgreSQL 10 moves none, and on a standby the second one would wait for the primary's next record.
+    """
+    return server_major(connection) >= 11 and not scalar(connection, "SELECT pg_is_in_recovery()")
+
+
 def _settle(connection: Connection, slot: Slot) -> bool:
     """Move a new slot past its beginning; return whether the server reads it from a later record now.
 
@@ -303,8 +311,7 @@ def _settle(connection: Connection, slot: Slot) -> bool:
     which the first one can be read too, with a whole view. Changes that were prepared meanwhile would be missed, so
     this is not for slots with two_phase.
     """
-    if server_major(connection) < 11 or scalar(connection, "SELECT pg_is_in_recovery()"):
-        # The position cannot be moved there, or a second slot would wait for the primary's next record.
+    if not can_be_moved(connection):
         return True
     other = f"logicalrep_new_{secrets.token_hex(8)}"
     try:

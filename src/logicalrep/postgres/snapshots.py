@@ -18,7 +18,17 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.postgres.slots import Connection, SlotError, drop_slot, find_slot, oldest_writer, server_time
+from logicalrep.postgres.slots import (
+    Connection,
+    SlotError,
+    advance_slot,
+    can_be_moved,
+    create_slot,
+    drop_slot,
+    find_slot,
+    oldest_writer,
+    server_time,
+)
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
 
@@ -87,7 +97,7 @@ def slot_with_snapshot(
                 code="SLOT_EXISTS",
             )
         taken = TimestampTz.from_datetime(server_time(holder))
-        name, lsn = _make_slot(maker, slot, two_phase=two_phase, failover=failover)
+        name, lsn = _with_slot(holder, maker, slot, two_phase=two_phase, failover=failover)
         try:
             snapshot = Snapshot(name, slot, lsn, taken)
             hold(holder, snapshot)
@@ -103,6 +113,25 @@ def slot_with_snapshot(
             except (psycopg.Error, SlotError) as failed:
                 error.add_note(f"and replication slot {slot!r}, which retains WAL, was not dropped: {failed}")
             raise
+
+
+def _with_slot(holder: Connection, maker: Connection, slot: str, *, two_phase: bool, failover: bool) -> tuple[str, Lsn]:
+    """Make a slot, and return the name of a snapshot that lasts as long as `maker`, with the position of both.
+
+    The snapshot is that of a second slot, to whose position the first one is moved, so that it is not read from its
+    beginning, see `create_slot`. A slot with two_phase would miss what was prepared meanwhile, and one with failover
+    would wait for standbys: these are as the server makes them.
+    """
+    if two_phase or failover or not can_be_moved(holder):
+        return _make_slot(maker, slot, two_phase=two_phase, failover=failover)
+    made = create_slot(holder, slot)
+    try:
+        name, lsn = _make_slot(maker, f"logicalrep_new_{secrets.token_hex(8)}", temporary=True)
+        advance_slot(holder, made, lsn)
+    except BaseException:
+        drop_slot(holder, slot)
+        raise
+    return name, lsn
 
 
 @contextmanager
