@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from logicalrep.postgres.publications import has_stale_sessions
+from logicalrep.postgres.preflight.checks import check
+from logicalrep.postgres.preflight.findings import Needs
+from logicalrep.postgres.publications import has_stale_sessions, loses_new_tables
 from logicalrep.postgres.slots import create_slot, wal_head
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
@@ -49,6 +51,10 @@ def test_a_table_that_is_published_while_a_transaction_which_has_written_it_is_o
 ) -> None:
     with server_of(version) as db, closing(db.writer()) as writer:
         db.execute("CREATE TABLE one (id int PRIMARY KEY, v text)", "CREATE TABLE t (id int PRIMARY KEY, v text)")
+        create_slot(db.connection, "stream")
+        db.execute("CREATE PUBLICATION of_stream FOR TABLE one")
+        (warning,) = check(db.connection, Needs(slot="stream", publications=("of_stream",)))
+        assert warning.startswith(f"This is PostgreSQL {version}, of before May 2025")
         options: dict[str, str] = {}
         if not is_ours:
             db.execute("CREATE PUBLICATION p FOR TABLE one")
@@ -113,14 +119,18 @@ def test_loads_wait_for_a_new_session_of_such_a_server(
     assert differences(shop.dsn, str(tmp_path), [*TABLES, "public.later"]) == {}
 
 
-VERSIONS = {"14.23": True, "15.12": True, "15.13": False, "16.8": True, "16.9": False, "17.4": True, "17.5": False}
+VERSIONS = {
+    "10.23": (True, True), "13.20": (True, True), "13.23": (True, False), "14.17": (True, True),
+    "14.18": (True, False), "15.12": (True, True), "15.13": (False, False), "16.8": (True, True),
+    "16.9": (False, False), "17.4": (True, True), "17.5": (False, False), "18.0": (False, False),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "is_stale"), [*VERSIONS.items(), ("10.23", True), ("18.0", False)])
-def test_which_servers_have_stale_sessions(version: str, is_stale: bool) -> None:
+@pytest.mark.parametrize(("version", "expected"), VERSIONS.items())
+def test_which_servers_have_stale_sessions(version: str, expected: tuple[bool, bool]) -> None:
     major, minor = map(int, version.split("."))
     connection: Any = SimpleNamespace(info=SimpleNamespace(server_version=major * 10000 + minor))
-    assert has_stale_sessions(connection) == is_stale
+    assert (has_stale_sessions(connection), loses_new_tables(connection)) == expected
 
 
 def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Database) -> None:

@@ -118,8 +118,15 @@ def has_stale_sessions(connection: Connection) -> bool:
     of a detached one are sent as before. Minors before those of May 2025 also send no change of a table that joins a
     publication while a transaction which has written it is open. A session that begins later is right.
     """
+    return server_major(connection) < 15 or loses_new_tables(connection)
+
+
+def loses_new_tables(connection: Connection) -> bool:
+    """Return whether a session may send nothing of a table that joins a publication, see `has_stale_sessions`."""
     version = connection.info.server_version
-    return version < 150013 or 160000 <= version < 160009 or 170000 <= version < 170005
+    # Versions before 13 were not mended.
+    mended = {13: 130021, 14: 140018, 15: 150013, 16: 160009, 17: 170005}
+    return version < mended.get(server_major(connection), 0 if version >= 180000 else version + 1)
 
 
 @dataclass(frozen=True, slots=True)

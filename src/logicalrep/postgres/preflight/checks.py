@@ -9,6 +9,7 @@ from psycopg import sql
 from logicalrep.postgres.preflight.findings import Findings, Needs, PreflightError
 from logicalrep.postgres.preflight.synchronous import SynchronousStandbyError, refuse_synchronous
 from logicalrep.postgres.preflight.tables import check_tables
+from logicalrep.postgres.publications import loses_new_tables
 from logicalrep.postgres.slots import Connection, create_slot, find_slot, newest_protocol, scalar, server_major
 
 _SLOT_NAME = re.compile("[a-z0-9_]{1,63}")
@@ -50,6 +51,12 @@ def _check_server(connection: Connection, needs: Needs, findings: Findings) -> N
     if major < 10:
         findings.error("SERVER_TOO_OLD", f"The server is PostgreSQL {major}; pgoutput exists since 10.")
         return
+    if loses_new_tables(connection) and not needs.fills_defaults:
+        findings.warnings.append(
+            f"This is PostgreSQL {connection.info.parameter_status('server_version')}, of before May 2025: a reader "
+            "may get no changes of a table that joins a publication while a transaction which has written it is open. "
+            "Upgrade to 17.5, 16.9, 15.13, 14.18, 13.21 or later."
+        )
     wal_level = scalar(connection, "SELECT current_setting('wal_level')")
     # From PostgreSQL 19 on, a server with wal_level = replica raises its level by itself for a logical slot.
     enough = ("replica", "logical") if major >= 19 else ("logical",)
@@ -170,9 +177,12 @@ def _check_slot(connection: Connection, needs: Needs, findings: Findings) -> Non
                     f"Creating the first logical slot raises effective_wal_level from {level} to logical, which waits "
                     "for a checkpoint."
                 )
-        if free <= 0:
+        # The snapshot is that of a second slot.
+        if free < (2 if needs.snapshot else 1):
             findings.error(
-                "NO_FREE_SLOT", "No replication slot is free: raise max_replication_slots, or drop an unused slot."
+                "NO_FREE_SLOT",
+                f"{'Two replication slots are needed' if needs.snapshot else 'A replication slot is needed'}, and "
+                f"{'none' if free <= 0 else 'one'} is free: raise max_replication_slots, or drop an unused slot.",
             )
         return
     name = repr(slot.name)
