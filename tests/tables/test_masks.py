@@ -230,6 +230,44 @@ def test_a_renamed_table_stands_still_until_the_settings_name_it(db18: Database,
     assert clear_files(tmp_path) == []
 
 
+EXCHANGED = """
+ALTER TABLE users RENAME email TO x;
+ALTER TABLE users RENAME city TO email;
+ALTER TABLE users RENAME x TO city;
+INSERT INTO users (id, email, phone, secret, big, city) VALUES (%s, 'city', 'infinity', 'sesame', 'sesame', 'sesame');
+UPDATE users SET email = 'other' WHERE id = 2
+"""
+"""Statements after which `city` is the column that has to be masked; the update does not send `big`."""
+
+
+@pytest.mark.parametrize("when", ["it follows", "it loads for the first time", "it loads again"])
+def test_columns_that_exchange_names_stop_their_table(db18: Database, tmp_path: Path, when: str) -> None:
+    for statement in TABLE:
+        db18.execute(statement)
+    # A copy takes seconds, so that the changes meanwhile are kept.
+    options = {"config": config(history=True, append=True), "load_rate": None if when == "it follows" else 30_000.0}
+    with following(db18, tmp_path, **options) as caught_up:
+        if when != "it loads for the first time":
+            caught_up()
+        if when == "it loads again":
+            db18.execute("ALTER TABLE users ADD COLUMN more int", "UPDATE users SET city = 'city'")
+        if when != "it follows":
+            eventually(lambda: any((tmp_path / "_logicalrep/loads").rglob("load.json")))
+        db18.execute(EXCHANGED % 100)
+        # The next catalog refresh is seconds away.
+        eventually(lambda: State.read(Place(str(tmp_path))).tables.get("public.users", NONE).state == "stopped")
+        assert clear_files(tmp_path) == []
+    assert "[COLUMN_PROTECTED] public.users has another column email than before" in stopped(
+        db18, tmp_path, config=options["config"]
+    )
+    # Once somebody has asked for it, the columns are taken as the settings name them.
+    assert resync(db18.settings, Place(str(tmp_path)), [USERS]) is False
+    masks = {"masked": {**MASKS["masked"], "city": "hashed"}}
+    once(db18, tmp_path, config=config(**masks))
+    assert (100, hashed("city"), hashed("sesame")) in rows(tmp_path, "users", "id", "email", "city")
+    assert clear_files(tmp_path) == []
+
+
 def test_a_detached_partition_stands_still_until_the_settings_name_it(db18: Database, tmp_path: Path) -> None:
     db18.execute(
         "CREATE TABLE users (id int PRIMARY KEY, email text, phone date, secret text, big text) PARTITION BY RANGE (id)",
@@ -337,7 +375,8 @@ def feed(*changes: dict[str, Any]) -> pa.Table:
 def test_rows_of_the_feed_are_taken_only_with_the_columns_that_are_known() -> None:
     key = MaskKey.from_environment()
     settings = TableSettings(masked={"a": "hashed", "b": "nulled"}, left_out=("c",), mask_key=key.check)
-    masking = Masking(settings, {"id", "a", "b", "c"}, has_whole_old=False, key=key)
+    columns = ("id", "a", "b", "c")
+    masking = Masking(settings, columns, has_whole_old=False, key=key)
     found = masking.rows(
         feed(
             {"op": "insert", "after": {"id": "0", "a": "0", "b": "0", "c": "0"}},
@@ -345,7 +384,8 @@ def test_rows_of_the_feed_are_taken_only_with_the_columns_that_are_known() -> No
             {"op": "truncate"},
             {"op": "update", "before": {"id": "1"}, "after": {"id": "2", "b": None}, "unchanged": ["a", "c"]},
             {"op": "delete", "before": {"id": "2"}},
-        ).slice(1)
+        ).slice(1),
+        [columns],
     )
     assert [(row["before"], row["after"], row["unchanged"]) for row in found.to_pylist()] == [
         (None, [("id", "1"), ("a", hashed("sesame")), ("b", None)], []),
@@ -357,13 +397,15 @@ def test_rows_of_the_feed_are_taken_only_with_the_columns_that_are_known() -> No
     for image in ({**whole, "d": "sesame"}, {name: whole[name] for name in ("id", "b", "c")}):
         for op, name in (("insert", "after"), ("delete", "before")):
             with pytest.raises(NeedsResync, match=r"was not there before|is not there any more"):
-                Masking(settings, {"id", "a", "b", "c"}, has_whole_old=True, key=key).rows(
-                    feed({"op": op, name: image})
-                )
+                Masking(settings, columns, has_whole_old=True, key=key).rows(feed({"op": op, name: image}), [columns])
     with pytest.raises(NeedsResync, match="another key"):
-        Masking(settings, whole, has_whole_old=False, key=MaskKey(b"another key")).rows(
-            feed({"op": "insert", "after": whole})
+        Masking(settings, columns, has_whole_old=False, key=MaskKey(b"another key")).rows(
+            feed({"op": "insert", "after": whole}), [columns]
         )
+    for sent in ([], [("id", "b", "a", "c")], [columns, ("id", "a", "b")]):
+        with pytest.raises(NeedsResync, match="are not those that were there before"):
+            masking.rows(feed({"op": "insert", "after": whole}), sent)
+        assert masking.rows(feed(), sent).num_rows == 0
 
 
 def test_settings_are_stored_as_they_are() -> None:

@@ -64,6 +64,11 @@ class SentRelation:
     xid: int
     """The transaction's id, 32 bits."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns' names in the order of their numbers."""
+        return tuple(name for name, *_ in self.columns)
+
 
 def of_sent(relation: TableDescription) -> dict[str, object]:
     """Return the columns of a Relation message's row: `before` has the identity, `after` the columns' types."""

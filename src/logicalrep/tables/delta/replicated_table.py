@@ -208,9 +208,10 @@ class ReplicatedTable:
         return tuple((number, each.name, each.type_id, each.type_modifier) for number, each in columns)
 
     @property
-    def sent_names(self) -> frozenset[str]:
-        """The names of all published columns, with those that are left out."""
-        return frozenset((*self.relation.names, *(name for _, name in self.protected)))
+    def sent_names(self) -> tuple[str, ...]:
+        """The names of all published columns, with those that are left out, in the order of their numbers."""
+        numbered = {*zip(self.attnums, self.relation.names, strict=True), *self.protected}
+        return tuple(name for _, name in sorted(numbered))
 
     @property
     def has_whole_old(self) -> bool:

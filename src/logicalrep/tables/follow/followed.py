@@ -49,8 +49,11 @@ class Followed:
     """The reason why the table stands still."""
     committed: str | None = None
     """The time of the last commit with changes of it, ISO 8601 in UTC."""
-    columns: frozenset[str] = frozenset()
-    """The names of the server's columns at the last look; none if one that is masked or left out is not as before."""
+    columns: tuple[str, ...] = ()
+    """The names of the server's columns at the last catalog refresh, in the order of their numbers.
+
+    There are none if one that is masked or left out is not as before.
+    """
     has_whole_old: bool = False
     """Whether the server sent whole old rows at the last look."""
     least: Lsn = field(default=_NONE)
@@ -82,12 +85,15 @@ class Followed:
         return self.log is not None and (self.mark is None or self.mark.replaces != self.load)
 
     @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody asked for its load, and so takes its columns as they are."""
+        return self.mark is not None and self.mark.reason == ASKED_FOR
+
+    @property
     def numbers(self) -> Mapping[str, int]:
-        """The numbers that its masked and left-out columns have to have; none if somebody asked for it as it is."""
+        """The numbers that its masked and left-out columns have in its copy."""
         log = self.log
         if log is None or log.table.relation.relation_id != self.oid:
-            return {}
-        if self.mark is not None and self.mark.reason == ASKED_FOR:
             return {}
         return {name: number for number, name in log.table.protected}
 

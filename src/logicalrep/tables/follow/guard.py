@@ -28,6 +28,8 @@ class StoredSettings:
 
     The OIDs of their partitions are among them, each with its table's name.
     """
+    numbers: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    """The numbers of the columns that are masked or left out, by the tables' OIDs: another one may get the name."""
 
     @classmethod
     def read(cls, place: Place) -> StoredSettings | None:
@@ -40,6 +42,8 @@ class StoredSettings:
             TableSettings.from_json(found["others"]),
             {table_name(text): TableSettings.from_json(each) for text, each in found["tables"].items()},
             {int(oid): table_name(text) for oid, text in found["protected"].items()},
+            # Absent in places of earlier versions.
+            {int(oid): dict(numbers) for oid, numbers in found.get("numbers", {}).items()},
         )
 
     def write(self, place: Place) -> None:
@@ -49,6 +53,7 @@ class StoredSettings:
             "others": self.others.to_json(),
             "tables": {str(name): settings.to_json() for name, settings in self.tables.items()},
             "protected": {str(oid): str(name) for oid, name in self.protected.items()},
+            "numbers": {str(oid): numbers for oid, numbers in self.numbers.items()},
         }
         place.write(f"{FOLDER}/{_FILE}", to_json(content))
 
@@ -72,6 +77,7 @@ class Guard:
         self._settings = settings
         self._before = StoredSettings.read(place) or StoredSettings()
         self._protected = dict(self._before.protected)
+        self._numbers = dict(self._before.numbers)
         masked = sorted(str(name) for name, each in self._before.tables.items() if each.protected)
         if masked and not settings.config.is_given:
             raise StateError(
@@ -87,8 +93,26 @@ class Guard:
     def _store(self, protected: dict[int, TableName]) -> None:
         entries = self._settings.config.entries
         tables = {name: entry.settings for name, entry in entries.items()}
-        StoredSettings(self._settings.table_settings, tables, protected).write(self._place)
+        StoredSettings(self._settings.table_settings, tables, protected, self._numbers).write(self._place)
         self._protected = protected
+
+    def numbers(self, oid: int) -> Mapping[str, int]:
+        """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
+        return self._numbers.get(oid, {})
+
+    def forget_numbers(self, oid: int) -> None:
+        """Take a table's columns as they will be found next: somebody asked for it as it is."""
+        self._numbers.pop(oid, None)
+
+    def learn_numbers(self, oid: int, settings: TableSettings, numbers: Mapping[str, int]) -> None:
+        """Store the numbers of a table's masked and left-out columns that are not known yet.
+
+        Raises PlaceError if that cannot be written.
+        """
+        known = {name: number for name, number in self.numbers(oid).items() if name in settings.protected}
+        if settings.protected and (found := {**numbers, **known}) != self._numbers.get(oid):
+            self._numbers[oid] = found
+            self._store(self._protected)
 
     def look(
         self, names: Mapping[int, TableName], partitions_of: Callable[[Collection[int]], Mapping[int, int]]

@@ -96,6 +96,8 @@ class ReplicatedTables:
         self._tries: dict[TableName, Tries] = {}
         # The tables that have left the publication since the start, whose changes were not sent.
         self._left: set[TableName] = set()
+        # The columns of each table's last Relation message, which a session of the slot sends once.
+        self._sent: dict[int, tuple[str, ...]] = {}
         self._behind_since: float | None = None
         self._needed: dict[str, list[TableName]] = {}
 
@@ -144,6 +146,7 @@ class ReplicatedTables:
             self._left.add(name)
             self._by_oid.pop(table.oid, None)
             self._report.warning(f"{name} is not published any more: its rows stay as they are")
+        self._learn_numbers(found)
         self._open([self._made(name, now.oid) for name, now in found.items() if name not in self._tables])
         for name, now in found.items():
             known = self._tables[name]
@@ -163,9 +166,23 @@ class ReplicatedTables:
         if table.mark is None and table.stopped is None:
             self._compare(table, now, position)
         described = now.now.table
-        is_as_before = described.has_protected(self._settings.of(table.name), table.numbers)
-        table.columns = described.sent_names if is_as_before else frozenset()
+        is_as_before = described.has_protected(self._settings.of(table.name), self._numbers(table))
+        table.columns = described.sent_names if is_as_before else ()
         table.has_whole_old = described.has_whole_old
+
+    def _learn_numbers(self, found: Mapping[TableName, Found]) -> None:
+        """Store which columns are the masked and left-out ones: another one may have such a name later."""
+        for name, now in found.items():
+            known = self._tables.get(name)
+            if known is not None and known.is_asked_for:
+                self._guard.forget_numbers(now.oid)
+            settings = self._settings.of(name)
+            numbers = {column: number for number, column in now.now.table.protected}
+            self._patience.run(partial(self._guard.learn_numbers, now.oid, settings, numbers))
+
+    def _numbers(self, table: Followed) -> Mapping[str, int]:
+        """Return the numbers that a table's masked and left-out columns have to have, as far as they are known."""
+        return {} if table.is_asked_for else {**self._guard.numbers(table.oid), **table.numbers}
 
     def _rename(self, names: Mapping[int, TableName]) -> None:
         """Go on with renamed tables under the names that they have now, by OID, with the files that they have."""
@@ -243,12 +260,12 @@ class ReplicatedTables:
         opened.result()
         before = self._before.tables.get(str(table.name))
         table.mark = self._marks.get(table.folder)
-        if table.mark is not None and table.mark.reason == ASKED_FOR:
+        if table.is_asked_for:
             self._writer.forget_loads(table)
         known_beside = {} if before is None else before.beside
         has_beside = table.log is not None and self._writer.open_beside(table, known_beside)
         if table.log is None:
-            self.load(table, _NEW)
+            self.load(table, ASKED_FOR if table.is_asked_for else _NEW)
         elif before is not None and before.state == "stopped" and (table.mark is None or table.is_whole):
             # Its changes since are kept nowhere. Other settings may be what helps.
             table.stopped = before.error
@@ -286,6 +303,8 @@ class ReplicatedTables:
         for oid in dict.fromkeys([*waiting, *batches]):
             table, rows = self._by_oid.get(oid), pa.Table.from_batches(batches.get(oid, ()), FEED_SCHEMA)
             are_relations = pc.equal(rows["op"], "relation")
+            if table is None or table.stopped is not None:
+                self._sent |= {relation.relation_id: relation.names for relation in sent_relations(rows)[0]}
             if table is None:
                 if not pc.all(are_relations).as_py():
                     # A new table: its load begins after these commits, and so has their rows.
@@ -349,8 +368,12 @@ class ReplicatedTables:
         """Apply a table's rows, all those of commits before `end`, or keep them while it loads; return their number."""
         table = ready.table
         relations, changes = sent_relations(ready.rows)
+        before = self._sent.get(table.oid)
+        sent = [*([] if before is None else [before]), *(relation.names for relation in relations)]
+        if relations:
+            self._sent[table.oid] = sent[-1]
         try:
-            changes = self._masked(table, changes)
+            changes = self._masked(table, changes, sent)
         except NeedsResync:
             table.least = end
             raise
@@ -364,14 +387,17 @@ class ReplicatedTables:
             self._writer.keep(table, rows, end)
         return int(changes.num_rows)
 
-    def _masked(self, table: Followed, rows: pa.Table) -> pa.Table:
-        """Return rows without what is masked or left out: nothing else may be written. Raises NeedsResync."""
+    def _masked(self, table: Followed, rows: pa.Table, sent: Sequence[tuple[str, ...]]) -> pa.Table:
+        """Return rows without what is masked or left out: nothing else may be written. Raises NeedsResync.
+
+        `sent` are the columns of the Relation messages that the rows follow, in the order of their numbers.
+        """
         settings, columns, has_whole_old = self._settings.of(table.name), table.columns, table.has_whole_old
         if table.is_whole:
             assert table.log is not None
             copied = table.log.table
             settings, columns, has_whole_old = copied.settings, copied.sent_names, copied.has_whole_old
-        return Masking(settings, columns, has_whole_old, self._settings.mask_key).rows(rows)
+        return Masking(settings, columns, has_whole_old, self._settings.mask_key).rows(rows, sent)
 
     def settle(self, ready: Ready, future: Future[int]) -> int:
         """Return the result of `write`; a table whose rows are not proven to fit it is loaded again."""
@@ -493,7 +519,7 @@ class ReplicatedTables:
         if reason is not None:
             self._stand_still(table, reason)
         else:
-            self._loader.add({table.name: Wanted(table.folder, table.oid, numbers=table.numbers)})
+            self._loader.add({table.name: Wanted(table.folder, table.oid, numbers=self._numbers(table))})
 
     def load_named(self, names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it."""

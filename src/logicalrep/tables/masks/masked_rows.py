@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,24 +21,31 @@ _Ints = NDArray[np.int64]
 class Masking:
     """The masking of a table's rows.
 
-    The stream tells columns by their names alone. A column that was renamed would bring its values in clear, and so
-    rows are taken only if their columns are those that are known, with all that are masked or left out.
+    Rows tell columns by their names alone. A column that was renamed would bring its values in clear, and so rows are
+    taken only if their columns are those that are known, with all that are masked or left out, and if the Relation
+    messages that they follow list them in the known order: two columns may have exchanged their names.
     """
 
     settings: TableSettings
-    columns: Collection[str]
-    """The names of the server's columns, with those that are left out."""
+    columns: Sequence[str]
+    """The names of the server's columns, with those that are left out, in the order of their numbers."""
     has_whole_old: bool
     """Whether old rows have all columns, by REPLICA IDENTITY FULL."""
     key: MaskKey | None = field(repr=False)
 
-    def rows(self, rows: pa.Table) -> pa.Table:
+    def rows(self, rows: pa.Table, sent: Sequence[Sequence[str]]) -> pa.Table:
         """Return a table's rows of the change feed, masked.
+
+        Args:
+            rows: the rows.
+            sent: the columns of each Relation message that they follow; none are not known, and so refused.
 
         Raises NeedsResync for a row with other columns, or if values were hashed with another key.
         """
-        if not self.settings.protected:
+        if not self.settings.protected or not rows.num_rows:
             return rows
+        if not sent or any(tuple(names) != tuple(self.columns) for names in sent):
+            raise NeedsResync("its columns, of which some are masked or left out, are not those that were there before")
         check = self.settings.mask_key
         if check is not None and (self.key is None or self.key.check != check):
             raise NeedsResync("its values were hashed with another key")
