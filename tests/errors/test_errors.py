@@ -20,8 +20,8 @@ _SOURCES = [
     ROOT / "src" / "logicalrep_runtime",
     ROOT / "generated" / "logicalrep_protocol",
 ]
-# They are raised and caught within one module, or are what Python itself asks for.
-_INTERNAL = {"LogicalRepError", "MalformedError", "UnsupportedError"}
+# They are raised and caught within one package, or are what Python itself asks for.
+_INTERNAL = {"LogicalRepError", "MalformedError", "NotProvenYetError", "UnsupportedError"}
 
 
 def _files() -> Iterator[Path]:

@@ -78,7 +78,7 @@ def test_each_record_of_the_log_is_one_line(name: str) -> None:
         logger(name).warning("about %s", NAME)
         warn([NAME])
         report.stopped(TABLE, NAME)
-        report.load_needed(TABLE, NAME)
+        report.loads_needed([TABLE], NAME)
         report.ended(errors()[1], is_meant=True)
     finally:
         log.removeHandler(handler)
@@ -107,7 +107,7 @@ def test_the_traceback_of_an_error_in_the_log_is_safe_too() -> None:
 
 
 def show_all(report: Report) -> None:
-    report.load_needed(TABLE, NAME)
+    report.loads_needed([TABLE], NAME)
     report.loading(TABLE, 10)
     report.copied(TABLE, 5)
     report.loaded(TABLE, 10, 1.0)
