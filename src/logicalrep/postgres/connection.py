@@ -16,7 +16,7 @@ from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
-from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Session
+from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Backend, Session
 from logicalrep_runtime.errors import LogicalRepError
 
 # Values come in the form that the types' parsers expect, whatever the server's settings; no timeout ends a statement.
@@ -196,6 +196,7 @@ class ConnectionSettings:
             connection.second = _second
         try:
             connection.execute(_NEWER_SETTINGS)
+            connection.backend = Backend.of(connection)
         except BaseException:
             connection.close()
             raise

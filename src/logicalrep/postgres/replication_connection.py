@@ -166,6 +166,8 @@ class Walsender:
         """The last position that the server reported."""
         self._flushed = Lsn(0)
         self._connection = settings.connect(replication=True)
+        self.backend = self._connection.backend
+        """The server's process of the session; None if the server does not tell it."""
         try:
             command = _start_replication(slot, position or Lsn(0), options).as_bytes(self._connection)
             # The query uses this connection: another one may reach another server.
@@ -179,8 +181,6 @@ class Walsender:
                     # Such a server converts nothing: it would end the session, again and again, at a byte that is not
                     # UTF-8, whosever it is.
                     self._connection.execute("SET client_encoding = SQL_ASCII")
-                self.backend = Backend.of(self._connection, observer)
-                """The server's process of the session."""
                 if left is not None:
                     left.end(observer)
                 when_free(lambda: self._start(command), observer, slot, patience=patience)

@@ -34,9 +34,10 @@ _ON_THE_WAY = 1.0
 
 # A server process with one of these waits for the other side: it has sent its answer, or cannot send it.
 _WAITS_FOR_US = """
-SELECT wait_event IN ('ClientRead', 'ClientWrite') FROM pg_catalog.pg_stat_activity WHERE pid = %s
+SELECT wait_event IN ('ClientRead', 'ClientWrite')
+FROM pg_catalog.pg_stat_activity WHERE pid = %s AND backend_start = %s
 """
-_BEGAN = "SELECT backend_start FROM pg_catalog.pg_stat_activity WHERE pid = %s"
+_OWN = "SELECT pid, backend_start FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()"
 _END = """
 SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE pid = %s AND backend_start = %s
 """
@@ -58,6 +59,8 @@ class Session(psycopg.Connection[TupleRow]):
     """The seconds without a word after which the server is asked."""
     second: Callable[[psycopg.Connection[TupleRow]], Session] | None = None
     """Opens another session on a session's server, which asks for it; None for one that asks itself."""
+    backend: Backend | None = None
+    """The server's process."""
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
         """Run an action of psycopg, which yields whenever it waits for the server."""
@@ -87,15 +90,15 @@ class Backend:
     """The server's process of a session."""
 
     pid: int
-    began: datetime | None
-    """The time of its start, as ids are used again; None if the process is gone."""
+    began: datetime
+    """The time of its start: ids are used again, and another server may have taken over, whose processes are others."""
 
     @classmethod
-    def of(cls, connection: psycopg.Connection[TupleRow], observer: psycopg.Connection[TupleRow]) -> Self:
-        """Return the process of a connection, which another one asks for."""
-        pid = connection.info.backend_pid
-        row = observer.execute(_BEGAN, (pid,)).fetchone()
-        return cls(pid, None if row is None else row[0])
+    def of(cls, connection: psycopg.Connection[TupleRow]) -> Self | None:
+        """Return the process of a connection; None if the server does not tell it."""
+        cursor = connection.execute(_OWN)
+        row = None if cursor.description is None else cursor.fetchone()
+        return None if row is None else cls(*row)
 
     def end(self, observer: psycopg.Connection[TupleRow]) -> None:
         """End the process, if it is still there."""
@@ -105,20 +108,19 @@ class Backend:
 def check_works(connection: psycopg.Connection[TupleRow]) -> None:
     """Close a silent session and raise SilentServerError, unless the server still works for it, or may do so."""
     why = f"the server has been silent for {getattr(connection, 'patience', PATIENCE):.0f} s"
-    second = getattr(connection, "second", None)
-    if second is not None:
-        pid = connection.info.backend_pid
+    second, backend = getattr(connection, "second", None), getattr(connection, "backend", None)
+    if second is not None and backend is not None:
         try:
             with second(connection) as asking:
-                row = asking.execute(_WAITS_FOR_US, (pid,)).fetchone()
+                row = asking.execute(_WAITS_FOR_US, (backend.pid, backend.began)).fetchone()
                 if row is not None and not row[0]:
-                    _log.info("%s, and its process %d works", why, pid)
+                    _log.info("%s, and its process %d works", why, backend.pid)
                     return
                 if wait_readable(connection, _ON_THE_WAY):
                     return
                 # It would keep its locks, its snapshot or its slot.
-                Backend.of(connection, asking).end(asking)
-                why += f", though its process {pid} " + ("is gone" if row is None else "waits for this side")
+                backend.end(asking)
+                why += f", though its process {backend.pid} " + ("is gone" if row is None else "waits for this side")
         except psycopg.OperationalError as error:
             if getattr(error, "code", "") == "CONNECTION_REFUSED":
                 # It refuses sessions, as it has too many, and so is there.
