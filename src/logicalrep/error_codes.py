@@ -269,6 +269,10 @@ CODES: dict[str, tuple[str, str]] = {
         "The slot for a new snapshot exists already.",
         "Name another slot, or drop it first if no query continues from it.",
     ),
+    "SKIP_REFUSED": (
+        "A commit cannot be skipped: the table does not stand still at it, or its changes are not kept any more.",
+        "Give the table and the LSN that `logicalrep status` shows; or load the table again with `logicalrep resync`.",
+    ),
     "SLOT_IN_USE": (
         "Another process reads from the slot.",
         "Stop the reader that the text names, or give this one a slot of its own.",

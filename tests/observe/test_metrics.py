@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ODD = 'public."<script> \\ "" \n"'
 ALL = Figures(
     slot="a", lag_bytes=1, lag_seconds=2.5, retained_bytes=3, retained_limit=4, changes=5, bytes=6, batches=7, restarts=8,
-    mode="peek", seconds={"spark": 0.5}, committed=NOW, noted=NOW.timestamp(), load_snapshot=NOW,
+    errors={"load": 12}, mode="peek", seconds={"spark": 0.5}, committed=NOW, noted=NOW.timestamp(), load_snapshot=NOW,
     tables={ODD: TableFigures(state="loading", version=9, rows=10, rows_copied=11, committed=NOW)},
 )  # fmt: skip
 
@@ -32,6 +32,7 @@ def test_every_figure_is_a_metric_of_its_slot() -> None:
     assert {name.split()[0] for name in found} == {metric.name for metric in METRICS}
     assert found[f"logicalrep_table_rows {ODD}"] == 10
     assert found["logicalrep_seconds_total spark"] == 0.5
+    assert found["logicalrep_errors_total load"] == 12
     text = exposed(ALL, Figures(slot="b", lag_bytes=12))
     assert 'logicalrep_lag_bytes{slot="a"} 1.0\nlogicalrep_lag_bytes{slot="b"} 12.0\n' in text
     assert text.count('slot="b"') == 1

@@ -20,9 +20,10 @@ from logicalrep.tables.delta.place import MalformedFileError, Place, below
 from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import Kept
 from logicalrep.tables.follow.state import Identity, State
-from logicalrep.tables.replicate.requests import paused_since, request_resync, take_requests
+from logicalrep.tables.replicate.requests import Request, paused_since, request_resync, request_skip, take_requests
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
 from tests.tables.test_applying import new_log
 from tests.tables.test_replicate import once, shop
@@ -61,7 +62,7 @@ FILES: dict[str, tuple[str, Callable[[Place], object], tuple[str, ...]]] = {
     "a request": (
         "_logicalrep/requests/x.json",
         take_requests,
-        ("[", "[]", '{"resync": 1}', '{"resync": [["a"]]}', '{"resync": [[1, 2]]}'),
+        ("[", "[]", '{"resync": 1}', '{"resync": [["a"]]}', '{"resync": [[1, 2]]}', '{"skip": ["a", "b", "c"]}'),
     ),
     "a pending load": (
         "_logicalrep/loads/public/t/load.json",
@@ -94,9 +95,11 @@ def test_a_malformed_file_is_an_error_with_its_name(
 
 
 def test_a_request_is_read(tmp_path: Path) -> None:
-    request_resync(Place(str(tmp_path)), [TableName("public", "t")])
-    ((_, names),) = take_requests(Place(str(tmp_path)))
-    assert names == [TableName("public", "t")]
+    place, table = Place(str(tmp_path)), TableName("public", "t")
+    request_resync(place, [table])
+    request_skip(place, table, Lsn("1/2"))
+    found = {request for _, request in take_requests(place)}
+    assert found == {Request(resync=(table,)), Request(skip=(table, Lsn("1/2")))}
 
 
 @pytest.mark.parametrize("part", ["", "/etc/passwd", "..", "a/../b", "a//b", "./a", "a/..", "a\0b"])

@@ -33,7 +33,8 @@ def test_the_commands_of_the_page(
         for line in block.splitlines()
     ]
     commands = [[shop.dsn if word == "$DSN" else word for word in line[1:]] for line in lines]
-    replicate, status, resync_one, verify, pause, resume, drop, resync_all, failover, new_server, *slot = commands
+    replicate, status, resync_one, verify, skip, pause, *others = commands
+    resume, drop, resync_all, failover, new_server, *slot = others
     create, show, advance, drop_slot = slot
 
     def run(command: list[str], code: int = 0) -> str:
@@ -51,6 +52,7 @@ def test_the_commands_of_the_page(
     shop.execute("DELETE FROM orders WHERE id < 100")
     assert "public.orders: loaded 4,901 rows" in run(resync_one)
     assert "4 tables" in run(verify)
+    assert "[SKIP_REFUSED] public.orders does not stand still" in run(skip, 1)
     run(pause)
     assert "[PLACE_PAUSED]" in run(replicate, 3)
     run(resume)

@@ -188,6 +188,18 @@ def test_a_table_that_stands_still_says_so_in_its_properties(db18: Database, tmp
     assert differences(db18.dsn, str(tmp_path), ["public.t"]) == {}
 
 
+def test_a_table_that_was_out_of_the_publication_at_the_start_is_loaded_again(db18: Database, tmp_path: Path) -> None:
+    db18.execute(
+        "CREATE SCHEMA s", "CREATE TABLE s.t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLES IN SCHEMA s"
+    )
+    once(db18, tmp_path, publication="p")
+    db18.execute("ALTER TABLE s.t SET SCHEMA public", "INSERT INTO t VALUES (1)")
+    with following(db18, tmp_path, publication="p") as caught_up:
+        caught_up()
+        db18.execute("ALTER TABLE t SET SCHEMA s")
+        eventually(lambda: differences(db18.dsn, str(tmp_path), ["s.t"]) == {})
+
+
 def test_a_table_that_leaves_the_publication_and_joins_again_is_loaded_again(db18: Database, tmp_path: Path) -> None:
     """The entry of FOR ALL TABLES is the same; a table is none of them while it is unlogged."""
     db18.execute(

@@ -1,4 +1,4 @@
-"""The commands `status`, `pause`, `resume`, `resync` and `drop` of a replicated place."""
+"""The commands `status`, `pause`, `resume`, `resync`, `skip` and `drop` of a replicated place."""
 
 from __future__ import annotations
 
@@ -39,6 +39,17 @@ def add_operations(commands: Commands) -> None:
         action="store_true",
         help="with --all: from a server that has taken the place of the one before, such as an upgraded one",
     )
+    skip = add_place_command(
+        commands,
+        "skip",
+        _skip,
+        "leave one commit out of a table that stands still at it",
+        "Leave the changes of one commit out of one table, which stands still as it cannot take them, and go on with "
+        "the changes after it. The copy lacks them from then on, as status shows, until the table is loaded again. A "
+        "running replicate does it at once, otherwise the next one does.",
+    )
+    skip.add_argument("table", metavar="TABLE", help="the table: schema.table, or table, as in SQL")
+    skip.add_argument("lsn", metavar="LSN", help="the commit's LSN, as status shows it")
     drop = add_place_command(
         commands,
         "drop",
@@ -84,6 +95,9 @@ def _status(options: argparse.Namespace) -> int:
             say(f"{'':<{width}}  {_copied(**table['progress'])}")
         if table["error"]:
             say(f"{'':<{width}}  {table['error']}")
+        for each in table.get("skipped", ()):
+            skipped = f"skipped the commit {each['lsn']} at {each['at']}, {each['changes']} changes"
+            say(f"{'':<{width}}  {skipped}: {', '.join(each['folders'])}")
     return 0
 
 
@@ -151,6 +165,24 @@ def _resync(options: argparse.Namespace) -> int:
             # The slot never gets past changes that cannot be decoded, or from before the publication was made anew.
             resync(connection, place, (), new_slot=True)
             replicate_with(settings, report)
+    return 0
+
+
+def _skip(options: argparse.Namespace) -> int:
+    connection, place = server_and_place(options)
+    from logicalrep.tables.operate.skip import skip
+    from logicalrep.transactions.table_names import table_name
+    from logicalrep_runtime.scalars import Lsn
+
+    try:
+        lsn = Lsn(options.lsn)
+    except ValueError as error:
+        raise ArgumentsError(str(error)) from None
+    table = table_name(options.table)
+    if skip(connection, place, table, lsn):
+        print(f"asked the running replicate to leave the commit {lsn} out of it", file=sys.stderr)
+    else:
+        print(f"no replicate is running: the next one leaves the commit {lsn} out of it", file=sys.stderr)
     return 0
 
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal, get_args
+
+ErrorKind = Literal["server", "destination", "load", "changes"]
+"""The part of the work in which an error happened that did not end the command."""
+ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,8 @@ class Figures:
     batches: int | None = None
     restarts: int | None = None
     """The number of times that a broken connection was made anew."""
+    errors: Mapping[ErrorKind, int] = field(default_factory=dict)
+    """The number of errors by their kinds."""
     mode: str | None = None
     """`peek` or `walsender`."""
     seconds: Mapping[str, float] = field(default_factory=dict)

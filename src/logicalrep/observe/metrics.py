@@ -120,6 +120,18 @@ METRICS = (
         given_by=_READERS,
     ),
     Metric(
+        "logicalrep_errors_total",
+        "counter",
+        "errors",
+        "The errors that did not end the command, by kind. `server`: a connection broke, or a query failed as the "
+        "server was away; `destination`: it could not be read or written, each try, or a file was gone; `load`: a "
+        "table could not be copied, each try; `changes`: changes of a table could not be applied, so that it stands "
+        "still.",
+        lambda figures: (((kind,), count) for kind, count in figures.errors.items()),
+        ("kind",),
+        _REPLICATE,
+    ),
+    Metric(
         "logicalrep_mode",
         "gauge",
         "",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import psycopg
 
+from logicalrep.arrow.feed.texts import TextError
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.postgres.slots import SlotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
@@ -18,7 +19,9 @@ from logicalrep.tables.masks.mask_key import MaskKeyError
 from logicalrep.tables.tasks import TableFailedError, TasksError
 from logicalrep.transactions.logs import logger
 from logicalrep.transactions.table_names import TableName
+from logicalrep.values import ColumnValueError
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
 
 _log = logger("logicalrep.replicate")
 
@@ -28,6 +31,19 @@ _OF_SERVER = ("08", "28", "53", "57P")
 """The beginnings of SQLSTATEs of a server that is gone, has no room, or does not let the role in."""
 _MAY_PASS = ("25P", "40", "42P01", "53400", "57014", "72")
 """Those of a statement that may succeed at another time: a time limit, a conflict, a table dropped meanwhile."""
+
+
+OF_CHANGES = (ColumnValueError, TextError)
+"""The errors of values in a table's changes, which another try does not mend: the commit can be skipped."""
+
+
+class RefusedCommit(Exception):  # noqa: N818
+    """A commit whose changes a table does not take; it has all those before it."""
+
+    def __init__(self, lsn: Lsn, error: Exception) -> None:
+        """Take the commit's LSN, and the error of its changes."""
+        super().__init__(f"{error}; in the commit {lsn}")
+        self.lsn = lsn
 
 
 def is_of_one_table(error: BaseException) -> bool:
@@ -47,7 +63,7 @@ def may_pass(error: psycopg.Error) -> bool:
 
 def reason_of(error: BaseException) -> str:
     """Return an error of one table in words, with its code."""
-    if isinstance(error, LogicalRepError):
+    if isinstance(error, (LogicalRepError, RefusedCommit)):
         return str(error)
     if isinstance(error, psycopg.Error):
         text = error.diag.message_primary or str(error).strip()
@@ -57,5 +73,5 @@ def reason_of(error: BaseException) -> str:
 
 def log_unforeseen(table: TableName, error: BaseException) -> None:
     """Log the traceback of an error that nobody foresaw; nothing for others."""
-    if isinstance(error, TableFailedError) or not isinstance(error, (LogicalRepError, psycopg.Error)):
+    if isinstance(error, TableFailedError) or not isinstance(error, (LogicalRepError, RefusedCommit, psycopg.Error)):
         _log.error("%s: the traceback of an error that was not foreseen", table, exc_info=error)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
+from logicalrep.observe.figures import ErrorKind
 from logicalrep.tables.follow.state import TableState
 from logicalrep.transactions.table_names import TableName
 
@@ -38,6 +39,9 @@ class Report:
 
     def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
         """Note that the place has every commit before an LSN, and how its tables stand."""
+
+    def failed(self, kind: ErrorKind) -> None:
+        """Count an error that does not end the command."""
 
     def stopped(self, table: TableName, reason: str) -> None:
         """Note that a table stands still from now on."""

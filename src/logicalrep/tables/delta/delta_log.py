@@ -24,7 +24,7 @@ from logicalrep.tables.delta.data_files import DataFile, count_rows, is_own_name
 from logicalrep.tables.delta.others import OthersCommit
 from logicalrep.tables.delta.place import DamagedError, Place, PlaceError, below, first_line
 from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles, commit_path
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import ReplicatedTable, Skipped
 from logicalrep.tables.delta.statistics import Statistics, statistics_properties
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -215,6 +215,20 @@ class DeltaLog:
         properties = {**before.configuration, **_kept_for(hours)}
         if before.configuration != properties:
             self._write([], [], None, None, [{"metaData": self._metadata(self.table, str(before.id), properties)}])
+
+    def skip(self, skipped: Skipped, application: str) -> None:
+        """Note a commit of the server that is left out, and its LSN, in one commit: the table never gets its rows.
+
+        The note on why the table stands still goes. Arguments and errors are otherwise those of `commit`.
+        """
+        if skipped in self.table.skipped:
+            return  # A try that seemed to fail was successful.
+        table = replace(self.table, skipped=(*self.table.skipped, skipped))
+        before = self._fresh().metadata()
+        properties = {name: value for name, value in before.configuration.items() if name != _STOPPED}
+        metadata = self._metadata(table, str(before.id), properties)
+        self._write([], [], application, Lsn(skipped.lsn), [{"metaData": metadata}])
+        self.table = table
 
     def commit_merged(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> None:
         """Put files in the place of others with the same rows."""

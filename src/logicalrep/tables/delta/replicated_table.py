@@ -71,6 +71,17 @@ class Evidence:
     arrays and ranges, 2 for those in composite types."""
 
 
+class Skipped(NamedTuple):
+    """A commit whose changes of a table are left out, as somebody asked for it."""
+
+    lsn: str
+    """The commit's LSN, such as `0/1A2B3C8`."""
+    changes: int
+    """The number of its changes of the table."""
+    at: str
+    """The time at which it was skipped, ISO 8601 in UTC."""
+
+
 @dataclass(frozen=True)
 class ReplicatedTable:
     """A table of the server as its rows were loaded."""
@@ -99,6 +110,8 @@ class ReplicatedTable:
     """The numbers and the names of the server's columns that the settings mask or leave out, as far as it has them."""
     evidence: Evidence | None = None
     """Facts of the catalog when it was like this; None in descriptions of earlier versions."""
+    skipped: tuple[Skipped, ...] = ()
+    """The commits that were skipped since its rows were loaded."""
 
     def __reduce__(self) -> tuple[type[ReplicatedTable], tuple[object, ...]]:
         # Some of the cached objects cannot be pickled, and all are soon made again.
@@ -280,6 +293,7 @@ class ReplicatedTable:
                 "beside": self.beside,
                 "type_parts": self.type_parts,
                 "evidence": self.evidence and asdict(self.evidence),
+                "skipped": self.skipped,
             },
             ensure_ascii=False,
         )
@@ -315,6 +329,7 @@ class ReplicatedTable:
             beside=content.get("beside"),
             type_parts=tuple(TypePart(*part) for part in content.get("type_parts", ())),
             evidence=_evidence(content.get("evidence")),
+            skipped=tuple(Skipped(*each) for each in content.get("skipped", ())),
         )
 
 

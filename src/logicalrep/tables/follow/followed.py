@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.replicated_table import Skipped
 from logicalrep.tables.follow.kept import ASKED_FOR, Mark
 from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.history.beside import Beside
@@ -75,6 +76,14 @@ class Followed:
         return [] if self.log is None else [self.log, *self.beside.values()]
 
     @property
+    def is_skipped_in_part(self) -> bool:
+        """Whether a commit was left out of a Delta table beside it, and then the process ended."""
+        applied = None if self.log is None or self.application is None else self.log.applied(self.application)
+        return applied is not None and any(
+            Lsn(each.lsn) > applied for log in self.beside.values() for each in log.table.skipped
+        )
+
+    @property
     def can_move(self) -> bool:
         """Whether its Delta table can be that of another name without a load."""
         return self.mark is None and self.stopped is None
@@ -88,6 +97,11 @@ class Followed:
     def is_asked_for(self) -> bool:
         """Whether somebody asked for its load, and so takes its columns as they are."""
         return self.mark is not None and self.mark.reason == ASKED_FOR
+
+    @property
+    def takes_changes(self) -> bool:
+        """Whether changes that come are applied or kept, as they are from a refused commit on."""
+        return self.stopped is None or (self.mark is not None and self.mark.refused is not None)
 
     @property
     def numbers(self) -> Mapping[str, int]:
@@ -115,4 +129,15 @@ class Followed:
             rows=None if self.log is None else sum(file.rows for file in list(self.log.files.values())),
             commit_timestamp=self.committed,
             progress=progress,
+            refused=self.mark.refused if self.stopped is not None and self.mark is not None else None,
+            skipped=self._skipped,
         )
+
+    @property
+    def _skipped(self) -> list[dict[str, object]]:
+        """The commits that some of its Delta tables lack, with the folders of these."""
+        folders: dict[Skipped, list[str]] = {}
+        for log in self.logs:
+            for each in log.table.skipped:
+                folders.setdefault(each, []).append(log.folder)
+        return [{**each._asdict(), "folders": named} for each, named in sorted(folders.items())]

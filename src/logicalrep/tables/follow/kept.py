@@ -10,7 +10,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,6 +42,10 @@ class Mark:
     """The load whose rows the table had before; None for a new table. Once it has others, the copy is whole."""
     reason: str
     """The reason in a few words, such as `new table`."""
+    refused: str | None = None
+    """The LSN of the first commit whose changes the table does not take, since which all are kept; None without one."""
+    since: float | None = None
+    """The time at which that commit was refused, in seconds since 1970."""
 
 
 class Kept:
@@ -64,7 +68,7 @@ class Kept:
 
     def mark(self, mark: Mark) -> None:
         """Note that a table loads: from now on its changes have to be kept."""
-        content = {"folder": mark.folder, "replaces": mark.replaces, "reason": mark.reason}
+        content = {name: value for name, value in asdict(mark).items() if name == "replaces" or value is not None}
         self._place.write(f"{_MARKS}/{mark.folder}/{_MARK}", json.dumps(content).encode())
 
     def keep(self, folder: str, rows: pa.Table, end: Lsn) -> None:

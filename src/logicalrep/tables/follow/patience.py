@@ -40,6 +40,7 @@ class Patience:
             except PlaceError as error:
                 if self.is_over or not error.may_pass:
                     raise
+                self._report.failed("destination")
                 if time.monotonic() - said > _SAY_AGAIN:
                     said = time.monotonic()
                     self._report.waiting(f"{error}; {self._retained()}")

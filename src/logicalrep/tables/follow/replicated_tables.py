@@ -19,7 +19,7 @@ from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import cannot_wait, is_due, needs_checkpoint
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError
-from logicalrep.tables.errors import is_of_one_table, log_unforeseen, reason_of
+from logicalrep.tables.errors import RefusedCommit, is_of_one_table, log_unforeseen, reason_of
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.kept import ASKED_FOR, Mark
@@ -141,6 +141,8 @@ class ReplicatedTables:
         names = {now.oid: name for name, now in found.items()}
         self._patience.run(lambda: self._guard.look(names, self._watch.partitions_of))
         self._rename(names)
+        # Also those that had left before the start, and join again later.
+        self._left |= {name for text in self._before.tables for name in table_names(text)} - found.keys()
         for name in self._tables.keys() - found.keys():
             table = self._tables.pop(name)
             self._left.add(name)
@@ -264,9 +266,19 @@ class ReplicatedTables:
             self._writer.forget_loads(table)
         known_beside = {} if before is None else before.beside
         has_beside = table.log is not None and self._writer.open_beside(table, known_beside)
+        is_held = table.mark is not None and table.mark.refused is not None
+        is_stopped = before is not None and before.state == "stopped" and not is_held
         if table.log is None:
             self.load(table, ASKED_FOR if table.is_asked_for else _NEW)
-        elif before is not None and before.state == "stopped" and (table.mark is None or table.is_whole):
+        elif table.is_whole and table.is_skipped_in_part:
+            self.load(table, "a commit was skipped in a part of its tables only")
+        elif is_held and (before is None or before.oid != table.oid or table.name in self._left):
+            self.load(table, "another table of this name, or published again")
+        elif is_held and table.changed_by_others is not None:
+            self.load(table, table.changed_by_others)
+        elif is_held and table.log.table.settings != self._settings.of(table.name):
+            self.load(table, _OTHER_SETTINGS)
+        elif before is not None and is_stopped and (table.mark is None or table.is_whole):
             # Its changes since are kept nowhere. Other settings may be what helps.
             table.stopped = before.error
             if table.log.table.settings != self._settings.of(table.name):
@@ -311,7 +323,7 @@ class ReplicatedTables:
                     self._watch.look_soon()
                 continue
             before, table.unproven = table.unproven, None
-            if table.stopped is not None:
+            if not table.takes_changes:
                 continue
             if before is not None:
                 rows = pa.concat_tables([before, rows])
@@ -382,7 +394,12 @@ class ReplicatedTables:
             messages = ready.rows.filter(pc.equal(ready.rows["op"], "relation"))
             rows = pa.concat_tables([messages, changes])
         if table.mark is None:
-            self._writer.apply(table, rows, end, ready.now, has_all=ready.has_all)
+            try:
+                self._writer.apply(table, rows, end, ready.now, has_all=ready.has_all)
+            except RefusedCommit:
+                # They are kept before the slot moves on.
+                self._writer.keep(table, rows, end)
+                raise
         else:
             self._writer.keep(table, rows, end)
         return int(changes.num_rows)
@@ -415,7 +432,10 @@ class ReplicatedTables:
         """Return an action's result; load the table again if that shows that it does not fit its changes any more."""
         try:
             return action()
-        except (NeedsResync, DamagedError) as error:
+        except NeedsResync as error:
+            self.load(table, error.description)
+        except DamagedError as error:
+            self._report.failed("destination")
             self.load(table, error.description)
         except Exception as error:
             if not is_of_one_table(error):
@@ -432,6 +452,12 @@ class ReplicatedTables:
             self.load(table, reason)
         else:
             log_unforeseen(table.name, error)
+            self._report.failed("changes")
+            if isinstance(error, RefusedCommit):
+                self._writer.hold(table, error.lsn)
+            elif table.mark is not None and table.mark.refused is not None:
+                # Another error keeps it from its kept changes now.
+                self._writer.hold_no_more(table)
             self._stand_still(table, reason_of(error))
 
     def _changed(self, table: Followed, log: DeltaLog) -> str | None:
@@ -448,12 +474,17 @@ class ReplicatedTables:
         return None if is_same else "its replica identity changed"
 
     def _stand_still(self, table: Followed, reason: str) -> None:
-        """Let a table alone stand still: its changes are not kept from now on, so that going on means a load."""
-        said = table.stopped
-        table.stopped = (
-            f"{reason}; its changes are not kept: once that is mended, run logicalrep resync {table.name} with the "
-            "same --dsn and --to, which loads it again"
-        )
+        """Let a table alone stand still. Its changes are kept from a refused commit on, else going on means a load."""
+        said, mark = table.stopped, table.mark
+        resync = f"once that is mended, run logicalrep resync {table.name} with the same --dsn and --to"
+        if mark is not None and mark.refused is not None:
+            table.stopped = (
+                f"{reason}; its changes from that commit on are kept, for {self._settings.keep:g} hours: {resync}, "
+                f"which loads it again, or logicalrep skip {table.name} {mark.refused}, which leaves out what that "
+                "commit changes of it"
+            )
+        else:
+            table.stopped = f"{reason}; its changes are not kept: {resync}, which loads it again"
         if table.stopped == said:
             return
         self._report.stopped(table.name, table.stopped)
@@ -500,9 +531,13 @@ class ReplicatedTables:
             except LoadedTooOftenError as error:
                 self._stand_still(table, str(error))
                 return
+        has_held = table.mark is None or table.mark.refused is not None or table.stopped is not None
         table.stopped = None
         self._needed.setdefault(reason, []).append(table.name)
         self._writer.mark(table, Mark(table.folder, table.load, reason))
+        if has_held:
+            # What was kept while it stood still, or before it did: the load has it.
+            self._writer.forget_kept(table)
         table.has_failed_upkeep = False
         self._tries.pop(table.name, None)
         self._begin(table)
@@ -528,6 +563,44 @@ class ReplicatedTables:
             if table is not None:
                 self.load(table, ASKED_FOR)
 
+    def skip(self, name: TableName, lsn: Lsn) -> bool:
+        """Leave a commit out of a table that stands still at it, and go on with the changes after it.
+
+        Returns False if it cannot be told yet whether it stands still at it, as it tries its kept changes again.
+        """
+        table = self._tables.get(name)
+        mark = None if table is None else table.mark
+        if table is None or mark is None or mark.refused != str(lsn):
+            self._report.warning(f"{name} does not stand still at the commit {lsn}, which is not skipped")
+            return True
+        if table.stopped is None:
+            return False
+        skipped = self._fit(table, partial(self._writer.skip, table, lsn))
+        if skipped is None and table.mark is mark:
+            self._report.warning(
+                f"the commit {lsn} of {name} is not skipped, as a table beside it has it already: run logicalrep "
+                f"resync {name} with the same --dsn and --to"
+            )
+        if skipped is None:
+            return True
+        self._report.warning(
+            f"{name} lacks the {skipped.changes} changes of the commit {lsn} from now on, which was skipped, as "
+            "somebody asked for it"
+        )
+        self._writer.hold_no_more(table)
+        table.stopped = None
+        self._catching_up.append((table, self._pool.submit(self._writer.apply_kept, table)))
+        return True
+
+    def _give_up(self) -> None:
+        """Keep the changes of tables that have stood still for too long no more."""
+        least = time.time() - self._settings.keep * 3600
+        for table in self._tables.values():
+            mark = table.mark
+            if table.stopped is not None and mark is not None and mark.since is not None and mark.since < least:
+                self._writer.hold_no_more(table)
+                self._stand_still(table, f"the commit {mark.refused} was refused {self._settings.keep:g} hours ago")
+
     def step(self) -> None:
         """Go on with what has ended in other threads: copies, and kept changes that are applied."""
         for name in [name for name, tries in self._tries.items() if tries.take_due()]:
@@ -546,14 +619,16 @@ class ReplicatedTables:
                     continue
                 self._tries.pop(table.name, None)
                 self._catching_up.append((table, self._pool.submit(self._writer.replace, table, result)))
-            elif result.again and self._tries.setdefault(table.name, Tries()).failed(result.reason, result.is_own):
                 continue
-            else:
-                tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
-                self._stand_still(table, result.reason + tried)
+            self._report.failed("load")
+            if result.again and self._tries.setdefault(table.name, Tries()).failed(result.reason, result.is_own):
+                continue
+            tried = f", in {MOST_TRIES} tries one after another" if result.again else ""
+            self._stand_still(table, result.reason + tried)
         for table, future in [item for item in self._catching_up if item[1].done()]:
             self._catching_up.remove((table, future))
             self._caught_up(table, future)
+        self._give_up()
 
     def _caught_up(self, table: Followed, future: Future[None]) -> None:
         def caught_up() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Self, TypeVar
 
@@ -136,6 +136,10 @@ class TableState:
     """The time of the last commit with changes of it, ISO 8601 in UTC; None before the first one after its load."""
     progress: LoadProgress | None = None
     """The progress of the copying of its rows; None if they are not being copied."""
+    refused: str | None = None
+    """The LSN of the commit whose changes it does not take, while all changes from it on are kept; else None."""
+    skipped: Sequence[Mapping[str, object]] = ()
+    """The commits that it lacks, as somebody asked for it: `lsn`, `changes`, `at`, and the `folders` that lack it."""
 
 
 @dataclass(frozen=True, slots=True)

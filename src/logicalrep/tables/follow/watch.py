@@ -149,13 +149,17 @@ class Watch:
         """Return the result of an action on the connection; try again while the server is away."""
         # Tables that wait for the place ask from threads of their own.
         with self._lock:
-            return retried(lambda: action(self._connected()), self._waiting, self._close)
+            return retried(lambda: action(self._connected()), self._waiting, self._broken)
 
     def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = self._settings.connection.connect()
             self._connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
         return self._connection
+
+    def _broken(self) -> None:
+        self._report.failed("server")
+        self._close()
 
     def _close(self) -> None:
         if self._connection is not None:

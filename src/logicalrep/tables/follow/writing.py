@@ -7,8 +7,10 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,7 +22,8 @@ from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, appli
 from logicalrep.tables.delta.maintenance import is_due, maintain
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import DamagedError, Place
-from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.delta.replicated_table import ReplicatedTable, Skipped
+from logicalrep.tables.errors import OF_CHANGES, RefusedCommit
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.load_counts import LoadCounts
@@ -189,6 +192,7 @@ class TableWriter:
         Raises:
             NotProvenYetError: rows have labels that are not known; they wait for a state of the catalog that has all.
             NeedsResync: a row's columns are not proven.
+            RefusedCommit: the first commit with a value that the table does not take; those before it are applied.
             Exception: what `apply` of a Delta table raises.
         """
         assert table.log is not None
@@ -205,7 +209,10 @@ class TableWriter:
                 parts_of_types = (*table.log.table.type_parts, *proven_labels(table.log.table, now, unknown))
                 self._evolve(table, replace(table.log.table, type_parts=parts_of_types), now)
             upto = Lsn(end - 1) if number == len(parts) else Lsn(part["commit_lsn"][-1].as_py())
-            self._apply(table, part, upto)
+            try:
+                self._apply(table, part, upto)
+            except OF_CHANGES:
+                self._apply_in_turn(table, part)
 
     def _new(self, table: Followed, rows: pa.Table) -> tuple[list[SentRelation], pa.Table]:
         """Return the Relation messages and the changes of the commits that a table does not have."""
@@ -223,6 +230,48 @@ class TableWriter:
         for beside in table.beside.values():
             self._run(beside, partial(apply_beside, beside, changes, upto, application, self._tasks))
         self._run(log, lambda: apply(log, changes, upto, application, self._tasks))
+
+    def _apply_in_turn(self, table: Followed, changes: pa.Table) -> None:
+        """Apply as many commits as can be, as one value fails all that goes with it. Raises RefusedCommit."""
+        lsns = np.unique(changes["commit_lsn"].to_numpy())
+        first, count = 0, (len(lsns) + 1) // 2
+        while first < len(lsns):
+            least, last = int(lsns[first]), int(lsns[min(first + count, len(lsns)) - 1])
+            of = changes["commit_lsn"]
+            part = changes.filter(pc.and_(pc.greater_equal(of, least), pc.less_equal(of, last)))
+            try:
+                self._apply(table, part, Lsn(last))
+            except OF_CHANGES as error:
+                if count == 1:
+                    raise RefusedCommit(Lsn(least), error) from error
+                count //= 2
+            else:
+                first += count
+
+    def hold(self, table: Followed, lsn: Lsn) -> None:
+        """Note that a table does not take a commit, and that all changes from it on are kept."""
+        is_tried_again = table.mark is not None and table.mark.refused == str(lsn)
+        if not is_tried_again:
+            self.mark(table, Mark(table.folder, None, "a commit was refused", refused=str(lsn), since=time.time()))
+
+    def hold_no_more(self, table: Followed) -> None:
+        """Note that a table stands still at no commit: what is kept of it is being applied, or it has to be loaded."""
+        self.mark(table, Mark(table.folder, None, "its changes are kept"))
+
+    def skip(self, table: Followed, lsn: Lsn) -> Skipped | None:
+        """Leave the refused commit out of all of a table's Delta tables, of which none has it; None if one has it."""
+        assert table.application is not None
+        if any((log.applied(table.application) or 0) >= lsn for log in table.logs):
+            return None
+        changes = sum(
+            sent_relations(rows.filter(pc.equal(rows["commit_lsn"], int(lsn))))[1].num_rows
+            for _, rows in self._kept.changes(table.folder)
+        )
+        skipped = Skipped(str(lsn), changes, datetime.now(UTC).isoformat(timespec="seconds"))
+        # The table itself comes last: after a kill before that, those beside it tell that it is to be loaded.
+        for log in reversed(table.logs):
+            self._patience.run(partial(log.skip, skipped, table.application))
+        return skipped
 
     def _run(self, log: DeltaLog, action: Callable[[], object]) -> None:
         """Do an action on a Delta table, again if another program has merged the files that it reads."""

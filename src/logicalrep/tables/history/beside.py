@@ -92,7 +92,8 @@ def replaced_beside(
     """
     own = folder_beside(folder, beside)
     before = DeltaLog.open(place, own)
-    table = replace(loaded.table, beside=beside)
+    # What was skipped is in the table again, and not among its changes.
+    table = replace(loaded.table, beside=beside, skipped=() if before is None else before.table.skipped)
     try:
         if beside == "history":
             position = position_of(loaded)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from logicalrep.observe.figures import Figures, TableFigures
+from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
 from logicalrep.observe.lag import Looks, lag_seconds
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Slot
@@ -56,6 +56,8 @@ class Observed(Report):
         """The slot at the last sample."""
         self.tables: Mapping[str, TableState] = {}
         self.rows_copied: dict[str, int] = {}
+        self.errors: dict[ErrorKind, int] = dict.fromkeys(ERROR_KINDS, 0)
+        """The errors by their kinds, without the receiver's broken connections."""
         self.traffic: Traffic | None = None
         """The receiver's counts, once there is one."""
         self.tasks: TimedTasks | None = None
@@ -88,6 +90,11 @@ class Observed(Report):
             self.noted_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
             for name in self.rows_copied.keys() - tables.keys():
                 del self.rows_copied[name]
+
+    def failed(self, kind: ErrorKind) -> None:
+        """Count an error."""
+        with self._lock:
+            self.errors[kind] += 1
 
     def waiting(self, text: str) -> None:
         """Hold the text."""
@@ -131,10 +138,11 @@ class Observed(Report):
             return []
         lag_bytes, lag_seconds = self.lag_bytes, self.lag_seconds
         with self._lock:
-            copied = dict(self.rows_copied)
+            copied, errors = dict(self.rows_copied), dict(self.errors)
         loads = [table.progress.snapshot_since for table in self.tables.values() if table.progress is not None]
         seconds = {"applying": self.applying_seconds}
         if traffic is not None:
+            errors["server"] += traffic.restarts
             seconds |= {"server": traffic.receiving, "decoding": traffic.decoding}
         if self.tasks is not None:
             seconds["spark"] = self.tasks.seconds
@@ -149,6 +157,7 @@ class Observed(Report):
                 bytes=None if traffic is None else traffic.bytes,
                 batches=self.batches,
                 restarts=None if traffic is None else traffic.restarts,
+                errors=errors,
                 mode="walsender",
                 seconds=seconds,
                 committed=self.committed,

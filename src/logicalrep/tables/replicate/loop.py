@@ -157,8 +157,13 @@ class Loop:
             return False
         self._tables.follow(found, 0 if timeline is None else timeline.id, self._noted)
         # At the first look an earlier process may have left some, and the tables are known only now.
-        for path, names in take_requests(self._place):
-            self._tables.load_named(names)
+        for path, request in take_requests(self._place):
+            self._tables.load_named(request.resync)
+            if request.skip is not None:
+                if not self._tables.skip(*request.skip):
+                    continue
+                # A later process goes on with the changes after it.
+                self._note(self._noted)
             self._place.delete(path)
         return True
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import FOLDER
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
 
 _REQUESTS = f"{FOLDER}/requests"
 _PAUSED = f"{FOLDER}/paused.json"
@@ -50,24 +52,48 @@ def refuse_paused(place: Place) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What another command asks for."""
+
+    resync: tuple[TableName, ...] = ()
+    """The tables to be loaded again."""
+    skip: tuple[TableName, Lsn] | None = None
+    """A table that stands still, and the commit to leave out."""
+
+
 def request_resync(place: Place, tables: Sequence[TableName]) -> None:
     """Ask for tables to be loaded again."""
-    content = {"resync": [list(table) for table in tables]}
+    _request(place, {"resync": [list(table) for table in tables]})
+
+
+def request_skip(place: Place, table: TableName, lsn: Lsn) -> None:
+    """Ask for a commit to be left out of a table that stands still at it."""
+    _request(place, {"skip": [*table, str(lsn)]})
+
+
+def _request(place: Place, content: Mapping[str, object]) -> None:
     place.write(f"{_REQUESTS}/{secrets.token_hex(8)}.json", json.dumps(content).encode())
 
 
-def take_requests(place: Place) -> list[tuple[str, list[TableName]]]:
-    """Return the requests with their paths, to be deleted once their tables are marked."""
+def take_requests(place: Place) -> list[tuple[str, Request]]:
+    """Return the requests with their paths, to be deleted once what they ask for is noted at the place."""
     found = []
     for path in sorted(place.list(_REQUESTS)):
-        names = place.parse(path, _requested) if path.endswith(".json") else None
-        if names is not None:
-            found.append((path, names))
+        request = place.parse(path, _requested) if path.endswith(".json") else None
+        if request is not None:
+            found.append((path, request))
     return found
 
 
-def _requested(content: Any) -> list[TableName]:
-    names = [TableName(schema, name) for schema, name in content["resync"]]
-    if not all(isinstance(part, str) for name in names for part in name):
+def _requested(content: Any) -> Request:
+    if "skip" in content:
+        schema, name, lsn = content["skip"]
+        return Request(skip=(_name(schema, name), Lsn(lsn)))
+    return Request(resync=tuple(_name(schema, name) for schema, name in content["resync"]))
+
+
+def _name(schema: object, name: object) -> TableName:
+    if not (isinstance(schema, str) and isinstance(name, str)):
         raise ValueError("a table's name is no text")
-    return names
+    return TableName(schema, name)

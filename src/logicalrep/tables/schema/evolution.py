@@ -38,7 +38,9 @@ def evolution(before: ReplicatedTable, after: ReplicatedTable, now: CatalogTable
     Raises NeedsResync if the values that old rows have in its columns are not known.
     """
     left = {*before.left, *before.names} - set(after.names)
-    table = replace(after, settings=before.settings, beside=before.beside, left=tuple(sorted(left)))
+    table = replace(
+        after, settings=before.settings, beside=before.beside, left=tuple(sorted(left)), skipped=before.skipped
+    )
     names = dict(zip(now.table.attnums, now.table.relation.names, strict=True))
     sources: dict[str, str] = {}
     defaults: dict[int, str] = {}

@@ -123,7 +123,7 @@ def proven(
 
 def latest(before: ReplicatedTable, now: CatalogTable) -> ReplicatedTable:
     """Return the description of now, for a table that has all rows from before it."""
-    return replace(now.table, settings=before.settings, beside=before.beside, left=before.left)
+    return replace(now.table, settings=before.settings, beside=before.beside, left=before.left, skipped=before.skipped)
 
 
 def _described(before: ReplicatedTable, now: CatalogTable, relation: SentRelation) -> ReplicatedTable:

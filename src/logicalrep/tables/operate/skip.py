@@ -1,0 +1,61 @@
+"""The way past a commit that a table does not take: its changes of that table are left out, as somebody asks for it."""
+
+from __future__ import annotations
+
+from logicalrep.postgres.connection import ConnectionSettings
+from logicalrep.postgres.slots import find_slot, server_identity
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.state import State, StateError
+from logicalrep.tables.operate.status import known
+from logicalrep.tables.replicate.requests import request_skip
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.errors import LogicalRepError
+from logicalrep_runtime.scalars import Lsn
+
+
+class SkipError(LogicalRepError, ValueError):
+    """A commit that cannot be skipped."""
+
+    code = "SKIP_REFUSED"
+
+
+def skip(settings: ConnectionSettings, place: Place, table: TableName, lsn: Lsn) -> bool:
+    """Have the changes of one commit left out of one table, which stands still at it, and go on with the later ones.
+
+    The process that replicates checks the same again: it leaves out no other commit.
+
+    Args:
+        settings: the server.
+        place: the place.
+        table: the table.
+        lsn: the LSN of the commit, as `logicalrep status` shows it.
+
+    Returns whether a running process does it; otherwise the next one does.
+
+    Raises:
+        SkipError: the table does not stand still at this commit, or its changes since are not kept.
+        StateError: nothing is replicated to the place, or it has no such table, or it has those of another server.
+
+    Example:
+        >>> skip(settings, Place("./lake"), TableName("public", "orders"), Lsn("0/1A2B3C8"))
+    """
+    identity = known(place)
+    tables = State.read(place).tables
+    state = tables.get(str(table))
+    if state is None:
+        raise StateError(f"{place.uri} has no table {table}; it has {', '.join(tables) or 'none'}")
+    if state.state != "stopped":
+        raise SkipError(f"{table} does not stand still: there is no commit to skip")
+    if state.refused is None:
+        raise SkipError(
+            f"{table} does not stand still at a commit, or its changes since are not kept any more: run logicalrep "
+            f"resync {table} with the same --dsn and --to"
+        )
+    if Lsn(state.refused) != lsn:
+        raise SkipError(f"{table} stands still at the commit {state.refused}, and not at {lsn}")
+    with settings.connect() as connection:
+        system, database = server_identity(connection)
+        identity.check(system_identifier=system, database=database)
+        slot = find_slot(connection, identity.slot)
+    request_skip(place, table, lsn)
+    return slot is not None and slot.active_pid is not None

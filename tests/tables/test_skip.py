@@ -1,0 +1,258 @@
+"""A commit that a table does not take: it is kept, with all changes after it, and can be left out."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.cli.main import main
+from logicalrep.tables.delta.delta_log import DeltaLog
+from logicalrep.tables.delta.place import Place
+from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.state import State
+from logicalrep.tables.operate.resync import resync
+from logicalrep.tables.operate.skip import SkipError, skip
+from logicalrep.tables.replicate.loop import TablesStoppedError
+from logicalrep.tables.replicate.requests import take_requests
+from logicalrep.tables.report import Report
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.transactions.table_names import TableName
+from logicalrep_runtime.scalars import Lsn
+from tests.postgres.servers import Database
+from tests.tables.comparison import delta_rows, differences
+from tests.tables.test_replicate import following, once
+from tests.waiting import eventually
+
+T = TableName("public", "t")
+ALL = TableSettings(history=True, append=True)
+
+
+class Said(Report):
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+        self.failures: Counter[str] = Counter()
+
+    def warning(self, text: str) -> None:
+        self.warnings.append(text)
+
+    def failed(self, kind: str) -> None:
+        self.failures[kind] += 1
+
+
+@pytest.fixture
+def db(db18: Database) -> Database:
+    db18.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, at date)",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "INSERT INTO t VALUES (1, '2020-01-01')",
+    )
+    return db18
+
+
+def refused(place: Path) -> Lsn:
+    """Return the commit at which the table stands still."""
+    state = State.read(Place(str(place))).tables["public.t"]
+    assert state.state == "stopped"
+    assert state.refused is not None
+    return Lsn(state.refused)
+
+
+def stopped(db: Database, place: Path, **options: TableSettings) -> str:
+    """Run until all is there that can be; return why the table stands still."""
+    with pytest.raises(TablesStoppedError) as raised:
+        once(db, place, **options)
+    return str(raised.value)
+
+
+def bad_commit(db: Database) -> None:
+    """Commit rows that a date column does not take and one that it does, between others."""
+    db.execute(
+        "INSERT INTO t VALUES (2, '2020-01-02')",
+        "BEGIN",
+        "INSERT INTO t VALUES (3, '2020-01-03'), (4, 'infinity')",
+        "INSERT INTO other VALUES (3)",
+        "COMMIT",
+        "INSERT INTO t VALUES (5, '2020-01-05')",
+        "UPDATE t SET id = id + 10 WHERE id < 3",
+        "INSERT INTO other VALUES (5)",
+    )
+
+
+def lacking(db: Database) -> Counter[tuple[object, ...]]:
+    """Return the rows of the server without those that the commit brought."""
+    return Counter(db.rows("SELECT * FROM t WHERE id NOT IN (3, 4)"))
+
+
+@pytest.mark.parametrize(
+    "beside", [pytest.param(TableSettings(), marks=pytest.mark.thorough), ALL], ids=["", "all is kept"]
+)
+def test_it_is_skipped_while_it_runs(
+    db: Database, tmp_path: Path, beside: TableSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    place, said = Place(str(tmp_path)), Said()
+    with following(db, tmp_path, said, table_settings=beside) as caught_up:
+        caught_up()
+        bad_commit(db)
+        eventually(lambda: State.read(place).tables["public.t"].state == "stopped")
+        lsn = refused(tmp_path)
+        db.execute("INSERT INTO t VALUES (6, '2020-01-06')")
+        for wrong, text in (
+            ((T, Lsn(lsn + 1)), f"stands still at the commit {lsn}, and not at "),
+            ((TableName("public", "other"), lsn), "public.other does not stand still"),
+        ):
+            with pytest.raises(SkipError, match=rf"\[SKIP_REFUSED\] .*{text}"):
+                skip(db.settings, place, *wrong)
+        # What was committed before it in the same batch is there.
+        assert (2, None) not in delta_rows(f"{tmp_path}/public/t")
+        assert len(delta_rows(f"{tmp_path}/public/t")) == 2
+        assert skip(db.settings, place, T, lsn)
+        eventually(lambda: State.read(place).tables["public.t"].state == "following")
+        db.execute("INSERT INTO t VALUES (7, '2020-01-07')")
+        caught_up()
+    assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
+    assert differences(db.dsn, str(tmp_path), ["public.other"]) == {}
+    assert f"public.t lacks the 2 changes of the commit {lsn} from now on" in "; ".join(said.warnings)
+    assert "public.t lacks the 2 changes" in caplog.text
+    assert said.failures == {"changes": 1}
+    assert "logicalrep.stopped" not in DeltaTable(str(tmp_path / "public/t")).metadata().configuration
+    if beside.history:
+        changes = DeltaTable(f"{tmp_path}/public/t~changes").to_pyarrow_table()
+        assert not {3, 4} & set(changes["id"].to_pylist())
+        versions = DeltaTable(f"{tmp_path}/public/t~history").to_pyarrow_table()
+        assert not {3, 4} & set(versions["id"].to_pylist())
+    # It stays visible, also in later runs, until the table is loaded again.
+    once(db, tmp_path, table_settings=beside)
+    (shown,) = State.read(place).tables["public.t"].skipped
+    assert (shown["lsn"], shown["changes"]) == (str(lsn), 2)
+    db.execute("DELETE FROM t WHERE id = 4")
+    resync(db.settings, place, [T])
+    once(db, tmp_path, table_settings=beside)
+    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    left = State.read(place).tables["public.t"].skipped
+    assert [each["folders"] for each in left] == ([["public/t~changes", "public/t~history"]] if beside.history else [])
+
+
+def test_its_changes_are_kept_over_runs_and_the_commands_say_so(
+    db: Database, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    once(db, tmp_path)
+    bad_commit(db)
+    text = stopped(db, tmp_path)
+    lsn = refused(tmp_path)
+    assert re.search(rf"\[COLUMN_VALUE\] .*; in the commit {lsn}; .* or logicalrep skip public\.t {lsn}, ", text)
+    db.execute("INSERT INTO t VALUES (6, '2020-01-06')", "DELETE FROM t WHERE id = 5")
+    # Each run tries again what it has kept.
+    assert str(lsn) in stopped(db, tmp_path)
+    arguments = ["--dsn", db.dsn, "--to", str(tmp_path)]
+    assert main(["skip", "t", "0/1", *arguments]) != 0
+    assert main(["skip", "t", "what", *arguments]) != 0
+    assert take_requests(Place(str(tmp_path))) == []
+    capsys.readouterr()
+    assert main(["skip", "t", str(lsn), *arguments]) == 0
+    assert "no replicate is running: the next one leaves the commit" in capsys.readouterr().err
+    once(db, tmp_path)
+    assert take_requests(Place(str(tmp_path))) == []
+    assert delta_rows(f"{tmp_path}/public/t") == lacking(db)
+    assert main(["status", *arguments]) == 0
+    assert re.search(rf"skipped the commit {lsn} at \S+, 2 changes: public/t\n", capsys.readouterr().out)
+    assert main(["status", "--json", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["tables"]["public.t"]["skipped"][0]["lsn"] == str(lsn)
+
+
+def test_each_commit_is_skipped_by_itself(db: Database, tmp_path: Path) -> None:
+    once(db, tmp_path)
+    for number in range(2, 20):
+        db.execute(f"INSERT INTO t VALUES ({number}, '{'infinity' if number in (7, 8, 15) else '2020-01-01'}')")
+    seen = []
+    for _ in range(3):
+        stopped(db, tmp_path)
+        seen.append(refused(tmp_path))
+        assert len(delta_rows(f"{tmp_path}/public/t")) == (6, 6, 12)[len(seen) - 1]
+        skip(db.settings, Place(str(tmp_path)), T, seen[-1])
+    once(db, tmp_path)
+    assert sorted(set(seen)) == seen
+    assert delta_rows(f"{tmp_path}/public/t") == Counter(db.rows("SELECT * FROM t WHERE at < 'infinity'"))
+    # A later change of a row that it lacks brings it, or the table is loaded again.
+    db.execute("UPDATE t SET at = '2021-01-01' WHERE id = 7", "DELETE FROM t WHERE id IN (8, 15)")
+    once(db, tmp_path)
+    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+@pytest.mark.thorough
+def test_a_load_takes_the_place_of_what_is_kept(db: Database, tmp_path: Path) -> None:
+    once(db, tmp_path, table_settings=ALL)
+    bad_commit(db)
+    stopped(db, tmp_path, table_settings=ALL)
+    db.execute("DELETE FROM t WHERE id = 4")
+    resync(db.settings, Place(str(tmp_path)), [T])
+    once(db, tmp_path, table_settings=ALL)
+    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    bad_commit_again = "INSERT INTO t VALUES (100, '-infinity')"
+    db.execute(bad_commit_again)
+    stopped(db, tmp_path, table_settings=ALL)
+    # Other settings are what helps here.
+    once(db, tmp_path, table_settings=TableSettings(unrepresentable="null"))
+    assert delta_rows(f"{tmp_path}/public/t")[100, None] == 1
+    assert Kept(Place(str(tmp_path))).marks() == {}
+
+
+def test_what_is_not_skipped_is_kept_for_a_while_only(db: Database, tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    once(db, tmp_path)
+    bad_commit(db)
+    stopped(db, tmp_path)
+    lsn = refused(tmp_path)
+    (mark,) = Kept(place).marks().values()
+    assert mark.since is not None
+    Kept(place).mark(Mark(mark.folder, mark.replaces, mark.reason, mark.refused, mark.since - 25 * 3600))
+    assert re.search("was refused 24 hours ago; its changes are not kept", stopped(db, tmp_path))
+    with pytest.raises(SkipError, match="not kept any more"):
+        skip(db.settings, place, T, lsn)
+    db.execute("DELETE FROM t WHERE id = 4")
+    # It does not go on with a gap, whatever the table would take now.
+    stopped(db, tmp_path)
+    resync(db.settings, place, [T])
+    once(db, tmp_path)
+    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    assert list(Kept(place).changes("public/t")) == []
+
+
+def test_a_skip_that_was_cut_off_loads_the_table_again(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    once(db, tmp_path, table_settings=ALL)
+    bad_commit(db)
+    stopped(db, tmp_path, table_settings=ALL)
+    skip(db.settings, Place(str(tmp_path)), T, refused(tmp_path))
+    with monkeypatch.context() as patch:
+        done: list[str] = []
+
+        def cut_off(log: DeltaLog, *arguments: object) -> None:
+            if done:
+                raise KeyboardInterrupt
+            done.append(log.folder)
+            original(log, *arguments)  # type: ignore[arg-type]
+
+        original = DeltaLog.skip
+        patch.setattr(DeltaLog, "skip", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            once(db, tmp_path, table_settings=ALL)
+    db.execute("DELETE FROM t WHERE id = 4")
+    once(db, tmp_path, table_settings=ALL)
+    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+
+
+@pytest.mark.thorough
+def test_a_dropped_table_leaves_nothing_to_the_next_of_its_name(db: Database, tmp_path: Path) -> None:
+    once(db, tmp_path)
+    bad_commit(db)
+    stopped(db, tmp_path)
+    db.execute("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, at date)", "INSERT INTO t VALUES (1, '2022-01-01')")
+    once(db, tmp_path)
+    assert differences(db.dsn, str(tmp_path), ["public.t"]) == {}
+    assert Kept(Place(str(tmp_path))).marks() == {}
