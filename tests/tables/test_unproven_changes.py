@@ -304,6 +304,7 @@ def run(db: Database, place: Path, **options: Any) -> Needed:
 OPTIONS = {
     "an option there and back": "ALTER PUBLICATION p SET (publish = 'insert'); {rows}; "
     "ALTER PUBLICATION p SET (publish = 'insert, update, delete, truncate')",
+    "generated columns": "ALTER PUBLICATION p SET (publish_generated_columns = stored); {rows}",
     "dropped and made again": "DROP PUBLICATION p; CREATE PUBLICATION p FOR TABLE a, b, c; {rows}",
 }
 
