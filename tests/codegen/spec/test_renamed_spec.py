@@ -1,0 +1,158 @@
+"""No name and no number of the spec is known outside of it: with all of them changed, all decoders still agree."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codegen.lowering.rows import lower
+from codegen.spec.model import Message
+from codegen.spec.names import class_name
+from codegen.spec.reader import load
+from codegen.spec.versions import View, views
+from codegen.vectors.codec import write
+from codegen.vectors.samples import Samples
+from logicalrep_runtime.errors import DecodeError
+from logicalrep_runtime.layout_walk import walk
+from tests.codegen.spec.generation import emit_unformatted, generated_from
+from tests.conftest import ROOT
+
+_ROW = re.compile(r"^(\s+- )([a-z_]+)(: )", re.MULTILINE)
+_REFERENCE = re.compile(r"^(\s+(?:size|repeat|when|describes): )([a-z_]+)$", re.MULTILINE)
+_LETTER = re.compile(r"'([A-Za-z])'")
+_VALUE = re.compile(r"^(        )([a-z])(: [a-z]+)$", re.MULTILINE)
+_FACTS = {"streaming", "parallel", "two_phase", "rest"}
+
+
+def _turned(letter: str) -> str:
+    """Another letter for each letter."""
+    first = ord("a") if letter.islower() else ord("A")
+    return chr(first + (ord(letter) - first + 7) % 26)
+
+
+def _other(match: re.Match[str]) -> str:
+    name = match[2]
+    is_known = name in _FACTS or name == "tag"
+    return f"{match[1]}{name if is_known else f'{name}_again'}{match[3] if match.re is _ROW else ''}"
+
+
+@pytest.fixture(scope="module")
+def spec(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the spec in which each message, part, row, tag, mask and value is called, or counted, otherwise."""
+    folder = tmp_path_factory.mktemp("renamed")
+    names = {
+        title
+        for path in (ROOT / "spec" / "logicalrep").glob("*.yaml")
+        for title in re.findall(r"^([A-Z][A-Za-z ]*):$|^    ([A-Z][A-Za-z]*):$", path.read_text("utf-8"), re.MULTILINE)
+        for title in title
+        if title
+    }
+    whole = "|".join(sorted(names, key=len, reverse=True))
+    for path in (ROOT / "spec").rglob("*.yaml"):
+        text = path.read_text("utf-8")
+        if path.parent.name == "logicalrep":
+            text = _REFERENCE.sub(_other, _ROW.sub(_other, text))
+            text = _LETTER.sub(lambda match: f"'{_turned(match[1])}'", text)
+            text = _VALUE.sub(lambda match: f"{match[1]}{_turned(match[2])}{match[3]}", text)
+            text = re.sub(r"printed under: (\w)", lambda match: f"printed under: {_turned(match[1])}", text)
+            text = re.sub(rf"^(|    )({whole}):$", lambda match: f"{match[1]}{match[2]}Anew:", text, flags=re.MULTILINE)
+            text = re.sub(
+                r"^(  part of: |      looks up: |    - \w+: )(.*)$",
+                lambda match: match[1] + re.sub(rf"\b({whole})\b(?!\))", r"\1Anew", match[2]),
+                text,
+                flags=re.MULTILINE,
+            )
+            text = text.replace("        1: ", "        64: ").replace("        2: ", "        32: ")
+        target = folder / "spec" / path.relative_to(ROOT / "spec")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, "utf-8")
+    return folder / "spec"
+
+
+def _samples(spec: Path) -> Iterator[tuple[View, Message, dict[str, bool], bytes]]:
+    """Messages of every version, made by the plain writer."""
+    protocol = next(protocol for protocol in load(spec) if protocol.blocks)
+    for now in views(protocol):
+        for streaming in (False, True):
+            facts = {"streaming": streaming, "parallel": streaming}
+            for message in now.messages:
+                samples = Samples(now, facts)
+                operations = lower(now, message.fields)
+                usual = samples.usual(operations)
+                for values in (usual, *(fields for _, fields in samples.others(operations, usual))):
+                    yield now, message, facts, write(now, message, values)[0]
+
+
+def test_nothing_has_the_name_or_the_number_that_it_had(spec: Path) -> None:
+    before, after = (next(protocol for protocol in load(folder) if protocol.blocks) for folder in (ROOT / "spec", spec))
+    for old, new in zip(before.layouts, after.layouts, strict=True):
+        assert old.name != new.name
+        assert not {row.name for row in old.fields} & {row.name for row in new.fields} - {"tag"}
+    assert all(old.tag != new.tag for old, new in zip(before.messages, after.messages, strict=True))
+    assert all(old.tag != new.tag for old, new in zip(before.alternatives, after.alternatives, strict=True))
+
+
+def test_all_decoders_of_it_agree(spec: Path, tmp_path: Path) -> None:
+    with generated_from(spec, tmp_path) as package:
+        found = 0
+        for now, message, facts, data in _samples(spec):
+            module = getattr(package, now.module)
+            known: dict[str, Any] = {name: facts[name] for name in package.layouts.LOGICALREP.parse_arguments[:2]}
+            parsed = module.parse(data, **known)
+            assert type(parsed).__name__ == class_name(message.name)
+            assert parsed.build() == data
+            assert module.message.parse(data, **known) == parsed
+            assert module.message.build(parsed, **known) == data
+            steps = list(walk(package.layouts.LOGICALREP, now.version, data, facts=facts))
+            assert b"".join(step.data for step in steps) == data
+            with pytest.raises(DecodeError, match=r"expected (?!both decoders)"):
+                module.parse(data + b"\0", **known)
+            found += 1
+        assert found > 1000
+
+
+COLUMNS = """
+import sys, pyarrow as pa
+from logicalrep_protocol.columnar import Session, decode_batch
+from logicalrep_protocol.versions import PARSE
+messages = [bytes.fromhex(line) for line in sys.stdin.read().split()]
+session = Session(version=4)
+batch, _ = decode_batch(pa.array(messages, pa.binary()), session, errors="column", values="string")
+batch.validate(full=True)
+rows = batch.to_pylist()
+for data, row in zip(messages, rows, strict=True):
+    binary = row["error"] is not None and "a value in text format" in row["error"]
+    assert binary or (row["error"] is None and row["tag"] == chr(data[0])), row
+assert any(row["new_again"] for row in rows)
+print(sum(row["error"] is not None for row in rows), len(rows))
+"""
+
+
+@pytest.mark.thorough
+def test_columns_of_it_have_the_same_rows(spec: Path, tmp_path: Path) -> None:
+    for path, text in emit_unformatted(load(spec)).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    lines = [
+        data.hex()
+        for now, message, facts, data in _samples(spec)
+        if now.version == 4 and not facts["streaming"] and message.sets is None
+    ]
+    result = subprocess.run(
+        [sys.executable, "-c", COLUMNS],
+        input="\n".join(lines),
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    refused, count = map(int, result.stdout.split())
+    assert 0 < refused < count
