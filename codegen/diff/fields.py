@@ -20,8 +20,8 @@ class Row(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The row's name."""
-        return self.row.name
+        """The row's name; of several rows of one name that of each."""
+        return self.row.key
 
     @property
     def place(self) -> Place:
@@ -73,7 +73,7 @@ def _accepts(row: Row) -> tuple[object, str]:
     legal = (0, 1) if row.row.boolean else row.row.legal
     numbers = frozenset((0, 1) if row.row.boolean else row.row.codes)
     shown = " or ".join(f"'{one}'" if isinstance(one, str) else str(one) for one in legal) or "anything"
-    return (numbers, row.row.nonzero), shown + (" but zero" if row.row.nonzero else "")
+    return (numbers, row.row.nonzero, row.row.any_character), shown + (" but zero" if row.row.nonzero else "")
 
 
 def _sign(row: Row) -> tuple[object, str]:
@@ -136,7 +136,7 @@ def name_of(thing: Any) -> str:
 def names_in(attribute: str, thing: Any) -> list[str]:
     """The names of the things that an attribute holds."""
     thing = thing.row if isinstance(thing, Row) else thing
-    return [one if isinstance(one, str) else name_of(one) for one in getattr(thing, attribute, ())]
+    return [str(one) if isinstance(one, str | int) else name_of(one) for one in getattr(thing, attribute, ())]
 
 
 def described(thing: Any) -> str:

@@ -52,7 +52,7 @@ class Presence:
         for owner in own_and_inner(layout):
             self._cases["layout", owner.name, ""] |= cases
             for row in owner.fields:
-                self._cases["field", row.name, owner.name] |= cases
+                self._cases["field", row.key, owner.name] |= cases
         for part in shown.parts:
             if part.name in parts_used(all_rows(layout)):
                 self._mark(part, shown, cases)

@@ -14,6 +14,7 @@ from codegen.emit.python_source import Block, Source, annotation_of, packed, val
 from codegen.emit.rendering import NOTICE, docstring, joined, render
 from codegen.emit.steps import Branch, Run, Step, checks_of, guards_of
 from codegen.emit.tables import table
+from codegen.emit.telling import tell_apart, told_apart_names, told_formats
 from codegen.lowering.operations import Choose, Repeat
 from codegen.lowering.rows import looked_up, lower, whether
 from codegen.spec import taken
@@ -29,15 +30,22 @@ _CHECK = ["check", "--fix", "--select=I,F401", "--ignore-noqa", _OURS]
 
 def emit(protocols: Iterable[Protocol]) -> dict[Path, str]:
     """Every file of the package by its path below generated/, formatted; SpecError for what cannot be generated."""
-    protocols = tuple(protocols)
+    every = tuple(protocols)
+    protocols = tuple(protocol for protocol in every if not protocol.package)
     messages = _with_blocks(protocols)
     versions = views(messages)
     texts = {"py.typed": "", "layouts.py": _layouts_module(protocols)}
-    for protocol in protocols:
+    for protocol in every:
         shown = views(protocol)
         blocks = [(now.module, _blocks(now)) for now in shown]
+        folder = f"{protocol.package}/" if protocol.package else ""
         for now in shown:
-            texts[f"{now.module}.py"] = _version_module(now, blocks[: now.version])
+            texts[f"{folder}{now.module}.py"] = _version_module(now, blocks[: now.version])
+        if folder:
+            texts[f"{folder}layouts.py"] = _layouts_module((protocol,))
+            texts[f"{folder}__init__.py"] = render(
+                "package_init.py.j2", protocol=protocol, package=package_of(protocol)
+            )
     texts["versions.py"] = render("versions.py.j2", protocol=messages, versions=versions)
     described, init_doc = _described(messages), _decoder_docstring(messages)
     texts["decoder.py"] = render(
@@ -62,7 +70,13 @@ def _layouts_module(protocols: tuple[Protocol, ...]) -> str:
         lower=lambda protocol, layout: lower(unfiltered(protocol), layout.fields),
         looked_up=looked_up,
         table=table,
+        enumerations=[named for protocol in protocols for named in protocol.enumerations],
     )
+
+
+def package_of(protocol: Protocol) -> str:
+    """The package of a protocol's modules."""
+    return f"{PACKAGE}.{protocol.package}" if protocol.package else PACKAGE
 
 
 def _with_blocks(protocols: tuple[Protocol, ...]) -> Protocol:
@@ -123,9 +137,10 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
     defined = [name for block in blocks for name in _exported(block)]
     inherited = sorted({name for _, older in earlier for block in older for name in _exported(block)} - set(defined))
     choices = {f"_{block.variable.upper()}": module for module, older in every for block in older if block.alternatives}
-    senders = sorted({message.sender for message in protocol.messages}, reverse=True)
+    senders = sorted({sender for message in protocol.messages for sender in message.senders}, reverse=True)
+    told = tell_apart(now)
     structs = {sender: f"{sender}_message" if len(senders) > 1 else "message" for sender in senders}
-    messages = [block for block in blocks if block.tag]
+    messages = [block for block in blocks if block.is_message]
     return render(
         "version.py.j2",
         source=source,
@@ -136,6 +151,13 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         packed=packed,
         paths=protocol.paths,
         facts=[fact.name for fact in protocol.layout_facts],
+        row_facts=[fact.name for fact in protocol.row_facts],
+        values={name: (f"Literal{list(values)}", values[0]) for name, values in protocol.fact_values.items()},
+        told_apart=told_apart_names(now),
+        is_told_apart=any(told.values()),
+        choices_of=told,
+        package=package_of(protocol),
+        enumerations=[named.python for named in protocol.enumerations],
         has_texts=protocol.has_texts,
         module_doc=_module_docstring(protocol, now, messages, previous),
         any_doc=f"Any message of {_title(protocol, now)}.",
@@ -145,12 +167,14 @@ def _version_module(now: View, every: list[tuple[str, list[Block]]]) -> str:
         previous=previous,
         inherited=inherited,
         choices=sorted((module, name) for name, module in choices.items() if module != now.module),
-        exported=sorted([*inherited, *defined, *structs.values(), "AnyMessage", "parse"]),
-        formats=sorted({name for block in blocks for name in _formats(block)}),
+        exported=sorted(
+            [*inherited, *defined, *(() if any(told.values()) else structs.values()), "AnyMessage", "parse"]
+        ),
+        formats=sorted({name for block in blocks for name in _formats(block)} | told_formats(told)),
         blocks=blocks,
         messages=[class_name(message.name) for message in now.messages],
         structs=structs,
-        senders=[(sender, [message for message in now.messages if message.sender == sender]) for sender in senders],
+        senders=[(sender, [message for message in now.messages if sender in message.senders]) for sender in senders],
     )
 
 
@@ -232,6 +256,8 @@ def _formats(block: Block) -> set[str]:
 
     collect(block.steps)
     collect(block.build_steps)
+    if block.measure is not None:
+        formats.add(block.measure.letter)
     return formats
 
 

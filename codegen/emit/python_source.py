@@ -96,6 +96,16 @@ class Block:
         return snake_case(self.name)
 
     @property
+    def measure(self) -> Measure | None:
+        """The measure of the whole message."""
+        return next((one for one in self.operations if isinstance(one, Measure) and not one.of), None)
+
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message's class."""
+        return isinstance(self.layout, Message)
+
+    @property
     def rows(self) -> Operations:
         """The operations that are rows of the Struct."""
         return tuple(flat(self.operations))
@@ -125,7 +135,7 @@ class Source:
                 for one in flat(operations)
                 if isinstance(one, Take) and one.members and one.since == self.view.version
             ),
-            steps=steps(variables[isinstance(layout, Message) :]),
+            steps=steps(variables[isinstance(layout, Message) and layout.is_tagged :]),
             build_steps=steps(operations),
             cells=next((one for one in operations if isinstance(one, Repeat) and isinstance(one.body, Choose)), None),
             alternatives=tuple(map(self.block, layout.alternatives)) if isinstance(layout, Part) else (),
@@ -198,7 +208,7 @@ def annotation_of(one: Operation) -> str:
         case Text():
             return "str"
         case Bytes():
-            return "bytes"
+            return "bytes | None" if one.nullable else "bytes"
         case Group() | Choose():
             return one.part.name
         case Take():
@@ -217,6 +227,8 @@ def value_of(one: Operation) -> str:
         return one.name
     if one.members:
         return f"{one.python}(chr({one.name}))"
+    if one.is_character and one.maker:
+        return f"{one.maker}({one.name})"
     if one.is_character:
         first, *others = list(one.characters)
         rest = "".join(f'"{other}" if {one.name} == {hexadecimal(other)} else ' for other in others[:-1])
@@ -227,17 +239,26 @@ def value_of(one: Operation) -> str:
 def _construct(one: Operation, operations: Operations) -> str:
     match one:
         case Repeat():
-            return f"Array(this.{one.count}, {_construct(one.body, operations)})"
+            body = _construct(one.body, operations)
+            return f"Array(this.{one.count}, {body})" if one.count else f"UntilZero({body})"
         case Text():
             return "String"
         case Bytes():
+            if one.size:
+                return f"Bytes({one.size})"
+            if one.nullable:
+                return f"NullableBytes(this.{one.count})"
             return f"Bytes(this.{one.count})" if one.count else "GreedyBytes"
         case Choose():
             return f"_{snake_case(one.part.name).upper()}"
         case Group():
             return f"{one.part.name}.struct"
         case Measure():
-            return f"Rebuild({_CONSTRUCT_INTS[one.letter]}, len_(this.{one.of}))"
+            integer = _CONSTRUCT_INTS[one.letter]
+            if not one.of:
+                return f"MessageLength({integer}, {one.before})"
+            length = f"length_or_null(this.{one.of})" if one.nullable else f"len_(this.{one.of})"
+            return f"Rebuild({integer}, {length})"
         case Constant():
             constant = f'b"{chr(one.code)}"' if one.is_character else f"{one.code}, {_CONSTRUCT_INTS[one.letter]}"
             return f"Const({constant})"
@@ -251,11 +272,13 @@ def _construct_take(one: Take) -> str:
     if one.members:
         return f"Char({one.python})"
     if one.is_character:
-        return f'Char("{one.characters}")'
+        return f'Char("{one.characters}")' if one.allowed else "AnyChar"
     if one.flags:
         return f"Flags({integer}, {', '.join(f'{name}={mask}' for mask, name in one.flags.items())})"
     if one.wrapper == "bool":
         return "Boolean"
+    if one.allowed:
+        integer = f"OneOf({integer}, {one.allowed})"
     if one.refused:
         integer = f"NoneOf({integer}, {one.refused})"
     return f"Typed({integer}, {one.wrapper})" if one.wrapper else integer
@@ -266,7 +289,11 @@ def packed(one: Integer, operations: Operations) -> str:
     if isinstance(one, Constant):
         return literal(one, one.code)
     if isinstance(one, Measure):
+        if not one.of:
+            return "0"
         other = measured(operations, one)
+        if one.nullable:
+            return f"-1 if self.{other.name} is None else len(self.{other.name})"
         is_choice = isinstance(other, Repeat) and isinstance(other.body, Choose)
         return "len(self.kinds)" if is_choice else f"len(self.{other.name})"
     return f"ord(self.{one.name})" if one.is_character else f"self.{one.name}"

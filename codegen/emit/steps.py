@@ -9,6 +9,7 @@ from codegen.lowering.operations import (
     Constant,
     GoOn,
     Integer,
+    Measure,
     Operation,
     Operations,
     Take,
@@ -103,6 +104,8 @@ def checks_of(run: Run, *, members: bool = False) -> list[str]:
             if one.allowed and (members or not one.members):
                 checks.append(_none_of(one))
             checks += [f"not {one.name}" if code == 0 else f"{one.name} == {code}" for code in one.refused]
+        elif isinstance(one, Measure) and not one.of:
+            checks.append(f"{one.name} != len(data) - {one.before}" if one.before else f"{one.name} != len(data)")
     return checks
 
 
@@ -119,7 +122,12 @@ def guards_of(run: Run) -> list[str]:
         if isinstance(one, Take):
             legal = tuple(one.characters) if one.is_character else one.allowed
             guards += [f"self.{one.name} not in {legal}"] if legal else []
-            guards += [f"not self.{one.name}" if code == 0 else f"self.{one.name} == {code}" for code in one.refused]
+            guards += [f'self.{one.name} == "\\0"'] if one.is_character and one.refused else []
+            guards += [
+                f"not self.{one.name}" if code == 0 else f"self.{one.name} == {code}"
+                for code in one.refused
+                if not one.is_character
+            ]
     return guards
 
 

@@ -35,6 +35,8 @@ def _arguments(one: Operation) -> Iterator[tuple[str, str]]:
     yield "type", repr(one.printed)
     if one.since > 1:
         yield "since", str(one.since)
+    if one.until:
+        yield "until", str(one.until)
     if isinstance(one, Integer):
         yield from (("width", str(one.width)), ("signed", str(one.signed)), ("is_character", str(one.is_character)))
     match one:
@@ -42,11 +44,13 @@ def _arguments(one: Operation) -> Iterator[tuple[str, str]]:
             yield from (("allowed", str(one.allowed)), ("refused", str(one.refused)), ("flags", str(dict(one.flags))))
             yield from [("wrapper", one.scalar)] if one.scalar else []
         case Constant():
-            yield "code", str(one.code)
+            yield from (("code", str(one.code)), ("is_length", str(one.is_length)))
         case Measure():
-            yield "of", repr(one.of)
+            yield from (("of", repr(one.of)), ("nullable", str(one.nullable)))
+            yield from [("before", str(one.before))] if one.before else []
         case Bytes():
-            yield "count", repr(one.count)
+            yield from (("count", repr(one.count)), ("nullable", str(one.nullable)))
+            yield from [("size", str(one.size))] if one.size else []
         case Group() | Choose():
             yield "part", repr(one.part.name)
         case Repeat():

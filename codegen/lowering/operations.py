@@ -27,6 +27,8 @@ class Operation:
     column: str = ""
     """The name of its column in batches."""
     since: int = 1
+    until: int = 0
+    """The last version that has it; 0 for the newest."""
     place: Place = field(compare=False)
 
 
@@ -90,6 +92,8 @@ class Constant(Integer):
     kind: ClassVar[str] = "constant"
 
     code: int
+    is_length: bool = False
+    """Whether it is the length of the message too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +103,11 @@ class Measure(Integer):
     kind: ClassVar[str] = "measure"
 
     of: str
+    """The operation; empty for the message itself, from the measure on."""
+    nullable: bool = False
+    """Whether -1 says that the operation has no value."""
+    before: int = 0
+    """The bytes before the measure of a message, its tag, which it does not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +119,16 @@ class Text(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Bytes(Operation):
-    """Takes bytes: as many as a measure says, or all that are left."""
+    """Takes bytes: as many as a measure says, a fixed number, or all that are left."""
 
     kind: ClassVar[str] = "bytes"
 
-    count: str
+    count: str = ""
     """The measure; empty for all that are left."""
+    size: int = 0
+    """The fixed number of bytes; 0 where they are as many as the measure says, or all that are left."""
+    nullable: bool = False
+    """Whether the measure -1 stands for no value."""
     is_text: bool = False
     """Whether they are text in the session's encoding, which stays bytes in Python."""
 
@@ -182,12 +195,12 @@ class Choose(Operation):
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Operation):
-    """Repeats an operation as often as a measure says."""
+    """Repeats an operation as often as a measure says, or until a zero byte ends the items."""
 
     kind: ClassVar[str] = "repeat"
 
     count: str
-    """The measure."""
+    """The measure; empty where a zero byte in place of an item ends them."""
     body: Operation
 
     @property

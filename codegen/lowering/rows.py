@@ -20,7 +20,7 @@ from codegen.lowering.operations import (
     Text,
 )
 from codegen.shared import lowered
-from codegen.spec.model import REST, Field, NamedType, Protocol, SessionFact, counted
+from codegen.spec.model import REST, UNTIL_ZERO, Field, NamedType, Protocol, SessionFact, counted
 from codegen.spec.names import class_name
 from codegen.spec.notation import Byte1, Byten, PartName, String
 from codegen.spec.versions import View
@@ -63,7 +63,7 @@ def _operation(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
     one = _once(view, row, fields)
     if row.repeat is None:
         return one
-    return Repeat(**_told(view, row), count=row.repeat, body=one)
+    return Repeat(**_told(view, row), count="" if row.repeat == UNTIL_ZERO else row.repeat, body=one)
 
 
 def _told(view: View, row: Field) -> dict[str, Any]:
@@ -76,6 +76,7 @@ def _told(view: View, row: Field) -> dict[str, Any]:
         "remark": remark,
         "column": row.column,
         "since": row.since,
+        "until": row.until or 0,
         "place": row.place,
     }
 
@@ -85,7 +86,9 @@ def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
     if isinstance(row.type, String):
         return Text(**told)
     if isinstance(row.type, Byten):
-        return Bytes(**told, count="" if row.size == REST else str(row.size), is_text=row.holds_text)
+        count = "" if row.size in (REST, None) else str(row.size)
+        size = row.type.count or 0
+        return Bytes(**told, count=count, size=size, nullable=row.may_be_null, is_text=row.holds_text)
     if isinstance(row.type, PartName):
         part = view.part(row.type.name)
         if not part.alternatives:
@@ -99,9 +102,11 @@ def _once(view: View, row: Field, fields: tuple[Field, ...]) -> Operation:
         "is_character": row.is_character,
     }
     if row.is_constant and not row.optional:
-        return Constant(**told, **integer, code=row.codes[0])
+        return Constant(**told, **integer, code=row.codes[0], is_length=row.measures is not None)
     if (other := counted(fields, row)) is not None:
-        return Measure(**told, **integer, of=other.name)
+        return Measure(**told, **integer, of=other.name, nullable=other.may_be_null)
+    if row.measures is not None:
+        return Measure(**told, **integer, of="", before=1 if fields[0].name == "tag" else 0)
     return _take(view, row)
 
 
@@ -114,13 +119,19 @@ def _take(view: View, row: Field) -> Take:
         width=row.width,
         signed=view.protocol.signed(row),
         is_character=row.is_character,
-        allowed=(0, 1) if row.boolean else row.codes,
-        refused=(0,) if row.nonzero else (),
+        allowed=(0, 1) if row.boolean else row.codes or (tuple(named.values) if named else ()),
+        refused=(0,) if row.nonzero or row.any_character else (),
         members={ord(value): name for value, name in row.values.items()},
         flags=row.bits,
         python=python,
-        wrapper="bool" if row.boolean else python if row.values else named.python if named and named.maker else "",
-        maker="bool" if row.boolean else named.maker if named else "",
+        wrapper="bool"
+        if row.boolean
+        else python
+        if row.values
+        else named.python
+        if named and (named.maker or named.values)
+        else "",
+        maker="bool" if row.boolean else "chr" if row.any_character else named.constructor if named else "",
         named=row.named_type or "",
         scalar="bool" if row.boolean else named.python if named is not None and named.python != "int" else "",
     )
@@ -155,6 +166,8 @@ def annotation_of(types: Mapping[str, NamedType], row: Field, *, repeated: bool 
         return "str"
     if isinstance(row.type, Byten):
         return "bytes"
+    if row.any_character:
+        return "str"
     if isinstance(row.type, Byte1) and row.type.constants:
         return f"Literal[{', '.join(repr(character) for character in row.type.constants)}]"
     name = row.type.name if isinstance(row.type, PartName) else "int"

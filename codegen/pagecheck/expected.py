@@ -6,10 +6,10 @@ its own is a table within the message.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from codegen.pagecheck.remarks import BlockKind, ConditionKind
-from codegen.spec.model import Field, Message, Part, Place, Protocol
+from codegen.spec.model import UNTIL_ZERO, Field, Message, Part, Place, Protocol
 from codegen.spec.notation import Byte1, Int, PartName
 from codegen.spec.versions import View
 
@@ -96,7 +96,7 @@ class Layout:
 def layouts(view: View) -> tuple[Layout, ...]:
     """What the page ought to print, in its order: the messages, then the parts that have an anchor."""
     two_way = any(message.sender == "client" for message in view.messages)
-    messages = [_layout(view, message, two_way) for message in view.messages]
+    messages = [_layout(view, message, two_way) for message in view.messages if message.ref is not None]
     return (*messages, *(_layout(view, part, False) for part in view.parts if part.ref is not None))
 
 
@@ -105,7 +105,7 @@ def _layout(view: View, source: Message | Part, two_way: bool) -> Layout:
     release, direction = None, None
     if isinstance(source, Message):
         release = source.release
-        direction = {"client": "F", "server": "B"}[source.sender] if two_way else None
+        direction = {"client": "F", "server": "B", "both": "F & B"}[source.sender] if two_way else None
     return Layout(
         name=source.name,
         anchor=f"{protocol.anchor}{source.ref}",
@@ -129,7 +129,13 @@ def _elements(
     elements: list[ExpectedRow | ExpectedBoundary] = []
     for row in fields:
         inner = _inner_part(view, row)
-        if inner is None:
+        is_after = bool(elements) and isinstance(last := fields[fields.index(row) - 1].type, PartName)
+        if is_after and isinstance(last, PartName) and view.protocol.package:
+            elements.append(ExpectedBoundary(f"{owner}.{row.name}", "after", row, row.place))
+        if inner is None and row.printed_apart:
+            elements.append(_boundary(view.protocol, f"{owner}.{row.name}", "each", row, fields, since))
+            elements += _rows(view.protocol, owner, replace(row, repeat=None), fields, since)
+        elif inner is None:
             elements += _rows(view.protocol, owner, row, fields, since)
         elif inner.alternatives:
             for index, alternative in enumerate(inner.alternatives):
@@ -160,6 +166,8 @@ def _boundary(
 ) -> ExpectedBoundary:
     condition, constants = _condition(protocol, row, fields)
     own_since = row.since if row.since > since else None
+    if row.repeat == UNTIL_ZERO:
+        return ExpectedBoundary(what, "until zero", row, row.place, own_since, condition, constants, row.name)
     return ExpectedBoundary(what, kind, row, row.place, own_since, condition, constants, row.repeat)
 
 
@@ -172,10 +180,10 @@ def _rows(protocol: Protocol, owner: str, row: Field, fields: tuple[Field, ...],
             what=f"{owner}.{row.name}",
             field=row,
             type=printed,
-            since=row.since if row.since > since else None,
+            since=row.since if row.since > since and not row.replaces else None,
             condition=condition,
             constants=named,
-            each=row.repeat,
+            each=None if isinstance(row.type, Int) and row.type.letter else row.repeat,
             printed_under=row.printed_under,
         )
         for printed in types

@@ -13,6 +13,8 @@ NOTHING = "nothing"
 
 _TABLE_OF: dict[BlockKind, str] = {
     "each": "the table that follows is there for each",
+    "until zero": "a zero byte ends the tables that follow, one for each",
+    "after": "fields that follow the last of these tables",
     "one of": "one of the tables that follow is there for each",
     "or": "another of these tables",
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 ConditionKind = Literal["streamed", "parallel", "optional", "previous", "depends", "other"]
-BlockKind = Literal["fields", "each", "one of", "or", "other", "unknown"]
+BlockKind = Literal["fields", "each", "until zero", "after", "one of", "or", "other", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,15 @@ _IN_PARENTHESES = re.compile(r"\(([^()]*)\)")
 _AFTER_A_COMMA = re.compile(r",\s+((?:only|present)\b.*?)\.?$")
 _QUOTED = re.compile(r"'(.)'")
 _REPEATED = re.compile(r"\brepeated for each ([^.,:;()]+)")
-_FOR_EACH = re.compile(r"\bfor each ([^.,:;()]+)")
+_FOR_EACH = re.compile(r"\bfor each ([^.,:;()]+)|\bthen, for (?!each\b)([^.,:;()]+)", re.IGNORECASE)
+_SPECIFIED = re.compile(r"\bEach (\w+) is specified as\b")
+_PAIR = re.compile(r"\b(?:following (?:pair of )?fields? appears?|there is the following|is specified as)\b")
+_AFTER = re.compile(r"^After the last \w+, the following fields? appears?\b")
+_ENDED = re.compile(r"\bzero byte\b.*\bterminator\b")
+_OF_OTHERS = re.compile(
+    r"\bothers are optional\b|\bonly in PostgreSQL \d|\bused only for\b|\bonly appears if an Execute\b"
+)
+"""Sentences about presence that are about something else than the row or table."""
 _MUST_BE = re.compile(r"\(must be (\d{1,20})\)", re.ASCII)
 _CHOICE = re.compile(
     r"\bmay contain either an? '(.)' message part or an? '(.)' message part( or neither of them)?,? but never both\b"
@@ -89,7 +97,7 @@ def condition(text: str) -> Condition | None:
 
 def _clause(sentence: str) -> str | None:
     """The part of a sentence that is about presence."""
-    if not _PRESENCE.search(sentence):
+    if not _PRESENCE.search(sentence) or _OF_OTHERS.search(sentence):
         return None
     for words in _IN_PARENTHESES.findall(sentence):
         if _PRESENCE.search(words):
@@ -113,14 +121,18 @@ def fixed_value(text: str) -> str | None:
 
 def boundary(text: str) -> Boundary:
     """What a text between two tables says of the second."""
-    each = _FOR_EACH.search(text)
-    subject = each[1].strip() if each else None
+    each = _FOR_EACH.search(text) or _SPECIFIED.search(text)
+    subject = next((found.strip() for found in each.groups() if found), None) if each else None
     if re.fullmatch(r"or[:.]?", text, re.IGNORECASE):
         return Boundary("or")
     if re.search(r"\bone of the following (?:sub)?messages appears\b", text):
         return Boundary("one of", subject)
     if subject and re.search(r"\bfollowing message part appears\b", text):
         return Boundary("each", subject)
+    if _AFTER.search(text):
+        return Boundary("after")
+    if _PAIR.search(text):
+        return Boundary("until zero" if _ENDED.search(text) else "each", subject)
     return Boundary("other", subject)
 
 

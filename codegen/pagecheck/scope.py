@@ -7,6 +7,7 @@ entry of the same section.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -15,6 +16,9 @@ from codegen.pagecheck.expected import Layout
 from codegen.pagecheck.page import Group, Message, Page
 from codegen.shared import out_of_order
 from codegen.spec.model import Protocol
+
+_NUMBER = re.compile(r"^(?:Chapter\s)?[\d.\s]*")
+"""The number of a section before its title."""
 
 
 def messages_of(page: Page, protocol: Protocol) -> tuple[Message, ...]:
@@ -29,7 +33,7 @@ def messages_of(page: Page, protocol: Protocol) -> tuple[Message, ...]:
 
 def _is_section_of(protocol: Protocol, group: Group) -> bool:
     anchor = (group.section or "").lower()
-    return anchor == protocol.anchor.rstrip("-").lower() or group.section_title.endswith(protocol.title)
+    return anchor == protocol.anchor.rstrip("-").lower() or _NUMBER.sub("", group.section_title) == protocol.title
 
 
 def _surroundings(message: Message) -> tuple[str | None, str, tuple[str, ...]]:

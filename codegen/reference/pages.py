@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from codegen.emit.package import PACKAGE
+from codegen.emit.package import package_of
 from codegen.emit.python_source import Attribute, Source
 from codegen.emit.rendering import joined
 from codegen.lowering.rows import enumeration_name
@@ -202,7 +202,7 @@ def samples() -> tuple[Sample, ...]:
     place = Place(Path(), 1)
     streaming = SessionFact("streaming", 1, "", place)
     # The samples lean on a protocol only for the names of its session facts.
-    known = Protocol("", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, (), (), place)
+    known = Protocol("", "", "", "", "", "", "", (), (), (streaming,), "", {}, (), {}, {}, (), (), place)
     tag, number = Field("tag", Byte1(("X",)), place), Field("number", Int("Int32"), place)
 
     def sample(term: str, text: str, *fields: Field) -> Sample:
@@ -289,7 +289,7 @@ def _path(protocol: Protocol, layout: Message | Part) -> tuple[str, str]:
     remarks = [f"the same class in {joined(same)}"] if same else []
     for group in earlier:
         remarks.append(f"{joined(group)} {'has its own' if len(group) == 1 else 'share another'}")
-    return f"{PACKAGE}.{newest}.{class_name(layout.name)}", "; ".join(remarks)
+    return f"{package_of(protocol)}.{newest}.{class_name(layout.name)}", "; ".join(remarks)
 
 
 def _synopsis(now: View, layout: Message | Part) -> str:

@@ -6,7 +6,18 @@ import re
 from collections.abc import Iterable
 
 from codegen.spec import server_checks, taken
-from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place, Protocol, SessionFact, parts_used
+from codegen.spec.model import (
+    OUTSIDE,
+    Alternative,
+    Field,
+    Message,
+    Part,
+    Place,
+    Protocol,
+    SessionFact,
+    parts_used,
+    told_apart,
+)
 from codegen.spec.names import class_name
 from codegen.spec.nodes import Findings, allowed
 from codegen.spec.notation import NAMES, Byte1, Byten, PartName, Unknown
@@ -78,9 +89,9 @@ def check_together(protocols: tuple[Protocol, ...], findings: Findings) -> None:
             findings.add(protocol.place, f"protocol {protocol.name!r} is there twice")
         names.add(protocol.name)
         for version in protocol.versions:
-            if version.module in modules:
+            if f"{protocol.package}.{version.module}" in modules:
                 findings.add(version.place, f"module {version.module!r} is there twice")
-            modules.add(version.module)
+            modules.add(f"{protocol.package}.{version.module}")
 
 
 def _check_protocol(protocol: Protocol, findings: Findings) -> None:
@@ -118,13 +129,14 @@ def _check_names(protocol: Protocol, findings: Findings) -> None:
     for message in protocol.messages:
         if not _is_tag(message.fields):
             continue
-        other = tags.setdefault((message.sender, message.tag), message)
-        if other is not message:
-            findings.add(
-                message.fields[0].place,
-                f"tag '{message.tag}' of {message.name} is also that of {other.name} ({other.place}), "
-                f"which the {message.sender} sends too",
-            )
+        for sender in message.senders:
+            other = tags.setdefault((sender, message.tag), message)
+            if other is not message and told_apart(other, message) is None:
+                findings.add(
+                    message.fields[0].place,
+                    f"tag '{message.tag}' of {message.name} is also that of {other.name} ({other.place}), "
+                    f"which the {sender} sends too",
+                )
     refs: dict[str, Message | Part] = {}
     for layout in protocol.layouts:
         if layout.ref is not None and refs.setdefault(layout.ref, layout) is not layout:
@@ -149,7 +161,7 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
     for fact in protocol.session:
         setters = [message for message in protocol.messages if message.sets == fact.name]
         clearers = [message for message in protocol.messages if message.clears == fact.name]
-        if bool(setters) != bool(clearers):
+        if bool(setters) != bool(clearers) and not fact.values:
             findings.add(fact.place, f"{fact.name} is set or cleared by a message, but not both")
     used = {callback for message in protocol.messages for callback in message.callbacks}
     for callback in protocol.callbacks:
@@ -159,7 +171,8 @@ def _check_blocks(protocol: Protocol, findings: Findings) -> None:
 
 def _check_message(protocol: Protocol, message: Message, damaged: set[str], findings: Findings) -> None:
     known = message.name not in damaged and not isinstance(message.fields[0].type, Unknown)
-    if known and not (_is_tag(message.fields) and message.fields[0].since == message.since):
+    is_begun = _is_tag(message.fields) and message.fields[0].since == message.since
+    if known and not is_begun and (message.is_tagged or message.when is None):
         findings.add(message.fields[0].place, f"{message.name} must begin with its tag: '- tag: Byte1('X')'")
     if message.opens is not None and message.places not in ((), (OUTSIDE,)):
         findings.add(message.place, f"{message.name} opens a block, so its place must be {OUTSIDE!r} alone")

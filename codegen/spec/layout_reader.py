@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from codegen.spec.model import OUTSIDE, Alternative, Field, Message, Part, Place
+from codegen.spec.model import MESSAGE, OUTSIDE, Alternative, Field, Message, Part, Place
 from codegen.spec.nodes import Entries, Findings, Items, Keys, Node, Text, named_entries, nearest
 from codegen.spec.notation import NAMES, NotationError, Unknown, parse_type
 
 _TEXTS = ["doc", "note", "page note"]
 _MESSAGE_KEYS = [
-    "ref", "since", "also since", "also when", "release", "from", *_TEXTS, "callback", "place", "opens", "closes",
-    "sets", "clears", "describes", "described as", "transaction", "fields",
+    "ref", "since", "also since", "also when", "release", "from", "when", *_TEXTS, "callback", "place", "opens",
+    "closes",
+    "sets", "clears", "tells encoding", "describes", "described as", "transaction", "fields",
 ]  # fmt: skip
 _PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
 _MODIFIERS = [
-    "since", "when", "optional", "size", "repeat", "is", "looks up", "printed under", "nonzero", "boolean",
-    "holds text", "bits", "values", "batch column", *_TEXTS,
+    "since", "until", "when", "optional", "measures", "may be null", "any character", "size", "repeat", "is",
+    "looks up", "printed under", "printed apart", "nonzero", "boolean", "holds text", "bits", "values", "batch column",
+    *_TEXTS,
 ]  # fmt: skip
 _TRANSACTION_EFFECTS = [
     "begins", "streams", "commits", "prepares", "aborts", "commits prepared", "rolls back prepared",
 ]  # fmt: skip
-_SENDERS = ["server", "client"]
+_SENDERS = ["server", "client", "both"]
 
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
-_TITLE = re.compile(r"[A-Z][A-Za-z]*( [A-Za-z]+)*", re.ASCII)
+_TITLE = re.compile(r"[A-Z][A-Za-z0-9]*( [A-Za-z]+)*", re.ASCII)
 _CLASS = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
 _BITS = "1, 2, 4, 8, 16, 32, 64, 128"
 _BIT = re.compile(_BITS.replace(", ", "|"))
@@ -74,13 +76,14 @@ class LayoutReader:
         places = keys.names("place", (OUTSIDE, *self.blocks), required=bool(self.blocks))
         opens = keys.name("opens", self.blocks)
         closes = keys.name("closes", self.blocks)
+        when = keys.name("when", self.session)
         sets = keys.name("sets", self.session)
         clears = keys.name("clears", self.session)
         transaction = keys.name("transaction", _TRANSACTION_EFFECTS)
         self.complete = self.complete and len(self.findings) == before
         return Message(
             name=title,
-            ref=keys.text("ref", required=True),
+            ref=keys.text("ref", required="page note" not in keys) or None,
             doc=keys.prose("doc", required=True),
             note=keys.prose("note"),
             page_note=keys.prose("page note"),
@@ -93,8 +96,10 @@ class LayoutReader:
             places=places,
             opens=opens,
             closes=closes,
+            when=when,
             sets=sets,
             clears=clears,
+            tells_encoding=keys.text("tells encoding") or None,
             describes=keys.text("describes") or None,
             described_as=keys.text("described as"),
             transaction=transaction,
@@ -154,7 +159,8 @@ class LayoutReader:
                 continue
             if not row.doc and not (tagged and index == 0):
                 self.findings.add(row.place, f"{owner}.{row.name} has no 'doc'")
-            fields.append(row)
+            replaces = any(other.name == row.name and other.until is not None for other in fields)
+            fields.append(replace(row, replaces=replaces))
         return tuple(fields)
 
     def _field(self, item: Node, owner: str, since: int) -> Field | None:
@@ -189,7 +195,12 @@ class LayoutReader:
             note=keys.prose("note"),
             page_note=keys.prose("page note"),
             since=row_since,
+            until=keys.number("until"),
             when=keys.text("when") or None,
+            measures=keys.name("measures", [MESSAGE]),
+            may_be_null=keys.flag("may be null"),
+            printed_apart=keys.flag("printed apart"),
+            any_character=keys.flag("any character"),
             optional=optional,
             size=keys.text("size") or None,
             repeat=keys.text("repeat") or None,

@@ -12,6 +12,12 @@ from codegen.spec.notation import Byte1, Int, PartName, String, Type
 OUTSIDE = "outside"
 """The place of a message between blocks."""
 
+UNTIL_ZERO = "until zero"
+"""The count of items that a zero byte ends."""
+
+MESSAGE = "message"
+"""The length of a message, with itself and without the tag."""
+
 REST = "rest"
 """The size of a Byten that takes all bytes that are left."""
 
@@ -63,6 +69,8 @@ class NamedType:
     """The name of its type in Arrow, where that is not an integer."""
     epoch: int
     """The number that Arrow counts as zero of the type."""
+    values: Mapping[int, str]
+    """The only values that are legal, with their names; empty where any is."""
     doc: str
     place: Place = field(compare=False)
 
@@ -76,6 +84,11 @@ class NamedType:
         """The name of the function."""
         return self.made_by.rpartition(".")[2]
 
+    @property
+    def constructor(self) -> str:
+        """The function or enumeration that makes a value; empty where it is the integer."""
+        return self.maker or (self.python if self.values else "")
+
 
 @dataclass(frozen=True)
 class Field:
@@ -88,8 +101,15 @@ class Field:
     note: str = ""
     page_note: str = ""
     since: int = 1
+    until: int | None = None
     when: str | None = None
     optional: bool = False
+    measures: str | None = None
+    may_be_null: bool = False
+    any_character: bool = False
+    printed_apart: bool = False
+    replaces: bool = False
+    """Whether older versions have another row of the name, so that no page says since when there is one."""
     size: str | None = None
     repeat: str | None = None
     is_named: str | None = None
@@ -106,6 +126,15 @@ class Field:
     def column(self) -> str:
         """The name of its column in batches; within a part that is there once, the end of the name."""
         return self.batch_column or self.name
+
+    @property
+    def key(self) -> str:
+        """The name, and the last version of a row that another of the same name replaces."""
+        return self.name if self.until is None else f"{self.name} until {self.until}"
+
+    def is_in(self, version: int) -> bool:
+        """Whether a version has the row."""
+        return self.since <= version and (self.until is None or version <= self.until)
 
     @property
     def constants(self) -> tuple[str | int, ...]:
@@ -134,7 +163,7 @@ class Field:
     @property
     def is_character(self) -> bool:
         """Whether its byte stands for a character: a tag, or one of several with names."""
-        return bool(self.values) or (isinstance(self.type, Byte1) and bool(self.constants))
+        return bool(self.values) or (isinstance(self.type, Byte1) and (bool(self.constants) or self.any_character))
 
     @property
     def width(self) -> int:
@@ -189,7 +218,7 @@ class Message:
     """A message: its layout, where it may stand, and what it changes."""
 
     name: str
-    ref: str
+    ref: str | None
     doc: str
     note: str
     page_note: str
@@ -203,8 +232,12 @@ class Message:
     places: tuple[str, ...]
     opens: str | None
     closes: str | None
+    when: str | None
+    """The session fact, or the fact and its value, without which it is another message with the same tag."""
     sets: str | None
     clears: str | None
+    tells_encoding: str | None
+    """The setting and its field, and the field with its value: `client_encoding in name: setting`."""
     describes: str | None
     described_as: str
     """The thing that it describes in a sentence: a table."""
@@ -213,9 +246,26 @@ class Message:
     place: Place = field(compare=False)
 
     @property
+    def is_tagged(self) -> bool:
+        """Whether the message begins with a tag; others are told by what a session waits for."""
+        return bool(self.fields) and self.fields[0].name == "tag"
+
+    @property
     def tag(self) -> str:
-        """The character that the message begins with."""
-        return str(self.fields[0].constants[0])
+        """The character that the message begins with; empty for one without a tag."""
+        return str(self.fields[0].constants[0]) if self.is_tagged else ""
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """The sides that send it."""
+        return ("server", "client") if self.sender == "both" else (self.sender,)
+
+    @property
+    def encoding_fields(self) -> tuple[str, str, str]:
+        """The field that names a setting, the setting that is the encoding, and the field with its value."""
+        setting, _, rest = str(self.tells_encoding).partition(" in ")
+        name, _, value = rest.partition(": ")
+        return name, setting, value
 
     def comes_in(self, version: int) -> bool:
         """Whether servers send it to clients of the version, be it only while `also_when` holds."""
@@ -241,6 +291,8 @@ class SessionFact:
     since: int
     doc: str
     place: Place = field(compare=False)
+    values: Mapping[str, str] = field(default_factory=dict)
+    """Its values and what they mean, the first one at the start; empty for a fact that holds or not."""
 
 
 @dataclass(frozen=True)
@@ -248,6 +300,8 @@ class Protocol:
     """All that one folder of spec/ says, messages and parts in the order of the documentation's page."""
 
     name: str
+    package: str
+    """The package of its modules, within the generated one; empty where they are in that itself."""
     title: str
     page: str
     anchor: str
@@ -260,6 +314,8 @@ class Protocol:
     """The place between blocks in a sentence; empty for `outside of all blocks`."""
     blocks: Mapping[str, str]
     callbacks: tuple[str, ...]
+    encodings: Mapping[str, str]
+    """The codecs of Python by the names that messages have for encodings."""
     types: Mapping[str, NamedType]
     messages: tuple[Message, ...]
     parts: tuple[Part, ...]
@@ -268,7 +324,7 @@ class Protocol:
     @property
     def kept_facts(self) -> tuple[SessionFact, ...]:
         """The session facts that messages set and clear, so that a decoder knows them by itself."""
-        kept = {name for message in self.messages for name in (message.sets, message.clears)}
+        kept = {fact_of(name) for message in self.messages for name in (message.sets, message.clears)}
         return tuple(fact for fact in self.session if fact.name in kept)
 
     @property
@@ -280,7 +336,26 @@ class Protocol:
     def layout_facts(self) -> tuple[SessionFact, ...]:
         """The session facts that layouts depend on, so that `parse` has to be told."""
         named = {row.when for message in self.messages for row in message.fields}
+        named |= {fact_of(message.when) for message in self.messages}
         return tuple(fact for fact in self.session if fact.name in named)
+
+    @property
+    def row_facts(self) -> tuple[SessionFact, ...]:
+        """The session facts that rows depend on."""
+        named = {row.when for message in self.messages for row in message.fields}
+        return tuple(fact for fact in self.session if fact.name in named)
+
+    @property
+    def fact_values(self) -> dict[str, tuple[str, ...]]:
+        """The values of the session facts that have some, the first one at the start."""
+        return {fact.name: tuple(fact.values) for fact in self.session if fact.values}
+
+    @property
+    def enumerations(self) -> list[NamedType]:
+        """The named types of its rows that have named values."""
+        rows = [row for layout in [*self.layouts, *self.alternatives] for row in layout.fields]
+        used = {row.named_type for row in rows}
+        return [named for named in self.types.values() if named.values and named.name in used]
 
     @property
     def has_texts(self) -> bool:
@@ -329,6 +404,34 @@ class Protocol:
         return isinstance(row.type, Int) and row.type.base != "Int8"
 
 
+def fact_of(condition: str | None) -> str | None:
+    """The session fact in `fact` or `fact = value`."""
+    return None if condition is None else condition.partition(" = ")[0]
+
+
+def value_of(condition: str) -> str:
+    """The value in `fact = value`; empty without one."""
+    return condition.partition(" = ")[2]
+
+
+def told_apart(one: Message, other: Message) -> int | None:
+    """The number of bytes before what tells two messages of one tag apart; None if nothing does.
+
+    That is -1 for two that come when a session waits for something else, else the offset of a constant.
+    """
+    if one.when != other.when:
+        return -1
+    offset = 0
+    for row, same in zip(one.fields, other.fields, strict=False):
+        if row.width != same.width or not row.width or row.repeat is not None:
+            return None
+        are_constant = row.is_constant and same.is_constant and row.measures is None
+        if are_constant and row.constants != same.constants:
+            return offset
+        offset += row.width
+    return None
+
+
 def parts_used(fields: tuple[Field, ...]) -> list[str]:
     """The names of the parts that a layout contains, in order."""
     return [row.type.name for row in fields if isinstance(row.type, PartName)]
@@ -341,4 +444,4 @@ def counted(fields: tuple[Field, ...], row: Field) -> Field | None:
 
 def attributes(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     """The fields that are attributes in Python: no constants, lengths and numbers, which follow from the others."""
-    return tuple(row for row in fields if not row.is_constant and counted(fields, row) is None)
+    return tuple(row for row in fields if not row.is_constant and row.measures is None and counted(fields, row) is None)

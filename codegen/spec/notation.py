@@ -36,6 +36,8 @@ class Int:
     base: str
     name: str | None = None
     constant: int | None = None
+    letter: str | None = None
+    """The letter that the documentation has for the number of integers, `Int16[C]`."""
 
     @property
     def width(self) -> int:
@@ -43,6 +45,8 @@ class Int:
         return INT_WIDTHS[self.base]
 
     def __str__(self) -> str:
+        if self.letter is not None:
+            return f"{self.base}[{self.letter}]"
         if self.name is not None:
             return f"{self.base} ({self.name})"
         return self.base if self.constant is None else f"{self.base}({self.constant})"
@@ -62,12 +66,15 @@ class Byte1:
 
 @dataclass(frozen=True)
 class Byten:
-    """As many bytes as an earlier field says, or all that are left."""
+    """As many bytes as an earlier field says, all that are left, or a fixed number."""
 
     kind: ClassVar = "bytes"
 
+    count: int | None = None
+    """The fixed number, `Byte4`."""
+
     def __str__(self) -> str:
-        return "Byten"
+        return "Byten" if self.count is None else f"Byte{self.count}"
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,8 @@ class Unknown:
 Type = Int | Byte1 | Byten | String | PartName | Unknown
 
 _INT = re.compile(r"(Int8|Int16|Int32|Int64)(?: \(([A-Za-z][A-Za-z0-9]*)\)|\((\d{1,20})\))?", re.ASCII)
+_FIXED = re.compile(r"Byte([2-9]|[1-9]\d{1,2})", re.ASCII)
+_ARRAY = re.compile(r"(Int8|Int16|Int32|Int64)\[([A-Z])\]", re.ASCII)
 _BYTE1 = re.compile(r"Byte1\('([A-Za-z0-9])'\)")
 _NAME = re.compile(r"[A-Z][A-Za-z]*", re.ASCII)
 
@@ -117,6 +126,10 @@ def parse_type(text: str) -> Type:
         return String()
     if text == "Byte1":
         return Byte1()
+    if fixed := _FIXED.fullmatch(text):
+        return Byten(int(fixed[1]))
+    if array := _ARRAY.fullmatch(text):
+        return Int(array[1], letter=array[2])
     if text.startswith("Byte1"):
         return _byte1(text)
     if integer := _INT.fullmatch(text):

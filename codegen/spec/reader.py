@@ -21,10 +21,10 @@ PROTOCOL_FILE = "protocol.yaml"
 TYPES_FILE = "types.yaml"
 
 _PROTOCOL_KEYS = [
-    "protocol", "title", "page", "anchor", "doc", "note", "checked against", "versions", "session", "outside",
-    "blocks", "callbacks", "files",
+    "protocol", "package", "title", "page", "anchor", "doc", "note", "checked against", "versions", "session",
+    "outside", "encodings", "blocks", "callbacks", "files",
 ]  # fmt: skip
-_TYPE_KEYS = ["base", "signed", "python", "made by", "arrow", "epoch", "doc"]
+_TYPE_KEYS = ["base", "signed", "python", "made by", "arrow", "epoch", "values", "doc"]
 _ARROW_TYPES = ["timestamp[us, UTC]"]
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+", re.ASCII)
 
@@ -72,6 +72,7 @@ def _load_types(path: Path, findings: Findings) -> Mapping[str, NamedType]:
             maker or "",
             arrow or "",
             _epoch(keys, findings),
+            _values(keys, findings),
             keys.prose("doc", required=True),
             place,
         )
@@ -81,10 +82,22 @@ def _load_types(path: Path, findings: Findings) -> Mapping[str, NamedType]:
 def _path(keys: Keys, key: str, findings: Findings) -> str | None:
     """The dotted path of a class or function, or `int`; None if absent or neither."""
     path = keys.text(key)
-    if path and path != "int" and not _PATH.fullmatch(path):
+    is_enumeration = key == "python" and "values" in keys and path.isidentifier()
+    if path and path != "int" and not is_enumeration and not _PATH.fullmatch(path):
         findings.add(keys.place_of(key), f"{key!r} is {path!r}; a dotted path is expected, as of a class, or int")
         return None
     return path or None
+
+
+def _values(keys: Keys, findings: Findings) -> Mapping[int, str]:
+    """The legal values of a type, with their names."""
+    values: dict[int, str] = {}
+    for text, (place, node) in keys.mapping("values").items():
+        if not re.fullmatch(r"\d{1,9}", text, re.ASCII) or not isinstance(node, Text):
+            findings.add(place, f"'values' has {text!r}; a whole number and its name are expected")
+        else:
+            values[int(text)] = node.value
+    return MappingProxyType(values)
 
 
 def _epoch(keys: Keys, findings: Findings) -> int:
@@ -102,8 +115,10 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
     keys = Keys(root, "the protocol", _PROTOCOL_KEYS, findings)
     versions = _versions(keys, findings)
     session = tuple(
-        SessionFact(name, entry.number("since") or 1, entry.prose("doc", required=True), entry.place)
-        for name, entry in named_entries(keys, "session", "session fact", ["since", "doc"], findings)
+        SessionFact(
+            name, entry.number("since") or 1, entry.prose("doc", required=True), entry.place, _texts(entry, findings)
+        )
+        for name, entry in named_entries(keys, "session", "session fact", ["since", "doc", "values"], findings)
     )
     blocks: dict[str, str] = {}
     for name, (place, node) in keys.mapping("blocks").items():
@@ -114,7 +129,9 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
     callbacks = keys.names("callbacks")
     reader = LayoutReader(
         findings,
-        session=tuple(fact.name for fact in session),
+        session=tuple(
+            name for fact in session for name in (fact.name, *(f"{fact.name} = {value}" for value in fact.values))
+        ),
         blocks=tuple(blocks),
         callbacks=callbacks,
         types=tuple(types),
@@ -133,6 +150,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
             findings.add(Place(path, 1, 1), f"is not listed under 'files' in {folder / PROTOCOL_FILE}")
     protocol = Protocol(
         name=keys.text("protocol", required=True),
+        package=keys.text("package"),
         title=keys.prose("title", required=True),
         page=keys.text("page", required=True),
         anchor=keys.text("anchor"),
@@ -144,6 +162,7 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
         outside=keys.text("outside"),
         blocks=MappingProxyType(blocks),
         callbacks=callbacks,
+        encodings=_codecs(keys, findings),
         types=types,
         messages=tuple(reader.messages),
         parts=tuple(reader.parts),
@@ -151,6 +170,28 @@ def _load_protocol(folder: Path, types: Mapping[str, NamedType], findings: Findi
     )
     checks.check(protocol, findings, complete=reader.complete, damaged=reader.damaged)
     return protocol
+
+
+def _texts(keys: Keys, findings: Findings) -> Mapping[str, str]:
+    """The values of a session fact, and what they mean."""
+    values: dict[str, str] = {}
+    for name, (place, node) in keys.mapping("values").items():
+        if not _MODULE.fullmatch(name) or not isinstance(node, Text):
+            findings.add(place, f"value {name!r} must be a lower-case word and a text")
+        else:
+            values[name] = node.value
+    return MappingProxyType(values)
+
+
+def _codecs(keys: Keys, findings: Findings) -> Mapping[str, str]:
+    """The codecs of encodings."""
+    codecs: dict[str, str] = {}
+    for name, (place, node) in keys.mapping("encodings").items():
+        if isinstance(node, Text):
+            codecs[name] = node.value
+        else:
+            findings.add(place, f"encoding {name!r} must be the name of a codec")
+    return MappingProxyType(codecs)
 
 
 def _versions(keys: Keys, findings: Findings) -> tuple[Version, ...]:

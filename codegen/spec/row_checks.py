@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from codegen.spec import taken
-from codegen.spec.model import REST, Alternative, Field, Message, Part, Protocol, attributes
+from codegen.spec.model import REST, UNTIL_ZERO, Alternative, Field, Message, Part, Protocol, attributes
 from codegen.spec.nodes import Findings, allowed
-from codegen.spec.notation import Byte1, Byten, Int, PartName, Unknown
+from codegen.spec.notation import Byte1, Byten, Int, PartName, String, Unknown
 
 
 def check_rows(protocol: Protocol, layout: Message | Part | Alternative, findings: Findings) -> None:
@@ -20,7 +20,7 @@ class _Rows:
         self.layout = layout
         self.fields = layout.fields
         self.names = [row.name for row in layout.fields]
-        self.is_messages = "tag" in self.names
+        self.is_messages = isinstance(layout, Message)
         self.findings = findings
         # The rows so far, and those of them that say how long or how many another is.
         self.seen: dict[str, Field] = {}
@@ -28,7 +28,7 @@ class _Rows:
 
     def check(self) -> None:
         for index, row in enumerate(self.fields):
-            if row.name in self.seen:
+            if row.name in self.seen and (self.seen[row.name].until or row.since) >= row.since:
                 self.add(row, f" is there twice, first in line {self.seen[row.name].place.line}")
             if row.name != "tag" or index:
                 self.name(row)
@@ -52,7 +52,8 @@ class _Rows:
                 self.value(row)
             if row.optional:
                 self.optional(row, self.fields[index + 1 :])
-            self.seen.setdefault(row.name, row)
+            if row.name not in self.seen or self.seen[row.name].until is not None:
+                self.seen[row.name] = row
 
     def add(self, row: Field, text: str) -> None:
         self.findings.add(row.place, f"{self.layout.name}.{row.name}{text}")
@@ -89,6 +90,14 @@ class _Rows:
 
     def extent(self, row: Field) -> None:
         """A size for every Byten and nothing else; a count for what repeats; each an earlier integer used once."""
+        if isinstance(row.type, Int) and row.type.letter is not None and row.repeat is None:
+            self.add(row, f" is {row.type}, so it needs 'repeat'")
+        if row.may_be_null and not (isinstance(row.type, Byten) and row.size not in (None, REST)):
+            self.add(row, ": 'may be null' belongs to a Byten whose size an earlier integer says")
+        if isinstance(row.type, Byten) and row.type.count is not None:
+            if row.size is not None:
+                self.add(row, f": {row.type} has its size")
+            return
         if isinstance(row.type, Byten) and row.size is None:
             self.add(row, f" has no 'size'; allowed: an earlier integer, or {REST}")
         if not isinstance(row.type, Byten) and row.size is not None:
@@ -100,8 +109,10 @@ class _Rows:
             if row is not self.fields[-1] or not self.is_messages:
                 self.add(row, ": only the last field of a message can take the rest")
             return
-        if row.repeat is not None and (not isinstance(row.type, PartName | Int) or row.constants):
-            self.add(row, ": 'repeat' belongs to an integer without constant or a part only")
+        if row.repeat is not None and (not isinstance(row.type, PartName | Int | String) or row.constants):
+            self.add(row, ": 'repeat' belongs to an integer without constant, a text or a part only")
+            return
+        if row.repeat == UNTIL_ZERO:
             return
         for key, target in (("size", row.size), ("repeat", row.repeat)):
             if target is not None:
@@ -109,7 +120,7 @@ class _Rows:
                 self.used.add(target)
 
     def length(self, row: Field, key: str, target: str) -> None:
-        integers = [name for name, other in self.seen.items() if _is_plain_integer(other)]
+        integers = [name for name, other in self.seen.items() if self.is_plain_integer(other)]
         if target in self.seen and self.findings.has(self.seen[target].place):
             return
         if target not in integers:
@@ -121,6 +132,19 @@ class _Rows:
             self.add(row, f": {key!r} cannot go with 'when'")
         elif (since := self.seen[target].since) > row.since:
             self.add(row, f": {key!r} names {target}, which is since version {since} only")
+
+    def is_plain_integer(self, row: Field) -> bool:
+        """Whether an integer can say how long or how many another row is."""
+        named = self.protocol.types.get(row.named_type or "")
+        return isinstance(row.type, Unknown) or (
+            isinstance(row.type, Int)
+            and not row.constants
+            and (row.named_type is None or (named is not None and named.python == "int" and not named.values))
+            and row.when is None
+            and row.repeat is None
+            and row.measures is None
+            and not (row.bits or row.values or row.boolean or row.nonzero)
+        )
 
     def named_type(self, row: Field) -> None:
         named, types = row.named_type, self.protocol.types
@@ -145,8 +169,12 @@ class _Rows:
             self.add(row, ": only one of 'boolean', 'bits' and 'values' can be there")
         if row.nonzero and not (isinstance(row.type, Int) and not row.constants and row.repeat is None):
             self.add(row, ": 'nonzero' belongs to an integer without constant only")
-        if isinstance(row.type, Byte1) and is_free and not there:
-            self.add(row, ": a Byte1 needs a constant, 'boolean', 'bits' or 'values'")
+        if row.measures is not None and not (
+            isinstance(row.type, Int) and row.type.base == "Int32" and self.is_messages
+        ):
+            self.add(row, ": 'measures' belongs to an Int32 of a message only")
+        if isinstance(row.type, Byte1) and is_free and not there and not row.any_character:
+            self.add(row, ": a Byte1 needs a constant, 'boolean', 'bits', 'values' or 'any character'")
 
     def optional(self, row: Field, rest: tuple[Field, ...]) -> None:
         """Check that the row after an optional tag tells, by its own constant, that the tag is absent."""
@@ -166,14 +194,3 @@ class _Rows:
             self.add(row, ": a constant of one byte must follow, to tell whether it is there")
         elif set(after[0].constants) & set(row.constants):
             self.add(row, f" and {after[0].name} share a constant, so neither tells which is there")
-
-
-def _is_plain_integer(row: Field) -> bool:
-    return isinstance(row.type, Unknown) or (
-        isinstance(row.type, Int)
-        and not row.constants
-        and row.named_type is None
-        and row.when is None
-        and row.repeat is None
-        and not (row.bits or row.values or row.boolean or row.nonzero)
-    )

@@ -94,7 +94,7 @@ def view(protocol: Protocol, version: int) -> View:
 
 def _shown(layout: _Layout, since: int, version: int) -> _Layout:
     """A layout with the rows of a version, none of them older than the layout."""
-    rows = (replace(row, since=max(row.since, since)) for row in layout.fields if row.since <= version)
+    rows = (replace(row, since=max(row.since, since)) for row in layout.fields if row.is_in(version))
     return replace(layout, since=since, fields=tuple(rows))
 
 

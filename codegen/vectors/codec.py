@@ -26,7 +26,7 @@ from codegen.lowering.operations import (
     Text,
 )
 from codegen.lowering.rows import lower
-from codegen.spec.model import Message
+from codegen.spec.model import Message, fact_of, value_of
 from codegen.spec.versions import View
 
 Fields = dict[str, Any]
@@ -78,6 +78,9 @@ class Writer:
             elif one.name in values and isinstance(one, Repeat):
                 for index, item in enumerate(values[one.name]):
                     self._row(one.body, item, f"{prefix}{one.name}[{index}]")
+                if not one.count:
+                    self.data += b"\0"
+                    self.written.append(Written(prefix + one.name, one, len(self.data) - 1, len(self.data), 0))
             elif one.name in values:
                 self._row(one, values[one.name], prefix + one.name)
 
@@ -93,7 +96,7 @@ class Writer:
             case Text():
                 self.data += value.encode() + b"\0"
             case Bytes():
-                self.data += bytes.fromhex(value)
+                self.data += b"" if value is None else bytes.fromhex(value)
             case Integer(is_character=True):
                 self.data += value.encode("latin-1")
             case Integer():
@@ -109,7 +112,7 @@ def chosen(view: View, one: Choose, tag: str) -> Operations:
 class Reader:
     """Reads the bytes of one whole message; RefusedError where they are none."""
 
-    def __init__(self, view: View, data: bytes, facts: Mapping[str, bool]) -> None:
+    def __init__(self, view: View, data: bytes, facts: Mapping[str, Any]) -> None:
         self.view = view
         self.data = data
         self.facts = facts
@@ -117,14 +120,36 @@ class Reader:
 
     def message(self, sender: str = "server") -> tuple[Message, Fields]:
         """Return the message that the bytes are, and its fields."""
-        begins = (self._next(), sender)
-        message = next((one for one in self.view.messages if (one.tag, one.sender) == begins), None)
+        awaited = [
+            one
+            for one in self.view.messages
+            if sender in one.senders
+            and one.tag in ("", self._next())
+            and (one.when is None or self.facts.get(str(fact_of(one.when))) == value_of(one.when))
+        ]
+        ordered = sorted(awaited, key=lambda one: one.is_tagged)
+        tagged = next((one for one in awaited if one.is_tagged), None)
+        message = next((one for one in ordered if self._begins(one)), tagged)
         if message is None:
             raise RefusedError("tag", 0, "no message begins so")
         fields = self.operations(lower(self.view, message.fields))
         if self.offset < len(self.data):
             raise RefusedError("end", self.offset, "bytes are left")
         return message, fields
+
+    def _begins(self, message: Message) -> bool:
+        """Whether the message's first integers may be those of the bytes, but for a length."""
+        offset = 0
+        for one in lower(self.view, message.fields):
+            if not isinstance(one, Integer):
+                break
+            number = int.from_bytes(self.data[offset : offset + one.width], "big", signed=one.signed)
+            if isinstance(one, Constant) and number != one.code and not one.is_length:
+                return False
+            if isinstance(one, Take) and not offset and one.allowed and number not in one.allowed:
+                return False
+            offset += one.width
+        return True
 
     def operations(self, operations: Operations, prefix: str = "") -> Fields:
         """Read rows one after the other."""
@@ -140,15 +165,26 @@ class Reader:
                     there = ord(self._next() or "\0") in one.ahead if one.ahead else self.facts.get(one.fact, False)
                     if there:
                         self._go(one.body, prefix, values)
+                case Repeat(count=""):
+                    values[one.name] = self._until_zero(one, values, path)
                 case Repeat():
                     items = (self._row(one.body, values, f"{path}[{index}]") for index in range(values[one.count]))
                     values[one.name] = list(items)
                 case Measure():
                     values[one.name] = self._integer(one, path)
-                    if values[one.name] < 0:
+                    if not one.of and values[one.name] != len(self.data) - one.before:
+                        raise RefusedError(path, start, "the message has another length")
+                    if values[one.name] < (-1 if one.nullable else 0):
                         raise RefusedError(path, start, "the number is negative")
                 case _:
                     values[one.name] = self._row(one, values, path)
+
+    def _until_zero(self, one: Repeat, values: Fields, path: str) -> list[Any]:
+        items: list[Any] = []
+        while self._next() != "\0":
+            items.append(self._row(one.body, values, f"{path}[{len(items)}]"))
+        self._take(1, path)
+        return items
 
     def _next(self) -> str:
         """The next byte as a character; empty at the end."""
@@ -163,8 +199,8 @@ class Reader:
             case Text():
                 return self._text(path)
             case Bytes():
-                size = values[one.count] if one.count else len(self.data) - self.offset
-                return self._take(size, path).hex()
+                size = one.size or (values[one.count] if one.count else len(self.data) - self.offset)
+                return None if size == -1 else self._take(size, path).hex()
         assert isinstance(one, Integer)
         return self._integer(one, path)
 
@@ -212,3 +248,15 @@ def facts_of(view: View, message: Message, session: Mapping[str, bool]) -> dict[
     """Return those of the session facts that a message's layout depends on."""
     named = {one.fact for one in lower(view, message.fields) if isinstance(one, GoOn)}
     return {name: value for name, value in session.items() if name in named}
+
+
+def awaited(view: View, message: Message | None) -> dict[str, Any]:
+    """Return the values of session facts with which a message comes: its own, or one that no message needs."""
+    needed = {one.when for one in view.messages}
+    values = {
+        name: next(value for value in those if f"{name} = {value}" not in needed)
+        for name, those in view.protocol.fact_values.items()
+    }
+    if message is not None and message.when is not None:
+        values[str(fact_of(message.when))] = value_of(message.when)
+    return values

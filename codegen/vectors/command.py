@@ -16,7 +16,7 @@ from codegen.spec.model import Message, Protocol
 from codegen.spec.reader import load
 from codegen.spec.versions import View, view, views
 from codegen.vectors.captured import captured, vector
-from codegen.vectors.codec import Reader, RefusedError, facts_of, write
+from codegen.vectors.codec import Reader, RefusedError, awaited, facts_of, write
 from codegen.vectors.samples import Samples, damaged
 from codegen.vectors.sequences import sequences
 
@@ -53,15 +53,16 @@ def vectors(now: View) -> Iterator[dict[str, Any]]:
     for message in now.messages:
         yield from _of_message(now, message)
     for what, data in (("empty", b""), ("an unknown tag", b"\0")):
-        yield from _refused(f"Nothing: {what}", now, None, {}, data)
+        yield from _refused(f"Nothing: {what}", now, None, awaited(now, None), data)
 
 
 def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
     usual, facts = {}, {}
     names = facts_of(now, message, dict.fromkeys((fact.name for fact in now.protocol.session), True))
+    awaits = awaited(now, message)
     for values in product((False, True), repeat=len(names)):
-        facts = dict(zip(names, values, strict=True))
-        session = "".join(f", {name}" for name, value in facts.items() if value)
+        facts = dict(zip(names, values, strict=True)) | awaits
+        session = "".join(f", {name}" for name, value in facts.items() if value is True)
         usual = Samples(now, facts).usual(lower(now, message.fields))
         yield _accepted(f"{message.name}{session}", now, message, facts, usual)
     fullest = usual
@@ -75,7 +76,7 @@ def _of_message(now: View, message: Message) -> Iterator[dict[str, Any]]:
 
 def _accepted(name: str, now: View, message: Message, facts: dict[str, bool], values: Any) -> dict[str, Any]:
     data, _ = write(now, message, values)
-    assert Reader(now, data, facts).message(message.sender) == (message, values)
+    assert Reader(now, data, facts).message(message.senders[0]) == (message, values)
     return vector(name, now, message, facts, data) | {"fields": values}
 
 
@@ -84,7 +85,7 @@ def _refused(
 ) -> Iterator[dict[str, Any]]:
     """Yield a vector of bytes that are no message; none of bytes that are one."""
     try:
-        Reader(now, data, facts).message("server" if message is None else message.sender)
+        Reader(now, data, facts).message("server" if message is None else message.senders[0])
     except RefusedError as error:
         place = {"field": error.field, "offset": error.offset, "reason": error.reason}
         strict = {"strict": True} if error.is_strict else {}

@@ -24,7 +24,7 @@ from codegen.lowering.rows import lower
 from codegen.shared import mask
 from codegen.spec.model import Message
 from codegen.spec.versions import View
-from codegen.vectors.codec import Fields, Written, plain, write
+from codegen.vectors.codec import Fields, Writer, Written, plain, write
 
 _TEXT, _OTHER_TEXTS = "public", {"empty": "", "of several bytes a character": "Größe 表 🐘"}
 _BYTES, _OTHER_BYTES = "00ff41", {"empty": ""}
@@ -76,7 +76,7 @@ class Samples:
             case Text():
                 return _TEXT
             case Bytes():
-                return _BYTES
+                return "00" * one.size or _BYTES
             case Constant():
                 return plain(one, one.code)
             case Take(allowed=(_, *_)) if one.wrapper != "bool":
@@ -84,7 +84,7 @@ class Samples:
             case Take() if one.wrapper == "bool" or one.flags:
                 return 1
         assert isinstance(one, Integer)
-        return plain(one, int.from_bytes(bytes(range(1, one.width + 1)), "big"))
+        return plain(one, ord("S") if one.is_character else int.from_bytes(bytes(range(1, one.width + 1)), "big"))
 
     def _variants(self, one: Operation) -> Iterator[tuple[str, Any]]:
         match one:
@@ -92,7 +92,11 @@ class Samples:
                 usual = self._value(one.body)
                 yield "none", []
                 yield "one", [usual]
-                yield from ((what, [usual, value]) for what, value in self._variants(one.body))
+                yield from (
+                    (what, [usual, value])
+                    for what, value in self._variants(one.body)
+                    if one.count or not self._ends(one.body, value)
+                )
             case Group():
                 operations = lower(self.view, one.part.fields)
                 yield from self.others(operations, self.usual(operations))
@@ -105,10 +109,17 @@ class Samples:
                         yield f"{alternative.name}, {what}", values
             case Text():
                 yield from _OTHER_TEXTS.items()
-            case Bytes():
+            case Bytes(size=0):
                 yield from _OTHER_BYTES.items()
+                yield from [("null", None)] if one.nullable else []
             case Take():
                 yield from self._numbers(one)
+
+    def _ends(self, one: Operation, value: Any) -> bool:
+        """Whether an item would be taken for the zero byte that ends a list."""
+        writer = Writer(self.view)
+        writer.operations((one,), {one.name: value})
+        return writer.data.startswith(b"\0")
 
     def _numbers(self, one: Take) -> Iterator[tuple[str, Any]]:
         if one.wrapper == "bool":
@@ -120,6 +131,8 @@ class Samples:
         numbers = {"greatest": 2 ** (8 * one.width - one.signed) - 1}
         if one.signed:
             numbers |= {"least": -(2 ** (8 * one.width - 1)), "minus one": -1}
+        if one.is_character:
+            numbers = {"another": ord("?")}
         if 0 not in one.refused:
             numbers["zero"] = 0
         numbers |= {f"mask {mask(bit)}, {name}": bit for bit, name in one.flags.items()}
@@ -128,7 +141,13 @@ class Samples:
     def _measured(self, operations: Operations, values: Fields) -> Fields:
         """Return the values with each measure as the row has it that it is of."""
         for one in flat(operations):
-            if isinstance(one, Measure) and one.name in values:
+            if isinstance(one, Measure) and not one.of:
+                writer = Writer(self.view)
+                writer.operations(operations, values | {one.name: 0})
+                values[one.name] = len(writer.data) - one.before
+            elif isinstance(one, Measure) and values.get(one.of, "") is None:
+                values[one.name] = -1
+            elif isinstance(one, Measure) and one.name in values:
                 is_list = isinstance(values[one.of], list)
                 values[one.name] = len(values[one.of]) // (1 if is_list else 2)
         return values

@@ -71,6 +71,7 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
             if type(row.subcon) is Renamed and row.subcon.name == row.name:
                 row.subcon = row.subcon.subcon
         self._cells = cells
+        self._length = next((row.subcon for row in self.subcons if isinstance(row.subcon, MessageLength)), None)
         self._lists = [row.name for row in self.subcons if isinstance(row.subcon, Array) and row.name != cells]
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -95,7 +96,9 @@ class DataclassStruct(_TypedEntries[_Value], Struct):  # type: ignore[misc]
             raise ValidationError(f"expected {self._class.__name__}, found {type(obj).__name__}", path=path)
         try:
             names = [*self._attributes, self._cells] if self._cells else self._attributes
-            super()._build({name: getattr(obj, name) for name in names}, stream, context, path)
+            built = super()._build({name: getattr(obj, name) for name in names}, stream, context, path)
+            if self._length is not None:
+                self._length.written(stream, built["_length_at"], path)
         except ConstructError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -278,6 +281,112 @@ class _String(Adapter):  # type: ignore[misc]
         if 0 in data:
             raise StringError("a zero byte would end the text", path=path)
         return data
+
+
+class _AnyChar(Construct):  # type: ignore[misc]
+    """One byte as a character, but for the zero byte."""
+
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> str:
+        byte = stream_read(stream, 1, path)
+        if byte == b"\0":
+            raise ValidationError("a zero byte is no character", path=path)
+        return chr(byte[0])
+
+    def _build(self, obj: str, stream: BinaryIO, context: Container, path: str) -> str:
+        if not isinstance(obj, str) or len(obj) != 1 or not 0 < ord(obj) < 256:
+            raise ValidationError(f"{shown(obj)} is no character of one byte", path=path)
+        stream_write(stream, bytes((ord(obj),)), 1, path)
+        return obj
+
+    def _sizeof(self, context: Container, path: str) -> int:
+        return 1
+
+
+AnyChar = _AnyChar()
+"""One byte as a character, but for the zero byte."""
+
+
+class NullableBytes(Construct):  # type: ignore[misc]
+    """construct's Bytes, of which the length -1 stands for None."""
+
+    def __init__(self, length: Callable[[Container], int]) -> None:
+        super().__init__()
+        self.length = length
+
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> bytes | None:
+        length = self.length(context)
+        if length < -1:
+            raise ValidationError(f"{length} is no length", path=path)
+        return None if length == -1 else bytes(stream_read(stream, length, path))
+
+    def _build(self, obj: bytes | None, stream: BinaryIO, context: Container, path: str) -> bytes | None:
+        if obj is not None:
+            if type(obj) is not bytes:
+                raise ValidationError(f"expected bytes or None, found {shown(obj)}", path=path)
+            stream_write(stream, obj, len(obj), path)
+        return obj
+
+
+def length_or_null(value: Callable[[Container], bytes | None]) -> Callable[[Container], int]:
+    """Return the length of a value in a context, -1 for None."""
+
+    def length(context: Container) -> int:
+        found = value(context)
+        return -1 if found is None else len(found)
+
+    return length
+
+
+class UntilZero(Subconstruct):  # type: ignore[misc]
+    """Items up to a zero byte in place of one; none of them begins with such a byte."""
+
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> tuple[object, ...]:
+        items = []
+        while stream_read(stream, 1, path) != b"\0":
+            stream_seek(stream, -1, 1, path)
+            items.append(self.subcon._parsereport(stream, context, path))
+        return tuple(items)
+
+    def _build(self, obj: object, stream: BinaryIO, context: Container, path: str) -> object:
+        if not isinstance(obj, tuple | list):
+            raise ValidationError(f"expected a tuple, found {shown(obj)}", path=path)
+        for item in obj:
+            data = self.subcon.build(item, **context._params)
+            if data[:1] == b"\0":
+                raise ValidationError("an item cannot begin with a zero byte", path=path)
+            stream_write(stream, data, len(data), path)
+        stream_write(stream, b"\0", 1, path)
+        return obj
+
+
+class MessageLength(Subconstruct):  # type: ignore[misc]
+    """The length of the whole message, which begins `before` bytes ahead of what it counts."""
+
+    def __init__(self, subcon: Construct, before: int) -> None:
+        super().__init__(subcon)
+        self.before = before
+        self.flagbuildnone = True
+
+    def _parse(self, stream: BinaryIO, context: Container, path: str) -> int:
+        start = stream_tell(stream, path) - self.before
+        length: int = super()._parse(stream, context, path)
+        here = stream_tell(stream, path)
+        end = stream_seek(stream, 0, 2, path)
+        stream_seek(stream, here, 0, path)
+        if length != end - start - self.before:
+            raise CheckError(f"the length is {length}, but {end - start - self.before} bytes are there", path=path)
+        return length
+
+    def _build(self, obj: object, stream: BinaryIO, context: Container, path: str) -> object:
+        context["_length_at"] = stream_tell(stream, path)
+        return super()._build(0, stream, context, path)
+
+    def written(self, stream: BinaryIO, at: int, path: str) -> None:
+        """Write the length, after the message, at its place."""
+        end = stream_tell(stream, path)
+        stream_seek(stream, at, 0, path)
+        self.subcon._build(end - at, stream, Container(), path)
+        stream_seek(stream, end, 0, path)
 
 
 String = _String(NullTerminated(GreedyBytes))

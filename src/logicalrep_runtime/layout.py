@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
-from logicalrep_runtime.operations import Operations, flat
+from logicalrep_runtime.operations import Constant, Integer, Operations, Take, flat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class MessageLayout:
     """The version before `since` from which on servers send it all the same; 0 if they do not."""
     also_when: str = ""
     """The session fact without which they do not."""
-    sender: Literal["server", "client"]
+    sender: Literal["server", "client", "both"]
     reference: str
     """The address of its table in the documentation."""
     callbacks: tuple[str, ...] = ()
@@ -49,8 +49,12 @@ class MessageLayout:
     """The block that it opens."""
     closes: str = ""
     """The block that it closes."""
+    when: Sequence[str] = ()
+    """The session fact, and its value, without which it is another message with the same tag; () for always."""
     sets: str = ""
-    """The session fact that is true from here on."""
+    """The session fact that is true from here on, or that has a value: `expected = password`."""
+    tells_encoding: tuple[str, ...] = ()
+    """The field that names a setting, the setting that is the session's encoding, and the field with its value."""
     clears: str = ""
     """The session fact that is false from here on."""
     describes: str = ""
@@ -85,6 +89,10 @@ class ProtocolLayout:
     """The place between blocks in a sentence."""
     session: Mapping[str, str]
     """The session facts, each with its meaning."""
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """The values of the session facts that have some, the first one at the start."""
+    encodings: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The codecs of Python by the names that messages have for encodings."""
     kept: tuple[str, ...]
     """The session facts that messages set and clear; a decoder has to be told the others."""
     parse_arguments: tuple[str, ...]
@@ -95,6 +103,43 @@ class ProtocolLayout:
     def message(self, tag: int, sender: str = "server") -> MessageLayout | None:
         """Return the message that begins with that byte; None if there is none."""
         for message in self.messages:
-            if ord(message.tag) == tag and message.sender == sender:
+            if message.tag == chr(tag) and message.sender in (sender, "both"):
                 return message
         return None
+
+    def find(self, data: bytes, version: int, sender: str, facts: Mapping[str, Any]) -> MessageLayout | None:
+        """Return the message that some bytes begin; None if there is none.
+
+        Of several with one tag, or without any, what the session waits for tells which, or a constant at its place.
+        """
+        found = [
+            message
+            for message in self.messages
+            if message.sender in (sender, "both")
+            and message.tag in ("", chr(data[0]))
+            and (not message.when or self._value(facts, message.when[0]) == message.when[1])
+        ]
+        for message in sorted(found, key=lambda one: one.tag != ""):
+            if self._begins(message, data, version):
+                return message
+        return next((message for message in found if message.tag), None)
+
+    def _value(self, facts: Mapping[str, Any], name: str) -> Any:
+        """The value of a session fact, the one at the start if it is not given."""
+        return facts.get(name, self.values[name][0])
+
+    def _begins(self, message: MessageLayout, data: bytes, version: int) -> bool:
+        """Whether the constants at the beginning of a message are those of some bytes."""
+        offset = 0
+        for one in message.operations:
+            if one.since > version or 0 < one.until < version:
+                continue
+            if not isinstance(one, Integer):
+                break
+            code = int.from_bytes(data[offset : offset + one.width], "big", signed=one.signed)
+            if isinstance(one, Constant) and code != one.code and not one.is_length:
+                return False
+            if isinstance(one, Take) and one.allowed and offset == 0 and code not in one.allowed:
+                return False
+            offset += one.width
+        return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from logicalrep_runtime.errors import DecodeError, EncodeError, codec_name, shown
 from logicalrep_runtime.layout import MessageLayout, PartLayout, ProtocolLayout
@@ -51,7 +51,7 @@ def walk(
     version: int,
     data: bytes,
     *,
-    facts: Mapping[str, bool],
+    facts: Mapping[str, Any],
     encoding: str = "utf-8",
     sender: str = "server",
     strict: bool = False,
@@ -61,7 +61,7 @@ def walk(
     `facts` are the session facts that hold, by name; one that is not named is false. `strict` refuses, as `parse` does,
     messages of later versions that servers send all the same.
     """
-    message = _message(protocol, version, data, sender)
+    message = _message(protocol, version, data, sender, facts)
     if message.since > version and (strict or not message.comes_in(version, facts)):
         raise _of_later_version(protocol, version, message)
     walker = _Walker(protocol, max(version, message.since), data, facts, encoding, message.name)
@@ -78,7 +78,7 @@ def decode_error(
     version: int,
     data: bytes,
     *,
-    facts: Mapping[str, bool],
+    facts: Mapping[str, Any],
     encoding: str = "utf-8",
     sender: str = "server",
 ) -> DecodeError:
@@ -91,12 +91,14 @@ def decode_error(
     return DecodeError("message", "tag", 0, "both decoders to agree", f"bytes that one of them takes: {_hex(data)}")
 
 
-def _message(protocol: ProtocolLayout, version: int, data: bytes, sender: str) -> MessageLayout:
+def _message(
+    protocol: ProtocolLayout, version: int, data: bytes, sender: str, facts: Mapping[str, Any]
+) -> MessageLayout:
     if not data:
         raise DecodeError("message", "tag", 0, "a message", "no bytes")
-    message = protocol.message(data[0], sender)
+    message = protocol.find(data, version, sender, facts)
     if message is None:
-        known = "".join(layout.tag for layout in protocol.messages if layout.sender == sender)
+        known = "".join(layout.tag for layout in protocol.messages if layout.sender in (sender, "both"))
         found = _byte(data[0])
         for other in protocol.messages:
             if other.tag == chr(data[0]):
@@ -117,7 +119,11 @@ def _of_later_version(protocol: ProtocolLayout, version: int, message: MessageLa
 
 def _known(items: tuple[_Since, ...], version: int) -> tuple[_Since, ...]:
     """The operations or alternatives that a version has."""
-    return tuple(item for item in items if item.since <= version)
+    return tuple(
+        item
+        for item in items
+        if item.since <= version and (isinstance(item, PartLayout) or not 0 < item.until < version)
+    )
 
 
 class _Walker:
@@ -128,7 +134,7 @@ class _Walker:
         protocol: ProtocolLayout,
         version: int,
         data: bytes,
-        facts: Mapping[str, bool],
+        facts: Mapping[str, Any],
         encoding: str,
         message: str,
     ) -> None:
@@ -157,16 +163,36 @@ class _Walker:
                     if self.next_is(one.ahead) if one.ahead else self.facts.get(one.fact, False):
                         yield from self.go(one.body, prefix, measured)
                 case Repeat():
-                    for index in range(measured[one.count]):
-                        yield from self.once(one.body, f"{path}[{index}]", measured)
+                    yield from self.repeat(one, path, measured)
                 case Measure():
                     step = self.integer(one, path)
                     measured[one.name] = count = int.from_bytes(step.data, "big", signed=one.signed)
-                    if count < 0:
-                        raise self.error(path, step.offset, "0 or more", str(count))
+                    self.check_measure(one, count, step)
                     yield step
                 case _:
                     yield from self.once(one, path, measured)
+
+    def repeat(self, one: Repeat, path: str, measured: Mapping[str, int]) -> Iterator[Step]:
+        """The items of a list; a zero byte that ends them is a step too."""
+        if one.count:
+            for index in range(measured[one.count]):
+                yield from self.once(one.body, f"{path}[{index}]", measured)
+            return
+        index = 0
+        while not self.next_is((0,)):
+            yield from self.once(one.body, f"{path}[{index}]", measured)
+            index += 1
+        offset = self.offset
+        yield Step(path, offset, self.take(1, path), one, 0)
+
+    def check_measure(self, one: Measure, count: int, step: Step) -> None:
+        """Raise DecodeError where a measure cannot be right."""
+        length = len(self.data) - one.before
+        if not one.of and count != length:
+            raise self.error(step.path, step.offset, str(length), str(count))
+        if count < 0 and not (one.nullable and count == -1):
+            expected = "-1 or more" if one.nullable else "0 or more"
+            raise self.error(step.path, step.offset, expected, str(count))
 
     def next_is(self, values: tuple[int, ...]) -> bool:
         return self.offset < len(self.data) and self.data[self.offset] in values
@@ -179,8 +205,11 @@ class _Walker:
             case Text():
                 yield self.text(one, path)
             case Bytes():
-                size = measured[one.count] if one.count else len(self.data) - self.offset
+                size = one.size or (measured[one.count] if one.count else len(self.data) - self.offset)
                 offset = self.offset
+                if size == -1:
+                    yield Step(path, offset, b"", one, None)
+                    return
                 data = self.take(size, path)
                 yield Step(path, offset, data, one, data)
             case Group():
@@ -249,13 +278,20 @@ def encode_error(
     """The error for a message or part that a straight-line encoder refused; `version` is that of its class."""
     codec_name(encoding)
     tag = getattr(message, "tag", None)
-    layout = protocol.message(ord(tag), sender) if isinstance(tag, str) else None
+    layout = _layout_of(protocol, message, tag, sender)
     name = layout.name if layout is not None else type(message).__name__
     operations = (layout if layout is not None else protocol.parts[type(message).__name__]).operations
     fault = _Faults(protocol, version, encoding).of_layout(operations, message, "")
     if fault is None:
         return EncodeError(name, "message", "attributes that fit their fields", f"{type(cause).__name__}: {cause}")
     return EncodeError(name, *fault)
+
+
+def _layout_of(protocol: ProtocolLayout, message: object, tag: object, sender: str) -> MessageLayout | None:
+    """The layout of a message's class; None for a part."""
+    names = {name.replace(" ", "").lower(): layout for layout in protocol.messages for name in (layout.name,)}
+    known = names.get(type(message).__name__.lower())
+    return protocol.message(ord(tag), sender) if known is None and isinstance(tag, str) else known
 
 
 _Fault = tuple[str, str, str] | None
@@ -305,7 +341,7 @@ class _Faults:
             return self.of_value(operations, one, value, path)
         if not isinstance(value, tuple | list):
             return path, "a tuple", shown(value)
-        if len(value) >= _limit(operations, one.count):
+        if one.count and len(value) >= _limit(operations, one.count):
             return path, f"fewer than {_limit(operations, one.count)} items", str(len(value))
         faults = (self.of_value(operations, one.body, item, f"{path}[{index}]") for index, item in enumerate(value))
         return next((fault for fault in faults if fault is not None), None)
@@ -321,9 +357,10 @@ class _Faults:
             case Bytes():
                 return _bytes_fault(operations, one, value, path, "bytes")
             case Take(is_character=True):
-                if isinstance(value, str) and len(value) == 1 and ord(value) in one.allowed:
+                legal = one.allowed or range(1, 256)
+                if isinstance(value, str) and len(value) == 1 and ord(value) in legal:
                     return None
-                return path, _legal(one), shown(value)
+                return path, _legal(one) if one.allowed else "a character that is no zero byte", shown(value)
             case Take():
                 low, high = _bounds(one)
                 if not isinstance(value, int) or not low <= value <= high or value in one.refused:
@@ -366,8 +403,12 @@ class _Faults:
 
 
 def _bytes_fault(operations: Operations, one: Bytes, value: object, path: str, expected: str) -> _Fault:
+    if value is None and one.nullable:
+        return None
     if not isinstance(value, bytes):
         return path, expected, shown(value)
+    if one.size:
+        return None if len(value) == one.size else (path, _bytes(one.size), _bytes(len(value)))
     limit = _limit(operations, one.count) if one.count else len(value) + 1
     return None if len(value) < limit else (path, f"fewer than {limit} bytes", str(len(value)))
 

@@ -22,6 +22,8 @@ class Operation:
     """The type as the documentation prints it, `Int32 (Oid)` for example."""
     since: int = 1
     """The protocol version that brought it."""
+    until: int = 0
+    """The last protocol version that has it; 0 for the newest."""
     doc: str = ""
 
     @property
@@ -64,6 +66,8 @@ class Constant(Integer):
     kind: ClassVar[str] = "constant"
 
     code: int
+    is_length: bool = False
+    """Whether it is the length of the message too."""
 
     @property
     def is_attribute(self) -> bool:
@@ -72,11 +76,16 @@ class Constant(Integer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure(Integer):
-    """Takes the length in bytes or the number of items of a later operation; none is negative."""
+    """Takes the length in bytes or the number of items of a later operation, or of the message."""
 
     kind: ClassVar[str] = "measure"
 
-    of: str
+    of: str = ""
+    """The operation; empty for the message itself, from the measure on."""
+    nullable: bool = False
+    """Whether -1 says that the operation has no value."""
+    before: int = 0
+    """The bytes of a message before its measure, its tag, which the measure does not count."""
 
     @property
     def is_attribute(self) -> bool:
@@ -92,12 +101,16 @@ class Text(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bytes(Operation):
-    """Takes bytes: as many as a measure says, or all that are left."""
+    """Takes bytes: as many as a measure says, a fixed number, or all that are left."""
 
     kind: ClassVar[str] = "bytes"
 
     count: str = ""
     """The measure; empty for all that are left."""
+    size: int = 0
+    """The fixed number of bytes; 0 where they are as many as the measure says, or all that are left."""
+    nullable: bool = False
+    """Whether the measure -1 stands for no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +133,12 @@ class Choose(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeat(Operation):
-    """Repeats an operation as often as a measure says."""
+    """Repeats an operation as often as a measure says, or until a zero byte ends the items."""
 
     kind: ClassVar[str] = "repeat"
 
-    count: str
-    """The measure."""
+    count: str = ""
+    """The measure; empty where a zero byte in place of an item ends them."""
     body: Operation
 
 

@@ -49,7 +49,7 @@ def rows_of(protocol: Protocol) -> Iterator[RowOf]:
     """Every row of a protocol."""
     for message in protocol.messages:
         for index, row in enumerate(message.fields):
-            yield RowOf(message.name, index, f"{message.name}.{row.name}")
+            yield RowOf(message.name, index, f"{message.name}.{row.key}")
     for part in protocol.parts:
         for index, row in enumerate(part.fields):
             yield RowOf(part.name, index, f"{part.name}.{row.name}")

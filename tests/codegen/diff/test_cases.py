@@ -75,7 +75,19 @@ NOT_COMPARED = {
     "Message": {"name", "place", "fields"},
     "Part": {"name", "place", "fields", "part_of", "since"},
     "Alternative": {"name", "place", "fields"},
-    "Field": {"name", "place", "type", "optional", "when", "is_named", "nonzero", "boolean", "bits"},
+    "Field": {
+        "name",
+        "place",
+        "any_character",
+        "replaces",
+        "type",
+        "optional",
+        "when",
+        "is_named",
+        "nonzero",
+        "boolean",
+        "bits",
+    },
 }
 """Names are matched; the rest is compared as part of something else: of the layouts, or by fields.py."""
 

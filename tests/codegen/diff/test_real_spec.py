@@ -80,12 +80,15 @@ def test_an_edited_row_is_found_and_named(edit: str, rows: list[tuple[Protocol, 
     for protocol, row in rows:
         before = alone(protocol, row.layout)
         after = row.edited(before, EDITS[edit])
+        if edit.startswith("swapped") and " until " in row.subject:  # no version has both rows of one name
+            continue
         if after == before:  # a row without a neighbour, or one that is since the newest version anyway
             continue
         edited += 1
         comparison = compare([before], [after])
         subjects = {change.spot.subject for change in comparison.changes}
-        named = f"{row.subject}_renamed" if edit == "renamed" else row.subject
+        name, until, last = row.subject.partition(" until ")
+        named = f"{name}_renamed{until}{last}" if edit == "renamed" else row.subject
         neighbours = {
             other.subject for _, other in ROWS if other.layout == row.layout and abs(other.index - row.index) < 2
         }
@@ -121,7 +124,7 @@ def test_the_same_spec_twice_has_no_finding() -> None:
 
 
 def test_the_order_of_findings_is_that_of_severity_and_place_whatever_the_order_of_protocols() -> None:
-    first, second = PROTOCOLS
+    first, _, second = PROTOCOLS
     changed = []
     for protocol in (first, second):
         after = protocol

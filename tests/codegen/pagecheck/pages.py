@@ -18,11 +18,12 @@ from tests.conftest import ROOT
 
 PAGES = ROOT.parent / "shared" / "docs"
 PAGE_18 = PAGES / "postgresql-18-logicalrep-message-formats.html"
+PGWIRE_PAGE_18 = PAGES / "postgresql-18-message-formats.html"
 REPLICATION_PAGE_15 = PAGES / "postgresql-15-streaming-replication-protocol.html"
 STATUS_19 = PAGES / "postgresql-19-primary-status.sgml"
 FRAGMENTS = tuple(sorted((PAGES / "fragments").glob("*.sgml")))
 
-LOGICALREP, WALSENDER = PROTOCOLS
+LOGICALREP, PGWIRE, WALSENDER = PROTOCOLS
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from codegen.__main__ import main
 from codegen.pagecheck.command import AGREES, DIFFERS, UNREADABLE
-from tests.codegen.pagecheck.pages import HTML, LOGICALREP, SGML, WALSENDER, draw
+from tests.codegen.pagecheck.pages import HTML, LOGICALREP, PGWIRE_PAGE_18, SGML, WALSENDER, draw
 
 
 @pytest.fixture
@@ -59,11 +60,11 @@ def test_a_page_that_is_none_exits_with_2(tmp_path: Path, capsys: pytest.Capture
 
 def test_a_page_of_other_messages_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "page.html"
-    path.write_text("<dl><dt>Parse</dt><dd><dl><dt>Byte1('P')</dt><dd>x</dd></dl></dd></dl>", encoding="utf-8")
+    path.write_text("<dl><dt>Something else</dt><dd><dl><dt>Byte1('P')</dt><dd>x</dd></dl></dd></dl>", encoding="utf-8")
     assert main(["docs", str(path)]) == UNREADABLE
     assert capsys.readouterr().err == (
         f"{path}: has none of the messages of the spec "
-        "(Logical Replication Message Formats, Streaming Replication Protocol)\n"
+        "(Logical Replication Message Formats, Message Formats, Streaming Replication Protocol)\n"
     )
 
 
@@ -76,3 +77,25 @@ def test_an_unknown_version_exits_with_2(page: Path, version: str, capsys: pytes
 def test_a_spec_with_mistakes_exits_with_2(page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["docs", str(page), "--spec", str(tmp_path)]) == UNREADABLE
     assert "types.yaml" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not PGWIRE_PAGE_18.exists(), reason="the documentation's page is not at hand")
+def test_the_page_of_the_whole_protocol_agrees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["docs", str(PGWIRE_PAGE_18)]) == 0
+    assert capsys.readouterr().out == f"{PGWIRE_PAGE_18}: agrees with pgwire at version 2 (52 messages, 198 rows)\n"
+    text = PGWIRE_PAGE_18.read_text("utf-8")
+    changes = (
+        ("Int16[", "Int32[", "Bind.parameter_formats"),
+        ("zero byte is required as terminator", "byte is required at the end", "AuthenticationSASL.mechanisms"),
+        ("CopyData (F &amp; B)", "CopyData (B)", "CopyData"),
+        ("Byte4", "Byte8", "AuthenticationMD5Password.salt"),
+        ("After the last parameter, the following fields appear", "There is more", "Bind.result_format_count"),
+    )
+    for old, new, what in changes:
+        words = r"\s+".join(map(re.escape, old.split()))
+        changed, count = re.subn(words, new, text, count=1)
+        assert count == 1, old
+        path = tmp_path / "page.html"
+        path.write_text(changed, "utf-8")
+        assert main(["docs", str(path)]) == 1
+        assert f": {what}: the page has" in capsys.readouterr().out, old

@@ -14,7 +14,21 @@ from tests.conftest import ROOT
 BACK_ENDS = ["codegen/emit", "codegen/vectors", "src/logicalrep_runtime", "native"]
 """Where bytes are read or written, or where what does so is emitted."""
 
-_ORDINARY = {"since", "when", "is", "size", "values", "bits", "optional", "repeat", "doc", "note", "page note"}
+_ORDINARY = {
+    "since",
+    "when",
+    "is",
+    "size",
+    "values",
+    "bits",
+    "optional",
+    "repeat",
+    "until",
+    "measures",
+    "doc",
+    "note",
+    "page note",
+}
 """Modifiers that are ordinary words too, so that only their use on a row tells."""
 _DISTINCT = {"looks_up", "batch_column"}
 """Names of facts about sessions and batches, not about bytes."""
@@ -31,7 +45,7 @@ def test_a_back_end_names_no_modifier(path: Path) -> None:
     modifiers = {name.replace(" ", "_") for name in layout_reader._MODIFIERS} - _DISTINCT
     ordinary = {name.replace(" ", "_") for name in _ORDINARY}
     distinct = "|".join(sorted(modifiers - ordinary))
-    of_rows = "|".join(sorted(ordinary - {"since", "doc", "note", "page_note"}))
+    of_rows = "|".join(sorted(ordinary - {"since", "until", "doc", "note", "page_note"}))
     assert not re.findall(rf"\b(?:{distinct})\b", text)
     assert not re.findall(rf"\b(?:row|field)\.(?:{of_rows})\b", text)
     assert "spec.notation" not in text

@@ -1,0 +1,40 @@
+"""Message Formats: What a client and a server send each other.
+
+`Session` decodes both sides of a connection. `v3_0` and `v3_2` hold the messages of each version; `layouts` has the
+rows of the documentation's tables as operations.
+
+Generated from spec/ by `python -m codegen regen`; do not edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from logicalrep_protocol.pgwire import v3_0, v3_2
+from logicalrep_protocol.pgwire.layouts import PGWIRE
+from logicalrep_runtime.conversation import Conversation
+
+__all__ = ["PARSE", "AnyMessage", "Session", "v3_0", "v3_2"]
+
+AnyMessage = v3_0.AnyMessage | v3_2.AnyMessage
+"""Any message of any version."""
+
+
+PARSE: Mapping[int, Callable[..., AnyMessage]] = {
+    1: v3_0.parse,
+    2: v3_2.parse,
+}
+"""The `parse` of each version by its number."""
+
+
+class Session(Conversation[AnyMessage]):
+    """The messages of both sides of a connection, in the order in which they come.
+
+    Example:
+        >>> session = Session()
+        >>> for data, message in session.receive(sent_by_the_client, sender="client"):
+        ...     print(message)
+    """
+
+    layouts = PGWIRE
+    parsers = PARSE

@@ -1,0 +1,135 @@
+"""A connection of two sides: bytes in, whole messages out, no socket.
+
+Both sides change one state: what a session waits for, and its version. Which message changes what, and how long each
+one is, comes from the layouts; this file only keeps the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from logicalrep_runtime.errors import DecodeError, codec_name
+from logicalrep_runtime.layout import MessageLayout, ProtocolLayout
+from logicalrep_runtime.operations import Constant, Integer, Measure, Take
+from logicalrep_runtime.scalars import Buffer
+
+_AnyMessage = TypeVar("_AnyMessage")
+Sender = Literal["server", "client"]
+MOST = 1 << 30
+"""The bytes of the longest message that is kept, if not told otherwise: 1 GiB."""
+
+
+class Conversation(Generic[_AnyMessage]):
+    """The messages of both sides of one connection, for a subclass that brings its tables.
+
+    `receive` takes bytes as they come and yields the messages that are complete; `decode` takes one whole message. A
+    message that raises DecodeError leaves the state as it was, but where messages begin is not known any more then.
+    """
+
+    layouts: ClassVar[ProtocolLayout]
+    parsers: ClassVar[Mapping[int, Callable[..., Any]]]
+    """The `parse` of each version by its number."""
+
+    def __init__(self, version: int | None = None, *, encoding: str = "utf-8", most: int = MOST) -> None:
+        """Take the version that the sides may speak at most, the newest without it.
+
+        `encoding` is that of texts before a message tells another; `most` the bytes of the longest message.
+        """
+        if version is not None and version not in self.parsers:
+            known = ", ".join(map(str, self.parsers))
+            raise ValueError(f"protocol version {version} is unknown; known are {known}")
+        self.version = max(self.parsers) if version is None else version
+        self.encoding = codec_name(encoding)
+        self.most = most
+        self.facts: dict[str, Any] = {name: values[0] for name, values in self.layouts.values.items()}
+        """The value of each session fact: what the session waits for."""
+        self._pending: dict[Sender, bytearray] = {"server": bytearray(), "client": bytearray()}
+
+    def receive(self, data: Buffer, *, sender: Sender) -> Iterator[tuple[bytes, _AnyMessage]]:
+        """Yield each message that is complete with these bytes, as it came and decoded.
+
+        Raises:
+            DecodeError: bytes are no message, or a message would be longer than `most`; nothing of it is kept.
+        """
+        pending = self._pending[sender]
+        pending += data
+        while pending:
+            size = self._size(bytes(pending[:16]), sender)
+            if size is None or len(pending) < size:
+                return
+            whole = bytes(pending[:size])
+            del pending[:size]
+            yield whole, self.decode(whole, sender=sender)
+
+    @property
+    def pending(self) -> Mapping[Sender, int]:
+        """The bytes of each side's message that is not complete."""
+        return {sender: len(data) for sender, data in self._pending.items()}
+
+    def decode(self, data: Buffer, *, sender: Sender) -> _AnyMessage:
+        """Decode a whole message. Raises DecodeError if the bytes are not exactly one that may come here."""
+        data = bytes(data)
+        version, layout = self._layout(data, sender)
+        message: _AnyMessage = self.parsers[version](data, sender=sender, encoding=self.encoding, **self.facts)
+        self.version = version
+        if layout is not None:
+            self._follow(layout, message)
+        return message
+
+    def _layout(self, data: bytes, sender: Sender) -> tuple[int, MessageLayout | None]:
+        """The layout of a message, and the version that it is of: its own where a constant says another."""
+        layout = self.layouts.find(data, self.version, sender, self.facts) if data else None
+        if layout is None:
+            for version in sorted(self.parsers, reverse=True):
+                if data and (layout := self.layouts.find(data, version, sender, self.facts)) is not None:
+                    return version, layout
+        return self.version, layout
+
+    def _follow(self, layout: MessageLayout, message: _AnyMessage) -> None:
+        """Change the state as the message does."""
+        if layout.sets:
+            name, _, value = layout.sets.partition(" = ")
+            self.facts[name] = value
+        if layout.tells_encoding:
+            name, told, value = layout.tells_encoding
+            if getattr(message, name) == told:
+                known = getattr(message, value)
+                self.encoding = self.layouts.encodings.get(known, self.encoding)
+
+    def _size(self, head: bytes, sender: Sender) -> int | None:
+        """The bytes of the message that begins so; None where more are needed to know."""
+        layout = self._awaited(head, sender)
+        if layout is None:
+            # `parse` says which messages there are.
+            self.parsers[self.version](head[:1], sender=sender, **self.facts)
+            raise AssertionError(f"a message without a layout: {head[:1].hex()}")
+        offset = 0
+        for one in layout.operations:
+            assert isinstance(one, Integer)
+            if (isinstance(one, Measure) and not one.of) or (isinstance(one, Constant) and one.is_length):
+                return self._told(layout, one, offset, head)
+            offset += one.width
+        return offset
+
+    def _told(self, layout: MessageLayout, one: Integer, offset: int, head: bytes) -> int | None:
+        """The bytes of a message by its length, the integer at an offset."""
+        if len(head) < offset + one.width:
+            return None
+        length = int.from_bytes(head[offset : offset + one.width], "big", signed=one.signed)
+        name = layout.name if layout.tag else "message"
+        if length < one.width:
+            raise DecodeError(name, one.name, offset, f"{one.width} or more", str(length))
+        if offset + length > self.most:
+            raise DecodeError(name, one.name, offset, f"at most {self.most - offset}", str(length))
+        return offset + length
+
+    def _awaited(self, head: bytes, sender: Sender) -> MessageLayout | None:
+        """A message that may begin so; of those without a tag any, as they begin alike."""
+        for message in self.layouts.messages:
+            is_awaited = bool(message.when) and self.facts[message.when[0]] == message.when[1]
+            if message.sender in (sender, "both") and not message.tag and is_awaited:
+                first = message.operations[0]
+                if not isinstance(first, Take) or head[0] in first.allowed:
+                    return message
+        return self.layouts.message(head[0], sender)

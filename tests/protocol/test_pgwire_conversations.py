@@ -1,0 +1,203 @@
+"""Conversations of real clients and servers, recorded by a proxy: read by message, built back byte for byte."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from logicalrep_protocol.pgwire import Session, v3_0, v3_2
+from logicalrep_protocol.pgwire.layouts import PGWIRE, FormatCode
+from logicalrep_runtime.errors import DecodeError
+from logicalrep_runtime.layout_walk import walk
+
+FOLDER = Path(__file__).parent / "conversations"
+RECORDED = sorted(FOLDER.glob("*.jsonl.gz"))
+NEVER_RECORDED = {
+    # Kerberos, GSSAPI and SSPI need a domain; they are tested by hand below.
+    "AuthenticationKerberosV5", "AuthenticationGSS", "AuthenticationGSSContinue", "AuthenticationSSPI", "GSSResponse",
+    "GSSENCRequest",
+}  # fmt: skip
+
+Chunks = list[tuple[Any, bytes]]
+"""The bytes of each piece that came, and the side that sent it."""
+
+
+def connections(path: Path) -> Iterator[Chunks]:
+    """The connections of a file, each as it was recorded."""
+    found: dict[int, Chunks] = defaultdict(list)
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        header = json.loads(next(lines))
+        assert header["format"] == "pgwire-conversation/1"
+        for line in lines:
+            piece = json.loads(line)
+            found[piece["connection"]].append((piece["from"], bytes.fromhex(piece["data"])))
+    yield from found.values()
+
+
+def decoded(chunks: Chunks) -> list[tuple[str, bytes, Any, Session, dict[str, Any]]]:
+    """Each message with its sender, its bytes, and the session's facts when it came."""
+    session, found = Session(), []
+    for sender, data in chunks:
+        facts = dict(session.facts)
+        for whole, message in session.receive(data, sender=sender):
+            found.append((sender, whole, message, session, facts))
+            facts = dict(session.facts)
+    assert session.pending == {"server": 0, "client": 0}
+    return found
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+def test_a_conversation_is_read_and_built_back(path: Path) -> None:
+    for chunks in connections(path):
+        sent = {"server": b"", "client": b""}
+        for sender, whole, message, session, facts in decoded(chunks):
+            encoding = session.encoding if "simple" in path.name else "utf-8"
+            built = message.build(encoding=encoding) if whole == message.build(encoding=encoding) else message.build()
+            assert built == whole
+            sent[sender] += whole
+            steps = list(walk(PGWIRE, session.version, whole, facts=facts, sender=sender, encoding=session.encoding))
+            assert b"".join(step.data for step in steps) == whole
+        for sender, data in sent.items():
+            assert data == b"".join(data for who, data in chunks if who == sender)
+
+
+def test_pieces_of_any_size_give_the_same_messages() -> None:
+    draw = random.Random(1)
+    for path in RECORDED:
+        for chunks in connections(path):
+            whole = [(sender, data, message) for sender, data, message, *_ in decoded(chunks)]
+            pieces = []
+            for sender, data in chunks:
+                while data:
+                    size = draw.randint(1, 40)
+                    pieces.append((sender, data[:size]))
+                    data = data[size:]
+            assert [(sender, data, message) for sender, data, message, *_ in decoded(pieces)] == whole
+
+
+def test_every_message_was_recorded_but_for_those_of_a_domain() -> None:
+    seen = {
+        type(message).__name__
+        for path in RECORDED
+        for chunks in connections(path)
+        for _, _, message, *_ in decoded(chunks)
+    }
+    assert {message.name for message in PGWIRE.messages} - seen == NEVER_RECORDED
+
+
+def test_what_cannot_be_recorded_is_read_as_the_page_has_it() -> None:
+    for name, code in (("KerberosV5", 2), ("GSS", 7), ("SSPI", 9)):
+        message = v3_0.parse(b"R\0\0\0\10\0\0\0" + bytes((code,)), expected="messages")
+        assert message == getattr(v3_0, f"Authentication{name}")()
+    data = b"R\0\0\0\13\0\0\0\10abc"
+    assert v3_0.parse(data, expected="messages") == v3_0.AuthenticationGSSContinue(data=b"abc")
+    assert v3_0.parse(b"p\0\0\0\7abc", sender="client", expected="gss") == v3_0.GSSResponse(data=b"abc")
+    assert v3_0.parse(bytes.fromhex("0000000804d21630"), sender="client") == v3_0.GSSENCRequest()
+    session = Session()
+    session.decode(bytes.fromhex("0000000804d21630"), sender="client")
+    assert session.decode(b"N", sender="server") == v3_0.EncryptionResponse(answer="N")
+    assert session.facts == {"expected": "startup"}
+
+
+def test_a_session_follows_both_sides() -> None:
+    (chunks,) = connections(FOLDER / "pg18-scram.jsonl.gz")
+    names = [type(message).__name__ for _, _, message, *_ in decoded(chunks)]
+    assert names[:9] == [
+        "StartupMessage", "AuthenticationSASL", "SASLInitialResponse", "AuthenticationSASLContinue", "SASLResponse",
+        "AuthenticationSASLFinal", "AuthenticationOk", "ParameterStatus", "ParameterStatus",
+    ]  # fmt: skip
+    (chunks,) = connections(FOLDER / "pg18-md5.jsonl.gz")
+    assert "PasswordMessage" in [type(message).__name__ for _, _, message, *_ in decoded(chunks)]
+
+
+def test_versions_differ_in_their_keys() -> None:
+    for file, version, size in (("pg18-cancel_3_0", 1, 4), ("pg18-cancel_3_2", 2, 32)):
+        keys, versions = set(), set()
+        for chunks in connections(FOLDER / f"{file}.jsonl.gz"):
+            for _, _, message, session, _ in decoded(chunks):
+                if type(message).__name__ in ("BackendKeyData", "CancelRequest"):
+                    keys.add(message.secret_key)
+                    versions |= {session.version} if type(message).__name__ == "BackendKeyData" else set()
+        assert len(keys) == 1
+        assert {len(key) for key in keys} == {size}
+        assert versions == {version}
+    server_of_16 = [
+        message for chunks in connections(FOLDER / "pg16-version_3_2.jsonl.gz") for _, _, message, *_ in decoded(chunks)
+    ]
+    assert v3_0.NegotiateProtocolVersion(newest_version=196608, options=()) in server_of_16
+
+
+def test_texts_follow_client_encoding() -> None:
+    (chunks,) = connections(FOLDER / "pg18-simple.jsonl.gz")
+    session = decoded(chunks)[0][3]
+    assert session.encoding == "iso8859-1"
+
+
+def test_a_replication_session_carries_its_envelope() -> None:
+    from logicalrep_protocol import Decoder, walsender
+
+    (chunks,) = connections(FOLDER / "pg18-start_replication.jsonl.gz")
+    decoder, found = Decoder(1), []
+    for sender, _, message, *_ in decoded(chunks):
+        if type(message).__name__ == "CopyData":
+            inner = walsender.parse(message.data, sender=sender)
+            found.append(type(inner).__name__)
+            if isinstance(inner, walsender.XLogData):
+                found.append(type(decoder.decode(inner.payload)).__name__)
+    assert {"Begin", "Relation", "Insert", "Commit", "StandbyStatusUpdate"} <= set(found)
+
+
+STARTUP = v3_2.StartupMessage(parameters=(v3_2.StartupParameter(name="user", setting="x"),))
+EXPECTED: dict[str, tuple[Any, str]] = {
+    "a key of 3.2": (v3_2.BackendKeyData(process_id=1, secret_key=b"k" * 5), "4b0000000d000000016b6b6b6b6b"),
+    "a value of NULL": (v3_0.DataRow(columns=(v3_0.ColumnValue(value=None),)), "440000000a0001ffffffff"),
+    "an error with an unknown field": (
+        v3_0.ErrorResponse(fields=(v3_0.ErrorField(code="?", text="a"), v3_0.ErrorField(code="C", text=""))),
+        "450000000a3f6100430000",
+    ),
+    "formats": (
+        v3_0.CopyOutResponse(overall_format=FormatCode.BINARY, column_formats=(1, 0)),
+        "480000000b010002" + "00010000",
+    ),
+    "a startup": (STARTUP, "00000010000300027573657200780000"),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_message_has_the_bytes_of_the_page(name: str) -> None:
+    message, data = EXPECTED[name]
+    assert message.build().hex() == data
+
+
+@pytest.mark.parametrize(
+    ("data", "sender", "expected", "text"),
+    [
+        ("5a0000000649", "server", "messages", "ReadyForQuery: length at offset 1: expected 5, found 6"),
+        ("4b0000000c000000010000000000", "server", "messages", "BackendKeyData: length at offset 1: expected 13, found 12"),
+        ("440000000a0001fffffffe", "server", "messages", "DataRow: columns[0].length at offset 7: expected -1 or more, found -2"),
+        ("520000000800000063", "server", "messages", "AuthenticationOk: code at offset 5: expected 0, found 99"),
+        ("4500000007530041", "server", "messages", "ErrorResponse: fields[1].text at offset 8: expected a text that a zero byte ends, found 0 bytes without one"),
+        ("ff", "server", "messages", "message: tag at offset 0: expected one of the tags"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_says_where(data: str, sender: Any, expected: Any, text: str) -> None:
+    with pytest.raises(DecodeError) as error:
+        v3_0.parse(bytes.fromhex(data), sender=sender, expected=expected)
+    assert str(error.value).startswith(text)
+
+
+def test_a_message_that_is_too_long_is_refused_before_it_is_kept() -> None:
+    session = Session(most=100)
+    session.facts["expected"] = "messages"
+    with pytest.raises(DecodeError, match=r"CopyData: length at offset 1: expected at most 99, found 100"):
+        list(session.receive(b"d\0\0\0\x64", sender="server"))
+    session = Session()
+    with pytest.raises(DecodeError, match="message: length at offset 0: expected 4 or more, found -1"):
+        list(session.receive(b"\xff\xff\xff\xff", sender="client"))
