@@ -401,7 +401,9 @@ TRUNCATES = Scenario(
     ROLLBACK;
     INSERT INTO plain VALUES (7);
     """,
-    tables=("plain", "counted", "owner", "referring", "farther", "whole", "parent", "child", "parts"),
+    tables=("plain", "counted", "owner", "referring", "farther", "whole", "parent", "child"),
+    # The truncate of one partition, which is not sent, leaves the same traces in the catalog.
+    loaded_again=("parts",),
     queries={"parent": "SELECT * FROM ONLY truncates.parent"},
     since=12,
 )

@@ -155,11 +155,12 @@ def has_icu(db: Database) -> bool:
 
 
 def play(db: Database, scenarios: Iterable[Scenario], phase: str) -> None:
-    """Run one phase of all scenarios, each in its schema."""
-    for scenario in scenarios:
-        db.execute(f"SET search_path = {scenario.name}")
-        db.execute(*statements(getattr(scenario, phase)))
-    db.execute("SET search_path = public")
+    """Run one phase of all scenarios, each in its schema, in an application's session."""
+    with psycopg.connect(db.dsn, autocommit=True) as application:
+        for scenario in scenarios:
+            application.execute(f"SET search_path = {scenario.name}".encode())
+            for statement in statements(getattr(scenario, phase)):
+                application.execute(statement.encode())
 
 
 def differences(db: Database, place: Path, scenarios: Iterable[Scenario]) -> dict[str, str]:
