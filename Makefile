@@ -50,8 +50,13 @@ docs/options.md: src/logicalrep/spark/options.py $(SPARK_READY) ## Write the pag
 docs/metrics.md: src/logicalrep/observe/metrics.py $(SPARK_READY) ## Write the page of the metrics
 	$(BIN)/python -c 'import pathlib; from logicalrep.observe.metrics import page; pathlib.Path("$@").write_text(page())'
 
-check: $(SPARK_READY) ## Find stale generated code, lint, and check types
+# Pages of PostgreSQL's documentation, where they are at hand: make check compares the spec with each of them.
+PAGES ?= ../shared/docs
+SPEC_PAGES := $(wildcard $(PAGES)/*message-formats.html $(PAGES)/*streaming-replication-protocol.html $(PAGES)/*primary-status.sgml)
+
+check: $(SPARK_READY) ## Find stale generated code, compare the spec with stored pages, lint, and check types
 	$(BIN)/python -m codegen check
+	for page in $(SPEC_PAGES); do $(BIN)/python -m codegen docs $$page || exit 1; done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -13,7 +13,7 @@ _TEXTS = ["doc", "note", "page note"]
 _MESSAGE_KEYS = [
     "ref", "since", "also since", "also when", "release", "from", "when", *_TEXTS, "callback", "place", "opens",
     "closes",
-    "sets", "clears", "tells encoding", "describes", "described as", "transaction", "fields",
+    "sets", "clears", "tells encoding", "carries", "describes", "described as", "transaction", "fields",
 ]  # fmt: skip
 _PART_KEYS = ["part of", "ref", *_TEXTS, "fields", "one of"]
 _MODIFIERS = [
@@ -100,6 +100,7 @@ class LayoutReader:
             sets=sets,
             clears=clears,
             tells_encoding=keys.text("tells encoding") or None,
+            carries=keys.text("carries") or None,
             describes=keys.text("describes") or None,
             described_as=keys.text("described as"),
             transaction=transaction,

@@ -238,6 +238,8 @@ class Message:
     clears: str | None
     tells_encoding: str | None
     """The setting and its field, and the field with its value: `client_encoding in name: setting`."""
+    carries: str | None
+    """The protocol whose message its last field is, in a session that replicates."""
     describes: str | None
     described_as: str
     """The thing that it describes in a sentence: a table."""

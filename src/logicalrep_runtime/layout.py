@@ -55,6 +55,8 @@ class MessageLayout:
     """The session fact that is true from here on, or that has a value: `expected = password`."""
     tells_encoding: tuple[str, ...] = ()
     """The field that names a setting, the setting that is the session's encoding, and the field with its value."""
+    carries: str = ""
+    """The protocol whose message the last field is, in a session that replicates."""
     clears: str = ""
     """The session fact that is false from here on."""
     describes: str = ""

@@ -6,6 +6,7 @@ import io
 
 import pytest
 
+from logicalrep import Lsn, TimestampTz, v1
 from logicalrep.cli.main import main
 
 INSERT = "49 0000038f 4e 0003 74 00000001 31 6e 62 00000009 000102030405060708"
@@ -132,3 +133,27 @@ def test_help_explains(capsys: pytest.CaptureFixture[str], command: list[str]) -
         main([*command, "--help"])
     assert exit_.value.code == 0
     assert "usage: logicalrep" in capsys.readouterr().out
+
+
+def test_a_replicating_connection_is_shown_with_all_that_it_carries(capsys: pytest.CaptureFixture[str]) -> None:
+    payload = v1.Begin(final_lsn=Lsn(16), commit_timestamp=TimestampTz(0), xid=7).build()
+    envelope = b"w" + bytes(24) + payload
+    data = b"d" + (len(envelope) + 4).to_bytes(4, "big") + envelope
+    assert main(["inspect", "--protocol", "pgwire", "--replication", data.hex()]) == 0
+    first, second, third = capsys.readouterr().out.split("\n\n")
+    assert [line.split()[-2:] for line in first.splitlines()[1:3]] == [
+        ["Byte1('d')", "'d'"],
+        ["Int32", str(len(data) - 1)],
+    ]
+    assert "start_lsn" in second
+    assert "final_lsn" in third
+    assert "0/10" in third
+
+
+def test_a_message_of_the_connection_is_shown_as_what_was_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    data = "700000000b73656372657400"
+    assert main(["inspect", "--protocol", "pgwire", "--sender", "client", "--expected", "password", data]) == 0
+    assert "'secret'" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main(["inspect", "--protocol", "pgwire", "--expected", "nothing", data])
+    assert "nothing is none of startup, encryption, messages" in capsys.readouterr().err

@@ -542,6 +542,7 @@ PGWIRE = ProtocolLayout(
             since=1,
             sender="both",
             reference="https://www.postgresql.org/docs/18/protocol-message-formats.html#PROTOCOL-MESSAGE-FORMATS-COPYDATA",
+            carries="walsender",
             doc="A piece of the data of COPY, or of what a replication connection carries.",
             operations=(
                 Constant(name="tag", type="Byte1('d')", width=1, is_character=True, code=100),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from typing import Any
 
 from logicalrep.cli.terminal import Style
 from logicalrep_runtime.errors import DecodeError
@@ -20,7 +21,7 @@ def inspect(
     version: int,
     data: bytes,
     *,
-    facts: dict[str, bool],
+    facts: Mapping[str, Any],
     encoding: str,
     sender: str,
     style: Style,
@@ -53,6 +54,17 @@ def inspect(
             yield line
     if fault is not None:
         raise fault
+
+
+def carried(
+    protocol: ProtocolLayout, version: int, data: bytes, *, facts: Mapping[str, Any], sender: str
+) -> tuple[str, bytes] | None:
+    """Return the protocol whose message a message carries, and that message; None for one that carries none."""
+    layout = protocol.find(data, version, sender, facts) if data else None
+    if layout is None or not layout.carries:
+        return None
+    *_, last = walk(protocol, version, data, facts=facts, sender=sender)
+    return layout.carries, last.data
 
 
 def _hex(data: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from logicalrep.captures.capture import Capture, CaptureError, CaptureSession
 from logicalrep.cli.change_table import table_lines
-from logicalrep.cli.inspection import inspect
+from logicalrep.cli.inspection import carried, inspect
 from logicalrep.cli.message_json import message_json
 from logicalrep.cli.operate import add_operations
 from logicalrep.cli.replicate import add_replicate
@@ -207,24 +207,63 @@ def _add_inspect(commands: Commands) -> None:
         choices=["server", "client"],
         help="the message is one of the replication connection (XLogData, keepalive, status update), sent by this side",
     )
+    parser.add_argument(
+        "--protocol",
+        choices=["pgoutput", "pgwire"],
+        default="pgoutput",
+        help="pgwire: the message is one of the whole connection, its tag and length included (default: pgoutput)",
+    )
+    parser.add_argument(
+        "--sender", choices=["server", "client"], default="server", help="the side that sent a message of pgwire"
+    )
+    parser.add_argument(
+        "--expected",
+        type=_expected,
+        metavar="WHAT",
+        help="what the connection waited for when a message of pgwire came: messages, startup, encryption, password, "
+        "gss, sasl_initial or sasl (default: messages)",
+    )
+    parser.add_argument(
+        "--replication",
+        action="store_true",
+        help="the connection replicates: show what CopyData carries, and what that carries in turn",
+    )
     parser.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="(default: auto)")
     parser.set_defaults(run=_inspect)
+
+
+def _expected(text: str) -> str:
+    from logicalrep_protocol.pgwire.layouts import PGWIRE
+
+    known = PGWIRE.values["expected"]
+    if text not in known:
+        raise argparse.ArgumentTypeError(f"{text} is none of {', '.join(known)}")
+    return text
 
 
 def _inspect(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.hex == "-" else options.hex
     style = Style(sys.stdout, options.color)
-    lines = inspect(
-        WALSENDER if options.walsender else LOGICALREP,
-        1 if options.walsender else options.protocol_version or _NEWEST,
-        _bytes_of(text),
-        facts={"streaming": options.streaming, "parallel": options.parallel, "two_phase": options.two_phase},
-        encoding=_codec(options.encoding or "UTF8"),
-        sender=options.walsender or "server",
-        style=style,
-    )
-    for line in lines:
+    protocol, version, sender = LOGICALREP, options.protocol_version or _NEWEST, "server"
+    if options.walsender:
+        protocol, version, sender = WALSENDER, 1, options.walsender
+    elif options.protocol == "pgwire":
+        from logicalrep_protocol.pgwire.layouts import PGWIRE
+
+        protocol, version, sender = PGWIRE, max(PGWIRE.versions), options.sender
+    facts = {name: getattr(options, name) for name in ("streaming", "parallel", "two_phase")}
+    facts["expected"] = options.expected or "messages"
+    data = _bytes_of(text)
+    encoding = _codec(options.encoding or "UTF8")
+    for line in inspect(protocol, version, data, facts=facts, encoding=encoding, sender=sender, style=style):
         print(line)
+    carriers = {layout.name: layout for layout in (WALSENDER, LOGICALREP)}
+    while options.replication and (found := carried(protocol, version, data, facts=facts, sender=sender)) is not None:
+        name, data = found
+        protocol, version = carriers[name], options.protocol_version or _NEWEST if name == LOGICALREP.name else 1
+        print()
+        for line in inspect(protocol, version, data, facts=facts, encoding=encoding, sender=sender, style=style):
+            print(line)
     return 0
 
 

@@ -27,7 +27,7 @@ TYPES = (
 PLAIN_TYPES = "Int8, Int16, Int32, Int64, Byte1, Byten, String"
 MESSAGE_KEYS = (
     "ref, since, also since, also when, release, from, when, doc, note, page note, callback, place, opens, closes, sets, "
-    "clears, tells encoding, describes, described as, transaction, fields"
+    "clears, tells encoding, carries, describes, described as, transaction, fields"
 )
 FIELD_KEYS = "since, until, when, optional, measures, may be null, any character, size, repeat, is, looks up, printed under, printed apart, nonzero, boolean, holds text, bits, values, batch column, doc, note, page note"
 PROTOCOL_KEYS = "protocol, package, title, page, anchor, doc, note, checked against, versions, session, outside, encodings, blocks, callbacks, files"
