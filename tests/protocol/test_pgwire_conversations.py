@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from logicalrep_protocol.pgwire import Session, v3_0, v3_2
 from logicalrep_protocol.pgwire.layouts import PGWIRE, FormatCode
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout_walk import walk
+from tests.conftest import ROOT
 
 FOLDER = Path(__file__).parent / "conversations"
 RECORDED = sorted(FOLDER.glob("*.jsonl.gz"))
@@ -201,3 +205,14 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_kept() -> None:
     session = Session()
     with pytest.raises(DecodeError, match="message: length at offset 0: expected 4 or more, found -1"):
         list(session.receive(b"\xff\xff\xff\xff", sender="client"))
+
+
+def test_the_page_on_it_works() -> None:
+    page = (ROOT / "docs" / "pgwire.md").read_text("utf-8")
+    (example,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    exec(example, {})
+
+
+def test_the_package_does_not_import_it_by_itself() -> None:
+    code = "import logicalrep, logicalrep_protocol, sys; print([name for name in sys.modules if 'pgwire' in name])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
