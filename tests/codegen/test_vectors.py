@@ -180,3 +180,59 @@ def test_each_message_part_and_alternative_of_each_version_has_vectors(folder: P
 
 def test_a_few_megabytes_at_most(folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.iterdir()) < 2_000_000
+
+
+OPERATIONS = {
+    "take", "constant", "measure of a value", "measure of an item count", "measure of the message", "text",
+    "bytes by a measure", "bytes or null", "bytes of a fixed size", "bytes to the end", "group",
+    "choose", "repeat take", "repeat group", "repeat group until zero", "repeat text", "repeat text until zero",
+    "repeat choose", "go on by a fact", "go on by the next byte",
+}  # fmt: skip
+"""Every operation in each of its forms: vectors of each are read by `parse`, the Structs, the walk and the plain reader."""
+
+
+def _form(one: Any, operations: tuple[Any, ...]) -> str:
+    """An operation and what is special about it."""
+    match one.kind:
+        case "measure" if not one.of:
+            return "measure of the message"
+        case "measure":
+            measured = next(other for other in operations if other.name == one.of)
+            return "measure of an item count" if measured.kind == "repeat" else "measure of a value"
+        case "bytes":
+            forms = (("fixed size", one.size), ("null", one.nullable), ("measure", one.count))
+            form = next((form for form, there in forms if there), "end")
+            return {
+                "fixed size": "bytes of a fixed size",
+                "null": "bytes or null",
+                "measure": "bytes by a measure",
+            }.get(form, "bytes to the end")
+        case "repeat":
+            return f"repeat {one.body.kind}{'' if one.count else ' until zero'}"
+        case "go on":
+            return "go on by a fact" if one.fact else "go on by the next byte"
+    return str(one.kind)
+
+
+def test_each_operation_is_read_by_each_reader(folder: Path) -> None:
+    """Together with the tests above, which read every vector with each of them."""
+    read = {(protocol, vector["message"]) for protocol, vector in vectors(folder) if "fields" in vector}
+    found: set[str] = set()
+
+    def visit(protocol: Any, operations: tuple[Any, ...]) -> None:
+        for one in operations:
+            found.add(_form(one, operations))
+            inner = one.body if one.kind == "repeat" else one
+            found.add(inner.kind) if inner.kind in ("group", "choose") else None
+            if one.kind == "go on":
+                visit(protocol, one.body)
+            elif inner.kind in ("group", "choose"):
+                part = protocol.parts[inner.part]
+                for layout in part.alternatives or (part,):
+                    visit(protocol, layout.operations)
+
+    for name, protocol in _LAYOUTS.items():
+        for message in protocol.messages:
+            assert (name, message.name) in read
+            visit(protocol, message.operations)
+    assert found == OPERATIONS
