@@ -21,7 +21,7 @@ _SOURCES = [
     ROOT / "generated" / "logicalrep_protocol",
 ]
 # They are raised and caught within one package, or are what Python itself asks for.
-_INTERNAL = {"LogicalRepError", "MalformedError", "NotProvenYetError", "UnsupportedError"}
+_INTERNAL = {"LogicalRepError", "MalformedError", "NotProvenYetError", "UnsupportedError", "_UnknownError"}
 
 
 def _files() -> Iterator[Path]:
