@@ -1036,11 +1036,13 @@ IN_SCHEMA = Scenario(
     """
     CREATE TABLE one (a int PRIMARY KEY);
     CREATE TABLE two (a int PRIMARY KEY);
+    CREATE TABLE away (a int PRIMARY KEY);
     CREATE TABLE root (a int PRIMARY KEY) PARTITION BY RANGE (a);
     CREATE TABLE public.elsewhere PARTITION OF root FOR VALUES FROM (0) TO (100);
     CREATE TABLE public.coming (a int PRIMARY KEY);
     INSERT INTO one SELECT generate_series(1, 10);
     INSERT INTO two SELECT generate_series(1, 10);
+    INSERT INTO away SELECT generate_series(1, 10);
     INSERT INTO root SELECT generate_series(1, 10);
     INSERT INTO public.coming SELECT generate_series(1, 10);
     """,
@@ -1053,6 +1055,10 @@ IN_SCHEMA = Scenario(
     INSERT INTO three VALUES (11);
     ALTER TABLE public.coming SET SCHEMA in_schema;
     INSERT INTO coming VALUES (12);
+    ALTER TABLE away SET SCHEMA public;
+    INSERT INTO public.away VALUES (11);
+    ALTER TABLE public.away SET SCHEMA in_schema;
+    INSERT INTO away VALUES (12);
     """,
     """
     INSERT INTO two VALUES (13);
@@ -1061,7 +1067,7 @@ IN_SCHEMA = Scenario(
     DELETE FROM root WHERE a < 3;
     """,
     tables=("one", "root"),
-    loaded_again=("three", "coming"),
+    loaded_again=("three", "coming", "away"),
     since=15,
 )
 """The scenario of a publication of all tables of a schema."""

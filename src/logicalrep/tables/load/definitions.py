@@ -99,11 +99,14 @@ SELECT prrelid, entry::text, 'r' || entry.oid || ':' || entry.xmin::text{} FROM 
 JOIN pg_publication AS publication ON prpubid = publication.oid
 WHERE prrelid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
 """
+# Of a table that leaves a published schema and comes back, only the row that says in which schema it is was written.
 _ENTRIES_OF_SCHEMAS = """
 UNION ALL
-SELECT class.oid, entry::text, 'n' || entry.oid || ':' || entry.xmin::text, NULL
+SELECT class.oid, entry::text, concat_ws(':', 'n' || entry.oid, entry.xmin, stay.xmin), NULL
 FROM pg_publication_namespace AS entry
 JOIN pg_publication AS publication ON pnpubid = publication.oid JOIN pg_class AS class ON relnamespace = pnnspid
+LEFT JOIN pg_depend AS stay ON stay.classid = 'pg_class'::regclass AND stay.objid = class.oid AND stay.objsubid = 0
+    AND stay.refclassid = 'pg_namespace'::regclass
 WHERE class.oid = ANY(%(oids)s) AND pubname = ANY(%(names)s)
 """
 # The types of the columns and, within them, those of domains, arrays, ranges and composite types.
