@@ -43,6 +43,8 @@ def reason_to_load(before: ReplicatedTable, now: CatalogTable) -> str | None:
         return "a label of an enum type was added that is used within other types"
     if before.protected != after.protected:
         return "a column that is masked or left out changed"
+    if before.settings.key and before.key != after.key:
+        return "the key that its settings give it changed"
     return _of_partitions(before, after) or _of_files(before, after) or _of_columns(before, after)
 
 
