@@ -137,6 +137,23 @@ def test_a_slot_with_a_snapshot_that_is_made_while_a_table_is_rewritten(db16_and
         read_by_sql(db)
 
 
+def test_whoever_sees_a_slot_finds_every_later_commit_in_it(db18: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    settle = slots._settle
+
+    def stand_in(connection: Connection, slot: Slot) -> bool:
+        assert find_slot(db18.connection, "s") is None
+        is_settled = settle(connection, slot)
+        assert find_slot(db18.connection, "s") is None
+        return is_settled
+
+    monkeypatch.setattr(slots, "_settle", stand_in)
+    slot = create_slot(db18.connection, "s")
+    assert db18.rows(f"SELECT slot_name, temporary FROM pg_replication_slots WHERE database = '{db18.name}'") == [
+        ("s", False)
+    ]
+    assert slot.confirmed_flush_lsn is not None
+
+
 @pytest.mark.parametrize(("failures", "is_made"), [(2, True), (9, False)])
 def test_a_slot_that_cannot_be_moved_past_its_beginning_is_made_again(
     db18: Database, monkeypatch: pytest.MonkeyPatch, failures: int, is_made: bool

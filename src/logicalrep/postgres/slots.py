@@ -274,23 +274,37 @@ def check_not_passed(slot: str, at: Lsn, position: Lsn) -> None:
 
 
 def create_slot(connection: Connection, name: str, *, two_phase: bool = False, failover: bool = False) -> Slot:
-    """Create a slot with pgoutput; every later commit can be read from it.
+    """Create a slot with pgoutput; every commit after the slot can be seen can be read from it.
 
-    A slot without two_phase is moved past its beginning, see `_settle`.
+    A slot without two_phase is moved past its beginning, see `_settle`. Commits in between are not read, so it is made
+    as a temporary slot, and gets its name as a copy of that. PostgreSQL 11 copies none, and a copy has no failover:
+    these are moved where they can be seen, and every commit after this function returns is read.
 
     Raises:
         UndecodableError: the server made several slots that cannot be read.
         SlotError: the server is too old for an option.
     """
+    if two_phase or not can_be_moved(connection):
+        return _made(connection, name, two_phase=two_phase, failover=failover)
+    is_copied = not failover and server_major(connection) >= 12
+    made = f"logicalrep_new_{secrets.token_hex(8)}" if is_copied else name
     for _ in range(_TRIES):
-        slot = _made(connection, name, two_phase=two_phase, failover=failover)
+        slot = _made(connection, made, temporary=is_copied, failover=failover)
         try:
-            if two_phase or _settle(connection, slot):
+            if _settle(connection, slot):
+                if is_copied:
+                    connection.execute("SELECT pg_copy_logical_replication_slot(%s, %s, false)", (made, name))
+                    drop_slot(connection, made)
                 return the_slot(connection, name)
             reason = "its beginning cannot be left behind"
+        except psycopg.errors.ConfigurationLimitExceeded:
+            # There is no room for a second slot.
+            return _made(connection, name) if is_copied else the_slot(connection, name)
         except psycopg.errors.InternalError_ as error:
             reason = error.diag.message_primary or ""
-        drop_slot(connection, name)
+        # The server has dropped a temporary slot after an error.
+        if find_slot(connection, made) is not None:
+            drop_slot(connection, made)
     raise UndecodableError.of(f"after {_TRIES} tries: {reason}")
 
 
@@ -311,14 +325,8 @@ def _settle(connection: Connection, slot: Slot) -> bool:
     which the first one can be read too, with a whole view. Changes that were prepared meanwhile would be missed, so
     this is not for slots with two_phase.
     """
-    if not can_be_moved(connection):
-        return True
     other = f"logicalrep_new_{secrets.token_hex(8)}"
-    try:
-        position = scalar(connection, "SELECT lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput', true)", other)
-    except psycopg.errors.ConfigurationLimitExceeded:
-        # There is no room for a second slot.
-        return True
+    position = scalar(connection, "SELECT lsn FROM pg_create_logical_replication_slot(%s, 'pgoutput', true)", other)
     drop_slot(connection, other)
     with connection.transaction():
         if slot.failover:
@@ -336,8 +344,10 @@ def _settle(connection: Connection, slot: Slot) -> bool:
     return True
 
 
-def _made(connection: Connection, name: str, *, two_phase: bool, failover: bool) -> Slot:
-    arguments: list[object] = [name, "pgoutput", False]
+def _made(
+    connection: Connection, name: str, *, temporary: bool = False, two_phase: bool = False, failover: bool = False
+) -> Slot:
+    arguments: list[object] = [name, "pgoutput", temporary]
     for option, wanted, since in (("two_phase", two_phase, 14), ("failover", failover, 17)):
         if wanted and server_major(connection) < since:
             raise SlotError(f"{option} needs PostgreSQL {since} or later", code="SERVER_LACKS_OPTION")
