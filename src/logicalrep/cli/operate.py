@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 from logicalrep.cli.server_options import ArgumentsError, Commands, add_place_command, server_and_place
 from logicalrep.cli.terminal import say
@@ -92,7 +94,7 @@ def _status(options: argparse.Namespace) -> int:
             line += f"  {table['lsn']:>12}  version {table['version']}, {table['rows']} rows"
         say(line)
         if table["progress"]:
-            say(f"{'':<{width}}  {_copied(**table['progress'])}")
+            say(f"{'':<{width}}  {_copied(table['progress'])}")
         if table["error"]:
             say(f"{'':<{width}}  {table['error']}")
         for each in table.get("skipped", ()):
@@ -101,9 +103,10 @@ def _status(options: argparse.Namespace) -> int:
     return 0
 
 
-def _copied(rows: int, estimate: int, snapshot_since: str) -> str:
+def _copied(progress: Mapping[str, Any]) -> str:
+    rows, estimate = progress["rows"], progress["estimate"]
     of = f" of about {estimate} rows, {min(rows / estimate, 1):.0%}" if estimate else " rows"
-    return f"copied {rows}{of}; the snapshot is held since {snapshot_since}"
+    return f"copied {rows}{of}; the snapshot is held since {progress['snapshot_since']}"
 
 
 def _pause(options: argparse.Namespace) -> int:

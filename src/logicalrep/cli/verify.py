@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from collections import Counter
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from logicalrep.cli.server_options import Commands, add_place_command, not_negative, server_and_place
@@ -81,7 +80,20 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _json(verdict: Verdict) -> str:
-    return visible_json(asdict(verdict) | {"table": str(verdict.table)})
+    return visible_json(
+        {
+            "table": str(verdict.table),
+            "result": verdict.result,
+            "rows": verdict.rows,
+            "differing": verdict.differing,
+            "is_least": verdict.is_least,
+            "examples": [
+                {"kind": each.kind, "key": each.key, "server": each.server, "place": each.place}
+                for each in verdict.examples
+            ],
+            "reason": verdict.reason,
+        }
+    )
 
 
 def _lines(verdict: Verdict, style: Style) -> list[str]:

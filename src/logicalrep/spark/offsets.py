@@ -17,15 +17,22 @@ from logicalrep_runtime.scalars import Lsn
 Offset = dict[str, str | int]
 
 
-def offset_of(position: WalPosition, **others: str | int | None) -> Offset:
+def offset_of(
+    position: WalPosition, *, slot: str | None = None, first_xid: int | None = None, relation_id: int | None = None
+) -> Offset:
     """Return a position as an offset: `lsn`, and `system_identifier`, `timeline` and `timeline_began` if known.
 
-    `others` are added unless they are None: `slot`, the slot of the position; `relation_id`, the OID of the table that
-    is read; and `first_xid`, the 64-bit id of the first transaction that the query receives whole (only with
-    two_phase).
+    Args:
+        position: the position.
+        slot: the slot of the position.
+        first_xid: the 64-bit id of the first transaction that the query receives whole, only with two_phase.
+        relation_id: the OID of the table that is read.
+
+    Those that are None are left out.
     """
     offset: Offset = {"lsn": str(position.lsn)}
-    offset |= {name: value for name, value in others.items() if value is not None}
+    others = {"slot": slot, "first_xid": first_xid, "relation_id": relation_id}
+    offset |= {key: value for key, value in others.items() if value is not None}
     if position.timeline is not None:
         timeline = position.timeline
         offset |= {"system_identifier": str(timeline.system_identifier), "timeline": timeline.id}

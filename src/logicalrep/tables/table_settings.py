@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from logicalrep.tables.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 
 Mask = Literal["hashed", "nulled"]
@@ -97,7 +98,7 @@ class TableSettings:
 
     def to_json(self) -> dict[str, object]:
         """Return the settings as plain values."""
-        content = asdict(self)
+        content = _KEYS.content(self)
         if self.origin == "any":
             # Earlier versions, which read what they wrote, have no such setting.
             del content["origin"]
@@ -106,4 +107,19 @@ class TableSettings:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """Return the settings that `to_json` returned, also those of an earlier version."""
-        return cls(**{**content, **{name: tuple(content.get(name, ())) for name in ("key", "left_out")}})
+        return cls(**_KEYS.arguments({**content, **{key: tuple(content.get(key, ())) for key in ("key", "left_out")}}))
+
+
+_KEYS = StoredKeys(
+    {
+        "unrepresentable": "unrepresentable",
+        "deletes": "deletes",
+        "history": "history",
+        "append": "append",
+        "key": "key",
+        "masked": "masked",
+        "left_out": "left_out",
+        "mask_key": "mask_key",
+        "origin": "origin",
+    }
+)

@@ -6,7 +6,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from logicalrep.tables.delta.place import Place, below
@@ -87,7 +87,7 @@ class RemovedFiles:
 
     def save(self, version: int) -> None:
         """Note them, all those of the commits up to a version."""
-        notes = {"version": version, "removed": [astuple(file) for file in self._files]}
+        notes = {"version": version, "removed": [(file.at, file.path, file.size) for file in self._files]}
         self._place.write(f"{self._folder}/{_NOTES}", json.dumps(notes).encode())
 
     def recall(self, version: int, used: Collection[str], keep_hours: float) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from logicalrep.arrow.feed.texts import Texts
 from logicalrep.tables.delta.forms import Form, with_more
 from logicalrep.tables.delta.names import column_names, text_names
+from logicalrep.tables.stored_keys import StoredKeys
 from logicalrep.tables.table_settings import OwnKeyError, ProtectedColumnError, TableSettings
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.values import CatalogType, Column, TypeCatalog
@@ -283,7 +284,7 @@ class ReplicatedTable:
                         for attnum, column, type_ in zip(self.attnums, relation.columns, relation.types, strict=True)
                     )
                 ],
-                "types": {oid: asdict(type_) for oid, type_ in self.catalog.by_oid.items()},
+                "types": {oid: _stored_type(type_) for oid, type_ in self.catalog.by_oid.items()},
                 "key": self.key,
                 "files": self.files,
                 "published": self.published,
@@ -292,7 +293,7 @@ class ReplicatedTable:
                 "left": self.left,
                 "beside": self.beside,
                 "type_parts": self.type_parts,
-                "evidence": self.evidence and asdict(self.evidence),
+                "evidence": self.evidence and _EVIDENCE.content(self.evidence),
                 "skipped": self.skipped,
             },
             ensure_ascii=False,
@@ -336,12 +337,39 @@ class ReplicatedTable:
 def _evidence(content: Mapping[str, Any] | None) -> Evidence | None:
     if content is None:
         return None
-    names = ("columns", "columns_written", "written", "links", "labelled")
-    pairs = {name: tuple(tuple(item) for item in content.get(name, ())) for name in names}
-    return Evidence(**{**content, **pairs, "published": tuple(content["published"])})
+    keys = ("columns", "columns_written", "written", "links", "labelled")
+    pairs = {key: tuple(tuple(item) for item in content.get(key, ())) for key in keys}
+    return Evidence(**_EVIDENCE.arguments({**content, **pairs, "published": tuple(content["published"])}))
 
 
-def _type(content: dict[str, object]) -> CatalogType:
-    of_elements = content.pop("element", None)
-    element = None if of_elements is None else _type(dict(of_elements))  # type: ignore[call-overload]
-    return CatalogType(**content, element=element)  # type: ignore[arg-type]
+_EVIDENCE = StoredKeys(
+    {
+        "columns": "columns",
+        "columns_written": "columns_written",
+        "numbers": "numbers",
+        "published": "published",
+        "written": "written",
+        "links": "links",
+        "labelled": "labelled",
+    }
+)
+
+
+def _type(content: Mapping[str, Any]) -> CatalogType:
+    element = content.get("element")
+    return CatalogType(**_TYPE.arguments({**content, "element": None if element is None else _type(element)}))
+
+
+def _stored_type(type_: CatalogType) -> dict[str, Any]:
+    return _TYPE.content(type_) | {"element": None if type_.element is None else _stored_type(type_.element)}
+
+
+_TYPE = StoredKeys(
+    {
+        "namespace": "namespace",
+        "name": "name",
+        "is_base": "is_base",
+        "delimiter": "delimiter",
+        "element": "element",
+    }
+)

@@ -140,4 +140,7 @@ class Followed:
         for log in self.logs:
             for each in log.table.skipped:
                 folders.setdefault(each, []).append(log.folder)
-        return [{**each._asdict(), "folders": named} for each, named in sorted(folders.items())]
+        return [
+            {"lsn": each.lsn, "changes": each.changes, "at": each.at, "folders": named}
+            for each, named in sorted(folders.items())
+        ]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,7 @@ from logicalrep.arrow.slices import chosen, in_parts
 from logicalrep.tables.delta.place import MalformedFileError, Place, below
 from logicalrep.tables.follow.state import FOLDER
 from logicalrep.tables.row_buffer import RowBuffer
+from logicalrep.tables.stored_keys import StoredKeys
 from logicalrep_runtime.scalars import Lsn
 
 _MARKS = f"{FOLDER}/loads"
@@ -47,6 +49,20 @@ class Mark:
     since: float | None = None
     """The time at which that commit was refused, in seconds since 1970."""
 
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the load that `to_json` returned."""
+        return cls(**_KEYS.arguments({**content, "folder": below(content["folder"])}))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {key: value for key, value in _KEYS.content(self).items() if key == "replaces" or value is not None}
+
+
+_KEYS = StoredKeys(
+    {"folder": "folder", "replaces": "replaces", "reason": "reason", "refused": "refused", "since": "since"}
+)
+
 
 class Kept:
     """The marks of loading tables, and their changes."""
@@ -61,15 +77,14 @@ class Kept:
         found = {}
         for path in self._place.list(_MARKS):
             if path.endswith(f"/{_MARK}"):
-                mark = self._place.parse(path, lambda content: Mark(**content | {"folder": below(content["folder"])}))
+                mark = self._place.parse(path, Mark.from_json)
                 if mark is not None:
                     found[mark.folder] = mark
         return found
 
     def mark(self, mark: Mark) -> None:
         """Note that a table loads: from now on its changes have to be kept."""
-        content = {name: value for name, value in asdict(mark).items() if name == "replaces" or value is not None}
-        self._place.write(f"{_MARKS}/{mark.folder}/{_MARK}", json.dumps(content).encode())
+        self._place.write(f"{_MARKS}/{mark.folder}/{_MARK}", json.dumps(mark.to_json()).encode())
 
     def keep(self, folder: str, rows: pa.Table, end: Lsn) -> None:
         """Store a table's changes, all those of the commits before `end` that are not stored yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -49,7 +49,22 @@ class Status:
 
     def to_json(self) -> dict[str, object]:
         """Return everything as plain values."""
-        return asdict(self)
+        return {
+            "slot": self.slot,
+            "publication": self.publication,
+            "is_running": self.is_running,
+            "lsn": self.lsn,
+            "lag_bytes": self.lag_bytes,
+            "lag_seconds": self.lag_seconds,
+            "retained_bytes": self.retained_bytes,
+            "safe_wal_size": self.safe_wal_size,
+            "paused_since": self.paused_since,
+            "lost": self.lost,
+            "oldest_transaction": self.oldest_transaction,
+            "oldest_transaction_since": self.oldest_transaction_since,
+            "load_snapshot": self.load_snapshot,
+            "tables": self.tables,
+        }
 
 
 def status(settings: ConnectionSettings, place: Place) -> Status:
@@ -84,7 +99,7 @@ def status(settings: ConnectionSettings, place: Place) -> Status:
         oldest_transaction=oldest,
         oldest_transaction_since=None if began is None else began.isoformat(),
         load_snapshot=None if load is None else load.isoformat(),
-        tables={name: asdict(table) | {"lsn": str(table.lsn)} for name, table in state.tables.items()},
+        tables={name: table.to_json() for name, table in state.tables.items()},
     )
 
 

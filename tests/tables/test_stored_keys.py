@@ -1,0 +1,240 @@
+"""The paths and the keys of what is stored at a destination, and of what commands print as JSON.
+
+They are written out here: programs of other versions read them, whatever their attributes are called in this one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from logicalrep.cli.verify import _json
+from logicalrep.postgres.timelines import Timeline, WalPosition
+from logicalrep.spark.offsets import offset_of, position_of
+from logicalrep.tables.delta.delta_log import application_id
+from logicalrep.tables.delta.place import MalformedFileError, Place
+from logicalrep.tables.delta.removed_files import RemovedFile, RemovedFiles
+from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, Skipped, TypePart
+from logicalrep.tables.follow.guard import StoredSettings
+from logicalrep.tables.follow.kept import Kept, Mark
+from logicalrep.tables.follow.load_counts import LoadCounts
+from logicalrep.tables.follow.state import Identity, State, States, TableState
+from logicalrep.tables.load.progress import LoadProgress
+from logicalrep.tables.operate.status import Status
+from logicalrep.tables.replicate.requests import pause, request_resync, request_skip, take_requests
+from logicalrep.tables.table_settings import TableSettings
+from logicalrep.tables.verify.verdicts import Difference, Verdict
+from logicalrep.transactions.relations import TableDescription
+from logicalrep.transactions.table_names import TableName
+from logicalrep.values import CatalogType, TypeCatalog
+from logicalrep_protocol import v1
+from logicalrep_protocol.v1 import ReplicaIdentity
+from logicalrep_runtime.scalars import Lsn, Oid
+from tests.tables.test_applying import new_log
+
+SKIPPED = {"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}
+TABLE_STATE = TableState(
+    "public/t", 3, Lsn(16), "load", 1, "stopped", "why", 7, {"history": 4}, 5, "2026-01-01T00:00:00+00:00",
+    LoadProgress(8, 9, "2026-01-01T00:00:00+00:00"), "0/6", [SKIPPED],
+)  # fmt: skip
+STORED_TABLE_STATE = """{
+  "folder": "public/t", "version": 3, "lsn": "0/10", "load": "load", "timeline": 1, "state": "stopped", "error": "why",
+  "oid": 7, "beside": {"history": 4}, "rows": 5, "commit_timestamp": "2026-01-01T00:00:00+00:00",
+  "progress": {"rows": 8, "estimate": 9, "snapshot_since": "2026-01-01T00:00:00+00:00"}, "refused": "0/6",
+  "skipped": [{"lsn": "0/5", "changes": 2, "at": "2026-01-01T00:00:00+00:00", "folders": ["public/t"]}]
+}"""
+SETTINGS = TableSettings(
+    unrepresentable="text", deletes="soft", history=True, append=False, key=("id",), masked={"a": "nulled"},
+    left_out=("b",), mask_key="check", origin="none",
+)  # fmt: skip
+STORED_SETTINGS = """{
+  "unrepresentable": "text", "deletes": "soft", "history": true, "append": false, "key": ["id"],
+  "masked": {"a": "nulled"}, "left_out": ["b"], "mask_key": "check", "origin": "none"
+}"""
+TABLE = ReplicatedTable(
+    relation=TableDescription(
+        relation_id=Oid(7),
+        schema="public",
+        name="t",
+        replica_identity=ReplicaIdentity.DEFAULT,
+        columns=(v1.Column(flags=0, name="id", type_id=Oid(9), type_modifier=-1),),
+        types=(v1.Type(type_id=Oid(9), namespace="public", name="moods"),),
+    ),
+    catalog=TypeCatalog({9: CatalogType("public", "moods", False, ";", CatalogType("public", "mood"))}),
+    key=("id",),
+    attnums=(1,),
+    files=((7, 8),),
+    published="digest",
+    settings=SETTINGS,
+    left=("gone",),
+    beside="history",
+    type_parts=(TypePart(9, 10, "happy", 11),),
+    protected=((2, "b"),),
+    evidence=Evidence(((1, "id", 9, -1),), ((1, 12),), 3, ("p",), ((7, "w"),), ((13, 7, 14),), ((1, 9, 0),)),
+    skipped=(Skipped("0/5", 2, "2026-01-01T00:00:00+00:00"),),
+)
+STORED_TABLE = """{
+  "oid": 7, "schema": "public", "name": "t", "replica_identity": "d", "columns": [[1, "id", 9, -1, ["public", "moods"]]],
+  "types": {"9": {
+    "namespace": "public", "name": "moods", "is_base": false, "delimiter": ";",
+    "element": {"namespace": "public", "name": "mood", "is_base": true, "delimiter": ",", "element": null}
+  }},
+  "key": ["id"], "files": [[7, 8]], "published": "digest", "settings": SETTINGS, "protected": [[2, "b"]],
+  "left": ["gone"], "beside": "history", "type_parts": [[9, 10, "happy", 11]],
+  "evidence": {
+    "columns": [[1, "id", 9, -1]], "columns_written": [[1, 12]], "numbers": 3, "published": ["p"],
+    "written": [[7, "w"]], "links": [[13, 7, 14]], "labelled": [[1, 9, 0]]
+  },
+  "skipped": [["0/5", 2, "2026-01-01T00:00:00+00:00"]]
+}""".replace("SETTINGS", STORED_SETTINGS)
+FILES = {
+    "_logicalrep/place.json": """{
+      "slot": "s", "publication": "p", "system_identifier": 1, "database": "d", "format": 1
+    }""",
+    "_logicalrep/states/00000000000000000001.json": """{
+      "format": 2, "writer": "RANDOM", "lsn": "0/20", "commit_timestamp": "2026-01-01T00:00:00+00:00",
+      "caught_up": "2026-01-02T00:00:00+00:00", "tables": {"public.t": TABLE}
+    }""".replace("TABLE", STORED_TABLE_STATE),
+    "_logicalrep/settings.json": """{
+      "format": 1, "others": SETTINGS, "tables": {"public.t": SETTINGS}, "protected": {"7": "public.t"},
+      "numbers": {"7": {"b": 2}}
+    }""".replace("SETTINGS", STORED_SETTINGS),
+    "_logicalrep/loads/public/t/load.json": """{
+      "folder": "public/t", "replaces": null, "reason": "new table", "refused": "0/6", "since": 1.5
+    }""",
+    "_logicalrep/loads/public/u/load.json": '{"folder": "public/u", "replaces": "load", "reason": "asked for"}',
+    "_logicalrep/loads/public/t/counts.json": '{"loads": [[1.5, "new table"]]}',
+    "_logicalrep/kept/public/t/0000000000000010.parquet": "null",
+    "_logicalrep/paused.json": '{"since": "2026-01-01T00:00:00+00:00"}',
+    "_logicalrep/requests/RANDOM.json": '{"skip": ["public", "t", "0/6"]}',
+    "public/t/_removed.json": '{"version": 4, "removed": [[1.5, "part-1.parquet", 100]]}',
+}
+"""The files of a destination by their paths; a number or a name that differs each time is RANDOM."""
+
+
+def test_the_files_of_a_destination_have_their_paths_and_keys(tmp_path: Path) -> None:
+    place = Place(str(tmp_path))
+    Identity.claim(place, slot="s", publication="p", system_identifier=1, database="d")
+    state = State(Lsn(32), "2026-01-01T00:00:00+00:00", "2026-01-02T00:00:00+00:00", {"public.t": TABLE_STATE})
+    States(place).write(state)
+    name = TableName("public", "t")
+    settings = StoredSettings(SETTINGS, {name: SETTINGS}, {7: name}, {7: {"b": 2}})
+    settings.write(place)
+    marks = {
+        "public/t": Mark("public/t", None, "new table", "0/6", 1.5),
+        "public/u": Mark("public/u", "load", "asked for"),
+    }
+    kept = Kept(place)
+    for mark in marks.values():
+        kept.mark(mark)
+    kept.keep("public/t", pa.table({"commit_lsn": [1]}), Lsn(16))
+    LoadCounts(place).add("public/t", "new table")
+    pause(place)
+    request_skip(place, name, Lsn(6))
+    removed = RemovedFiles(place, "public/t")
+    removed.add(RemovedFile(1.5, "part-1.parquet", 100))
+    removed.save(4)
+
+    found = {path.relative_to(tmp_path).as_posix(): path for path in tmp_path.rglob("*") if path.is_file()}
+    copy = found.pop("_logicalrep/state.json")
+    assert copy.read_bytes() == found["_logicalrep/states/00000000000000000001.json"].read_bytes()
+    contents: dict[str, Any] = {
+        re.sub(r"requests/\w+", "requests/RANDOM", path): None if path.endswith(".parquet") else read(file)
+        for path, file in found.items()
+    }
+    contents["_logicalrep/states/00000000000000000001.json"]["writer"] = "RANDOM"
+    contents["_logicalrep/loads/public/t/counts.json"]["loads"][0][0] = 1.5
+    contents["_logicalrep/paused.json"]["since"] = "2026-01-01T00:00:00+00:00"
+    assert contents == {path: json.loads(text) for path, text in FILES.items()}
+
+    assert Identity.read(place) == Identity("s", "p", 1, "d")
+    assert State.read(place) == state
+    assert StoredSettings.read(place) == settings
+    assert Kept(place).marks() == marks
+    assert [request.skip for _, request in take_requests(place)] == [(name, Lsn(6))]
+    request_resync(place, [name])
+    assert {"resync": [["public", "t"]]} in [read(path) for path in (tmp_path / "_logicalrep/requests").iterdir()]
+
+
+def test_the_properties_of_a_delta_table_have_their_names_and_keys(tmp_path: Path) -> None:
+    log = new_log(Place(str(tmp_path)), ("id",))
+    log.note_stopped("why")
+    reader = DeltaTable(tmp_path / "public/t")
+    properties = {name: value for name, value in reader.metadata().configuration.items() if name[:6] != "delta."}
+    assert properties == {
+        "logicalrep.table": log.table.to_json(), "logicalrep.load": "x", "logicalrep.stopped": "why"
+    }  # fmt: skip
+    assert reader.transaction_version("logicalrep/1/1/x") == 999
+    assert application_id(1, 2, "x") == "logicalrep/1/2/x"
+    assert json.loads(TABLE.to_json()) == json.loads(STORED_TABLE)
+    assert ReplicatedTable.from_json(STORED_TABLE) == TABLE
+    assert TableSettings.from_json(json.loads(STORED_SETTINGS)) == SETTINGS
+    assert json.loads(json.dumps(TableSettings().to_json())) == {
+        "unrepresentable": "error", "deletes": "hard", "history": False, "append": False, "key": [], "masked": {},
+        "left_out": [], "mask_key": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "read"),
+    [
+        ("place.json", Identity.read),
+        ("states/00000000000000000001.json", State.read),
+        ("loads/public/t/load.json", lambda place: Kept(place).marks()),
+    ],
+)
+def test_an_unknown_key_is_refused(tmp_path: Path, path: str, read: Callable[[Place], object]) -> None:
+    """A version that does not know what it means must not drop it when it writes the file again."""
+    content = json.loads(FILES[f"_logicalrep/{path}"])
+    (content["tables"]["public.t"] if "tables" in content else content)["later"] = 1
+    place = Place(str(tmp_path))
+    place.write(f"_logicalrep/{path}", json.dumps(content).encode())
+    with pytest.raises(MalformedFileError, match="later"):
+        read(place)
+
+
+def test_status_and_verify_print_their_keys() -> None:
+    found = Status(
+        slot="s", publication="p", is_running=True, lsn="0/20", lag_bytes=1, lag_seconds=2.0, retained_bytes=3,
+        safe_wal_size=4, paused_since=None, lost=None, oldest_transaction="o", oldest_transaction_since=None,
+        load_snapshot=None, tables={"public.t": TABLE_STATE.to_json()},
+    )  # fmt: skip
+    assert json.loads(json.dumps(found.to_json())) == json.loads(
+        """{
+          "slot": "s", "publication": "p", "is_running": true, "lsn": "0/20", "lag_bytes": 1, "lag_seconds": 2.0,
+          "retained_bytes": 3, "safe_wal_size": 4, "paused_since": null, "lost": null, "oldest_transaction": "o",
+          "oldest_transaction_since": null, "load_snapshot": null, "tables": {"public.t": TABLE}
+        }""".replace("TABLE", STORED_TABLE_STATE)
+    )
+    row = {"id": "1"}
+    verdict = Verdict(TableName("public", "t"), "different", 3, 1, True, (Difference("changed", row, row, row),), "r")
+    assert json.loads(_json(verdict)) == json.loads(
+        """{
+          "table": "public.t", "result": "different", "rows": 3, "differing": 1, "is_least": true,
+          "examples": [{"kind": "changed", "key": {"id": "1"}, "server": {"id": "1"}, "place": {"id": "1"}}],
+          "reason": "r"
+        }"""
+    )
+
+
+def test_an_offset_of_spark_has_its_keys() -> None:
+    position = WalPosition(Lsn(32), Timeline(1, 2, Lsn(16)))
+    offset = offset_of(position, slot="s", relation_id=7, first_xid=9)
+    assert offset == json.loads(
+        """{
+          "lsn": "0/20", "slot": "s", "relation_id": 7, "first_xid": 9, "system_identifier": "1", "timeline": 2,
+          "timeline_began": "0/10"
+        }"""
+    )
+    assert position_of(offset) == position
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_bytes())
