@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Self, TypeVar
@@ -19,7 +18,7 @@ from logicalrep.postgres.slots import Connection, Slot, server_time, the_slot, w
 from logicalrep.postgres.timelines import Timeline, WalPosition, why_not_part_of
 from logicalrep.postgres.visibility import Visibility, visibility
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-from logicalrep.tables.load.definitions import CatalogTable, born_as_partitions, catalog_tables, without_rows
+from logicalrep.tables.load.definitions import CatalogTable, born_as_partitions, catalog_tables, one_state, without_rows
 from logicalrep.tables.load.publishing import ensure_publication
 from logicalrep.tables.report import Report
 from logicalrep.tables.schema.proof import new_partitions, unproven_partitions
@@ -171,7 +170,7 @@ class Watch:
         return self.run(lambda connection: self._refresh(connection, oids))
 
     def _refresh(self, connection: Connection, oids: Collection[int]) -> CatalogRefresh:
-        with _one_state(connection):
+        with one_state(connection):
             seen = visibility(connection)
             return CatalogRefresh(self._described(connection, oids), seen)
 
@@ -207,7 +206,7 @@ class Watch:
         published = ensure_publication(connection, self._publication, self._settings.tables, at_start=False)
         for warning in published.warnings:
             self._warn(warning)
-        with _one_state(connection):
+        with one_state(connection):
             # One state of the catalog tells names and columns: a table may be renamed before the next query.
             found = self._described(connection, [table.oid for table in published.listed])
         time_of_look, head = server_time(connection), wal_head(connection)
@@ -221,11 +220,3 @@ class Watch:
         if warning not in self._said:
             self._said.add(warning)
             self._report.warning(warning)
-
-
-@contextmanager
-def _one_state(connection: Connection) -> Iterator[None]:
-    """Let all queries see the same state of the catalog."""
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield

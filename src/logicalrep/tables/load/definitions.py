@@ -7,7 +7,8 @@ are in a transaction with a snapshot.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -176,6 +177,14 @@ class CatalogTable:
     """By column the texts that rows have in it which are older than it, in each partition; all NULL if not there."""
     original_labels: frozenset[tuple[int, int]] = frozenset()
     """The labels that the types of its columns were made with, by the type's OID and their own."""
+
+
+@contextmanager
+def one_state(connection: Connection) -> Iterator[None]:
+    """Let all queries see the same state of the catalog."""
+    with connection.transaction():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+        yield
 
 
 def catalog_tables(
@@ -351,8 +360,9 @@ def described(
     connection: Connection, table: TableName, publications: tuple[str, ...], settings: TableSettings
 ) -> ReplicatedTable | None:
     """Return a table by its name under some settings, as `catalog_tables` does; None if there is none."""
-    oid = scalar(connection, _OID, *table)
-    found = {} if oid is None else catalog_tables(connection, [oid], publications, lambda name: settings)
+    with one_state(connection):
+        oid = scalar(connection, _OID, *table)
+        found = {} if oid is None else catalog_tables(connection, [oid], publications, lambda name: settings)
     return found[oid].table if oid in found else None
 
 
