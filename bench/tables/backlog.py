@@ -14,7 +14,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.slots import newest_protocol, wal_head
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity
-from logicalrep.tables.replicate.changes import Receiver
+from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep_runtime.scalars import Lsn
 
 _NAMES = ("one", "two", "three")
@@ -67,7 +67,9 @@ def _received(setting: Setting, place: Path) -> tuple[float, int]:
         raise RuntimeError(f"{place} has no identity")
     end, rows = wal_head(setting.connection), 0
     settings = ConnectionSettings(setting.server.dsn)
-    with Receiver(settings, identity.slot, (identity.publication,), newest_protocol(setting.connection)) as receiver:
+    with ChangeReceiver(
+        settings, identity.slot, (identity.publication,), newest_protocol(setting.connection)
+    ) as receiver:
         receiver.wait_until_started()
         began = time.monotonic()
         reached = _ORIGIN

@@ -87,7 +87,7 @@ class ColumnSource:
                 shown.append(f"{name}={value!r}")
         if self.fields:
             shown.append(f"fields=({''.join(f'{item}, ' for item in self.fields)})")
-        return f"Column({', '.join(shown)})"
+        return f"PlanColumn({', '.join(shown)})"
 
 
 @dataclass(frozen=True)

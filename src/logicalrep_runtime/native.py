@@ -138,7 +138,7 @@ class _Source:
         self.facts = [name for name in protocol.parse_arguments if name != "encoding"]
 
     def program(self, class_: type[Any], operations: Operations) -> tuple[Any, ...]:
-        layout = _Layout(self, class_)
+        layout = _ClassProgram(self, class_)
         made = tuple(layout.operations(operations))
         return class_, layout.descriptors, len(layout.measures), made
 
@@ -147,7 +147,7 @@ class _Source:
         return [item for item in items if item.since <= self.version]
 
 
-class _Layout:
+class _ClassProgram:
     """Makes the operations of one class."""
 
     def __init__(self, source: _Source, class_: type[Any]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from logicalrep import DecodeError, Oid, TransactionId, v1, v2
 from logicalrep.arrow.table import loading
-from logicalrep.arrow.table.columns import Loaded
+from logicalrep.arrow.table.columns import LoadedColumns
 from logicalrep.arrow.table.table_decoder import DecodedTable, TableDecoder
 from logicalrep_protocol.columnar import Session
 from logicalrep_protocol.v1 import Binary, NullValue, ReplicaIdentity, Text, TupleData, UnchangedToast
@@ -416,7 +416,7 @@ def _check_both(messages: list[bytes], session: Session, **options: Any) -> list
     return compiled
 
 
-def _left(part: loading.Part) -> Loaded:
+def _left(part: loading.Part) -> LoadedColumns:
     """Leave all values to the loaders of their types."""
     reader, found = part
     states = np.zeros((len(reader.columns), found.count), np.int8)
@@ -427,7 +427,7 @@ def _left(part: loading.Part) -> Loaded:
     arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
     left = {index: np.flatnonzero((line == _TEXT) | (line == _BINARY)) for index, line in enumerate(states)}
     there = {index: rows for index, rows in left.items() if len(rows)}
-    return Loaded(arrays, lambda index: pa.py_buffer(states[index]), there)
+    return LoadedColumns(arrays, lambda index: pa.py_buffer(states[index]), there)
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from logicalrep.cli.terminal import Progress, Style
+from logicalrep.cli.terminal import ProgressBar, TerminalStyle
 from tests.terminals import Terminal
 
 
@@ -28,12 +28,12 @@ def test_colour(
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert Style(stream, choice).red("x") == ("\x1b[31mx\x1b[0m" if coloured else "x")
+    assert TerminalStyle(stream, choice).red("x") == ("\x1b[31mx\x1b[0m" if coloured else "x")
 
 
 def test_a_bar_appears_after_a_second_and_goes_away(clock: list[float]) -> None:
     stream = Terminal()
-    progress = Progress(2_000_000, stream)
+    progress = ProgressBar(2_000_000, stream)
     progress.show(500_000)
     assert stream.getvalue() == ""
     clock[0] += 1
@@ -46,7 +46,7 @@ def test_a_bar_appears_after_a_second_and_goes_away(clock: list[float]) -> None:
 
 def test_a_pipe_gets_no_bar(clock: list[float]) -> None:
     stream = io.StringIO()
-    progress = Progress(10, stream)
+    progress = ProgressBar(10, stream)
     clock[0] += 5
     progress.show(5)
     progress.clear()

@@ -16,7 +16,7 @@ from rich.progress import Progress
 
 from logicalrep.cli.change_table import table_lines
 from logicalrep.cli.main import main
-from logicalrep.cli.terminal import Style
+from logicalrep.cli.terminal import TerminalStyle
 from logicalrep.cli.verify import _json, _lines
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from logicalrep.tables.config.nodes import ConfigError, refuse
@@ -138,7 +138,7 @@ def test_the_lines_of_verify_are_safe() -> None:
     row: dict[str, str | None] = {NAME: NAME}
     different = Verdict(TABLE, "different", 3, 1, examples=(Difference("changed", row, row, row),))
     for verdict in (Verdict(TABLE, "equal", 3), different, Verdict(TABLE, "undecided", 3, reason=NAME)):
-        for line in (*_lines(verdict, Style(io.StringIO())), _json(verdict)):
+        for line in (*_lines(verdict, TerminalStyle(io.StringIO())), _json(verdict)):
             assert line == visible(line)
     assert json.loads(_json(different))["examples"][0]["key"] == row
 
@@ -146,7 +146,9 @@ def test_the_lines_of_verify_are_safe() -> None:
 def test_the_lines_of_changes_are_safe() -> None:
     none = dict.fromkeys(("schema", "table", "before", "after", "lsn", "commit_lsn", "xid", "ordinal", "origin", "gid"))
     row: Any = {**none, "op": "insert", "schema": NAME, "table": NAME, "xid": 1, "gid": NAME, "after": {NAME: NAME}}
-    lines = list(table_lines([{**row, "key": [], "unchanged": [NAME], "commit_timestamp": None}], Style(io.StringIO())))
+    lines = list(
+        table_lines([{**row, "key": [], "unchanged": [NAME], "commit_timestamp": None}], TerminalStyle(io.StringIO()))
+    )
     assert len(lines) == 2
     assert lines == [visible(line) for line in lines]
 

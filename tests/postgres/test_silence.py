@@ -19,7 +19,7 @@ from logicalrep.postgres.replication import Replication
 from logicalrep.postgres.replication_connection import Walsender
 from logicalrep.postgres.silence import SilentServerError
 from logicalrep.postgres.slots import create_slot
-from logicalrep.tables.replicate.changes import Receiver
+from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.transactions.assembler import Assembler
 from logicalrep.transactions.intake import Intake
 from logicalrep.transactions.transaction import Transaction
@@ -177,7 +177,7 @@ def test_a_server_can_stop_while_nothing_is_acknowledged_and_while_nothing_is_re
     """As long as the command starts, its destination is away, or it is paused."""
     with LocalServer(installation(18), wal_sender_timeout="0") as local:
         server = StoppedServer(local)
-        receiver = Receiver(ConnectionSettings(local.dsn), "s", ("p",), 4, most_bytes=most_bytes)
+        receiver = ChangeReceiver(ConnectionSettings(local.dsn), "s", ("p",), 4, most_bytes=most_bytes)
         with receiver:
             receiver.wait_until_started()
             # More than the sockets hold.

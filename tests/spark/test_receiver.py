@@ -13,7 +13,7 @@ from logicalrep.spark import feed_schema
 from logicalrep.spark.options import read_options
 from logicalrep.spark.peek.admission import Limits
 from logicalrep.spark.walsender.backlog import Backlog
-from logicalrep.spark.walsender.receiver import Receiver
+from logicalrep.spark.walsender.receiver import SpoolReceiver
 from tests.postgres.servers import Database
 
 FAR = Lsn(1 << 62)
@@ -56,7 +56,7 @@ def test_a_transaction_of_which_the_position_is_yet_to_be_told(backlog: Backlog)
 
 
 @pytest.fixture
-def receiver(db18: Database) -> Iterator[Receiver]:
+def receiver(db18: Database) -> Iterator[SpoolReceiver]:
     """Yield a receiver that has received three transactions of ten rows each."""
     db18.execute("CREATE TABLE t (id int)", "CREATE PUBLICATION p FOR TABLE t")
     create_slot(db18.connection, "s")
@@ -64,7 +64,7 @@ def receiver(db18: Database) -> Iterator[Receiver]:
         _ten_rows(db18)
     options = read_options({"dsn": db18.dsn, "slot": "s", "publication": "p"})
     plugin = options.plugin_options(newest_protocol(db18.connection))
-    receiver = Receiver(options, plugin, feed_schema(), None)
+    receiver = SpoolReceiver(options, plugin, feed_schema(), None)
     try:
         assert receiver.wait(Lsn(0), 60, FAR, Limits(30))
         yield receiver
@@ -76,7 +76,7 @@ def _ten_rows(db: Database) -> None:
     db.execute("INSERT INTO t SELECT generate_series(1, 10)")
 
 
-def test_a_batch_waits_until_it_has_enough(receiver: Receiver, db18: Database) -> None:
+def test_a_batch_waits_until_it_has_enough(receiver: SpoolReceiver, db18: Database) -> None:
     size = receiver.counts(Lsn(0), FAR).bytes
     assert receiver.wait(Lsn(0), 0, FAR, Limits(31, size))
     assert not receiver.wait(Lsn(0), 0.1, FAR, Limits(31, size + 1))
@@ -88,7 +88,7 @@ def test_a_batch_waits_until_it_has_enough(receiver: Receiver, db18: Database) -
     assert receiver.counts(first, FAR).changes == 30
 
 
-def test_a_batch_waits_until_it_has_all_there_is(receiver: Receiver, db18: Database) -> None:
+def test_a_batch_waits_until_it_has_all_there_is(receiver: SpoolReceiver, db18: Database) -> None:
     assert receiver.wait(Lsn(0), 60, wal_head(db18.connection), Limits(31))
     last, _ = receiver.end_after(Lsn(0), Limits())
     assert not receiver.wait(last, 0.1)
@@ -96,7 +96,7 @@ def test_a_batch_waits_until_it_has_all_there_is(receiver: Receiver, db18: Datab
     assert receiver.wait(last, 60)
 
 
-def test_a_batch_waits_for_a_time_at_most(receiver: Receiver) -> None:
+def test_a_batch_waits_for_a_time_at_most(receiver: SpoolReceiver) -> None:
     began = time.monotonic()
     assert not receiver.wait(Lsn(0), 0.2, FAR, Limits(31))
     assert time.monotonic() - began >= 0.2

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded, Wanted
+from logicalrep.tables.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.transactions.table_names import TableName
 from tests.waiting import eventually
 
@@ -23,8 +23,8 @@ class Held:
         self.is_closed = False
 
     def load(
-        self, folders: Mapping[TableName, Wanted], is_wanted: Callable[[TableName], bool]
-    ) -> Iterator[Loaded | NotLoaded]:
+        self, folders: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool]
+    ) -> Iterator[LoadedTable | NotLoaded]:
         self.groups.append(list(folders))
         self.is_wanted = is_wanted
         assert self.go_on.wait(30)
@@ -43,7 +43,7 @@ def test_tables_that_come_one_by_one_are_loaded_in_groups_two_at_a_time() -> Non
     held, found = Held(), []
     with Loader(cast(Loading, held), threading.Event()) as loader:
         for name in names(20):
-            loader.add({name: Wanted(name.name, 1)})
+            loader.add({name: WantedLoad(name.name, 1)})
         eventually(lambda: len(held.groups) == 2)
         assert [len(group) for group in held.groups] == [GROUP, GROUP]
         held.go_on.set()
@@ -62,9 +62,9 @@ def test_a_table_that_is_wanted_twice_before_its_load_is_loaded_once() -> None:
     held.go_on.set()
     with Loader(cast(Loading, held), threading.Event()) as loader:
         for _ in range(3):
-            loader.add({names(1)[0]: Wanted("t0", 1)})
+            loader.add({names(1)[0]: WantedLoad("t0", 1)})
         eventually(lambda: len(loader.results()) == 1)
-        loader.add({names(1)[0]: Wanted("t0", 1)})
+        loader.add({names(1)[0]: WantedLoad("t0", 1)})
         eventually(lambda: len(held.groups) == 2)
 
 
@@ -76,7 +76,7 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(held, "load", fail)
     with Loader(cast(Loading, held), threading.Event()) as loader:
-        loader.add({names(1)[0]: Wanted("t0", 1)})
+        loader.add({names(1)[0]: WantedLoad("t0", 1)})
         with pytest.raises(ZeroDivisionError):
             eventually(lambda: bool(loader.results()))
 
@@ -84,12 +84,12 @@ def test_an_error_of_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_table_that_is_wanted_again_is_loaded_once_more_and_not_twice_at_the_same_time() -> None:
     held, name = Held(), names(1)[0]
     with Loader(cast(Loading, held), threading.Event()) as loader:
-        loader.add({name: Wanted("t0", 1)})
+        loader.add({name: WantedLoad("t0", 1)})
         eventually(lambda: len(held.groups) == 1)
         assert held.is_wanted(name)
-        loader.add({name: Wanted("t0", 1)})
+        loader.add({name: WantedLoad("t0", 1)})
         assert not held.is_wanted(name)
-        loader.add({names(2)[1]: Wanted("t1", 1)})
+        loader.add({names(2)[1]: WantedLoad("t1", 1)})
         eventually(lambda: len(held.groups) == 2)
         assert held.groups == [[name], [names(2)[1]]]
         held.go_on.set()

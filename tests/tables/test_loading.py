@@ -22,7 +22,7 @@ from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load.copying import _at_rate
-from logicalrep.tables.load.loading import Loaded, Loading, NotLoaded, Wanted
+from logicalrep.tables.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
@@ -72,18 +72,18 @@ def loading(
     )
 
 
-def load(db: Database, place: Path, *names: str, **options: Any) -> list[Loaded | NotLoaded]:
+def load(db: Database, place: Path, *names: str, **options: Any) -> list[LoadedTable | NotLoaded]:
     made = loading(db, place, **options)
     oids = dict(db.connection.execute("SELECT relname, oid::bigint FROM pg_class").fetchall())
-    wanted = [Wanted(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
+    wanted = [WantedLoad(f"t{number}", oids.get(name, 0)) for number, name in enumerate(names)]
     try:
         return list(made.load({TableName("public", name): each for name, each in zip(names, wanted, strict=True)}))
     finally:
         made.close()
 
 
-def rows_of(place: Path, loaded: Loaded | NotLoaded, folder: str = "t0") -> Counter[tuple[Any, ...]]:
-    assert isinstance(loaded, Loaded), loaded
+def rows_of(place: Path, loaded: LoadedTable | NotLoaded, folder: str = "t0") -> Counter[tuple[Any, ...]]:
+    assert isinstance(loaded, LoadedTable), loaded
     tables = [pq.read_table(place / folder / file.path).to_pydict().values() for file in loaded.files]
     return Counter(row for columns in tables for row in zip(*columns, strict=True))
 
@@ -226,7 +226,7 @@ def test_a_table_that_is_changed_meanwhile_is_loaded_again(db18: Database, tmp_p
     assert isinstance(changed, NotLoaded), changed
     assert changed.again
     assert [text.partition(":")[0] for text in heard.waits] == ["the load of public.t begins anew"]
-    assert isinstance(results["other"], Loaded)
+    assert isinstance(results["other"], LoadedTable)
 
 
 def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_ddl_waits_for_a_range_and_not_for_the_table(db18: Database, tmp_path: P
         "INSERT INTO t SELECT i, repeat('x', 100) FROM generate_series(1, 30000) AS i",
         "CREATE PUBLICATION p FOR TABLE t",
     )
-    results: list[Loaded | NotLoaded] = []
+    results: list[LoadedTable | NotLoaded] = []
     thread = threading.Thread(
         target=lambda: results.extend(load(db18, tmp_path, "t", load_sessions=1, load_rate=500_000.0))
     )
@@ -280,7 +280,7 @@ def test_rows_that_the_role_may_not_read_stop_their_table_alone(db18: Database, 
     try:
         dsn = db18.server.dsn_as(role, db18.name)
         results = {result.name.name: result for result in load(db18, tmp_path, "secret", "filtered", "open", dsn=dsn)}
-        assert isinstance(results["open"], Loaded)
+        assert isinstance(results["open"], LoadedTable)
         for name, said in {"secret": "run GRANT SELECT ON public.secret", "filtered": "row-level security"}.items():
             result = results[name]
             assert isinstance(result, NotLoaded)
@@ -299,7 +299,7 @@ def test_a_prepared_transaction_in_the_way_is_named_and_the_load_can_end(db18: D
         "PREPARE TRANSACTION 'left behind'",
     )
     heard, stop = Heard(), threading.Event()
-    results: list[Loaded | NotLoaded] = []
+    results: list[LoadedTable | NotLoaded] = []
     for ends in (True, False):
         heard.waits.clear()
         stop.clear()
@@ -316,7 +316,7 @@ def test_a_prepared_transaction_in_the_way_is_named_and_the_load_can_end(db18: D
         thread.join(20)
         assert not thread.is_alive()
         assert len(results) == (0 if ends else 1)
-    assert isinstance(results[0], Loaded)
+    assert isinstance(results[0], LoadedTable)
 
 
 @pytest.mark.parametrize("sees_more", [True, False])
@@ -480,7 +480,7 @@ def test_a_table_that_has_the_name_of_another_one_at_the_snapshot_is_tried_again
     made = loading(db18, tmp_path)
     oid = int(str(db18.value("SELECT 'a'::regclass::oid::bigint")))
     try:
-        (result,) = made.load({TableName("public", "b"): Wanted("b", oid)})
+        (result,) = made.load({TableName("public", "b"): WantedLoad("b", oid)})
     finally:
         made.close()
     assert isinstance(result, NotLoaded)

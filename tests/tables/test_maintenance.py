@@ -18,7 +18,7 @@ from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import is_due, maintain, needs_checkpoint
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.replicate.changes import Receiver
+from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.servers import Database
@@ -62,7 +62,7 @@ def test_old_files_go_while_there_are_always_changes(
 ) -> None:
     monkeypatch.setattr(maintenance, "_LEAST_RETAINED", 0)
     monkeypatch.setattr(maintenance, "MOST_RETAINED", 3)
-    monkeypatch.setattr(Receiver, "has_changes", property(lambda receiver: True))
+    monkeypatch.setattr(ChangeReceiver, "has_changes", property(lambda receiver: True))
     db18.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
     db18.execute("INSERT INTO t SELECT i, md5(i::text) FROM generate_series(1, 20000) AS i")
     with following(db18, tmp_path) as caught_up:

@@ -17,7 +17,7 @@ from logicalrep.postgres.slots import create_slot, wal_head
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
 from logicalrep.tables.load import renewal
-from logicalrep.tables.replicate.changes import Receiver
+from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 from tests.postgres.minors import server_of
@@ -141,7 +141,7 @@ def test_a_process_begins_where_the_place_is_and_not_where_the_slot_is(db18: Dat
     between = wal_head(db18.connection)
     db18.execute("INSERT INTO t VALUES (2)")
     for acknowledged, ids in ((Lsn(0), ["1", "2"]), (slot.confirmed.lsn, ["1", "2"]), (between, ["2"])):
-        with Receiver(db18.settings, "s", ("p",), 4, acknowledged=acknowledged) as receiver:
+        with ChangeReceiver(db18.settings, "s", ("p",), 4, acknowledged=acknowledged) as receiver:
             target, found = wal_head(db18.connection), []
             while True:
                 changes = receiver.take()

@@ -76,7 +76,7 @@ class WholeTransactions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _WholeFound:
     """The whole transactions at the start of a batch; the first may have begun before it."""
 
     messages: int
@@ -162,7 +162,7 @@ class BatchIntake(Intake[WholeTransactions]):
 
     # Transactions that come whole
 
-    def _find(self, batch: MessageBatch) -> _Found | None:
+    def _find(self, batch: MessageBatch) -> _WholeFound | None:
         """Return the whole transactions that the batch begins with; None if there are none."""
         tags = batch.tags
         if not self._open and tags[0] != BEGIN:
@@ -190,9 +190,9 @@ class BatchIntake(Intake[WholeTransactions]):
             count = int(wrong[0])
         if not count:
             return None
-        return _Found(int(commits[count - 1]) + 1, commits[:count], commit_lsns[:count], end_lsns[:count])
+        return _WholeFound(int(commits[count - 1]) + 1, commits[:count], commit_lsns[:count], end_lsns[:count])
 
-    def _whole(self, batch: MessageBatch, found: _Found) -> WholeTransactions:
+    def _whole(self, batch: MessageBatch, found: _WholeFound) -> WholeTransactions:
         ends = batch.ends[found.commits] + self._size_of_open
         batches = [*self._open, batch]
         self._open = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from logicalrep.cli.terminal import Style
+from logicalrep.cli.terminal import TerminalStyle
 from logicalrep.transactions.change_feed import ChangeRow
 from logicalrep.values.json_values import JsonValue
 from logicalrep_runtime.visible import visible
@@ -13,7 +13,7 @@ from logicalrep_runtime.visible import visible
 _VALUE_WIDTH = 40
 
 
-def table_lines(rows: Iterable[ChangeRow], style: Style) -> Iterator[str]:
+def table_lines(rows: Iterable[ChangeRow], style: TerminalStyle) -> Iterator[str]:
     """Yield the lines for rows of the change feed, in their order."""
     last: tuple[object, object] | None = None
     for row in rows:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from logicalrep.cli.terminal import Style
+from logicalrep.cli.terminal import TerminalStyle
 from logicalrep_runtime.errors import DecodeError
 from logicalrep_runtime.layout import ProtocolLayout
 from logicalrep_runtime.layout_walk import Step, walk
@@ -24,7 +24,7 @@ def inspect(
     facts: Mapping[str, Any],
     encoding: str,
     sender: str,
-    style: Style,
+    style: TerminalStyle,
 ) -> Iterator[str]:
     """Yield the lines of a table with a line per field: offset, bytes, field, type, value.
 

@@ -19,7 +19,7 @@ from logicalrep.cli.replicate import add_replicate
 from logicalrep.cli.server_options import ArgumentsError, Commands
 from logicalrep.cli.slot import add_slot
 from logicalrep.cli.summary import Summary
-from logicalrep.cli.terminal import Progress, Style
+from logicalrep.cli.terminal import ProgressBar, TerminalStyle
 from logicalrep.cli.verify import add_verify
 from logicalrep.transactions.change_feed import change_rows
 from logicalrep.transactions.errors import TransactionError
@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _fail(text: str, code: int) -> int:
     sys.stdout.flush()
-    print(f"{Style(sys.stderr).red('error:')} {text}", file=sys.stderr)
+    print(f"{TerminalStyle(sys.stderr).red('error:')} {text}", file=sys.stderr)
     return code
 
 
@@ -151,7 +151,7 @@ def _decode(options: argparse.Namespace) -> int:
         session = _session(options, capture.session)
         decoder = session.decoder()
         summary = Summary(session) if options.summary else None
-        progress = Progress(capture.size)
+        progress = ProgressBar(capture.size)
         try:
             for number, (lsn, data) in enumerate(_shown(capture, progress), start=1):
                 try:
@@ -167,7 +167,7 @@ def _decode(options: argparse.Namespace) -> int:
         finally:
             progress.clear()
         if summary is not None:
-            for line in summary.lines(str(options.file), Style(sys.stdout)):
+            for line in summary.lines(str(options.file), TerminalStyle(sys.stdout)):
                 print(line)
     return 0
 
@@ -243,7 +243,7 @@ def _expected(text: str) -> str:
 
 def _inspect(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.hex == "-" else options.hex
-    style = Style(sys.stdout, options.color)
+    style = TerminalStyle(sys.stdout, options.color)
     protocol, version, sender = LOGICALREP, options.protocol_version or _NEWEST, "server"
     if options.walsender:
         protocol, version, sender = WALSENDER, 1, options.walsender
@@ -298,11 +298,11 @@ def _table(text: str) -> str:
 def _changes(options: argparse.Namespace) -> int:
     with Capture.open(options.file) as capture:
         decoder = _session(options, capture.session).decoder()
-        progress = Progress(capture.size)
+        progress = ProgressBar(capture.size)
         rows = change_rows(_shown(capture, progress), decoder, table=options.table)
         try:
             if options.format == "table":
-                for line in table_lines(rows, Style(sys.stdout)):
+                for line in table_lines(rows, TerminalStyle(sys.stdout)):
                     print(line)
             else:
                 for row in rows:
@@ -314,7 +314,7 @@ def _changes(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(capture: Capture, progress: Progress) -> Iterator[tuple[Lsn, bytes]]:
+def _shown(capture: Capture, progress: ProgressBar) -> Iterator[tuple[Lsn, bytes]]:
     """Yield the messages of a capture and keep the progress bar up to date."""
     for item in capture:
         yield item

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from logicalrep.captures.capture import CaptureSession
 from logicalrep.cli.message_json import message_json, relation_name
-from logicalrep.cli.terminal import Style
+from logicalrep.cli.terminal import TerminalStyle
 from logicalrep_protocol.decoder import Decoder
 from logicalrep_protocol.layouts import LOGICALREP
 from logicalrep_protocol.versions import AnyMessage, Delete, Insert, Truncate, Update
@@ -51,7 +51,7 @@ class Summary:
             if self._kinds_shown[kind] <= 2 and len(self._rows) < _ROWS_SHOWN:
                 self._rows.append(message_json(lsn, message, decoder))
 
-    def lines(self, name: str, style: Style) -> Iterator[str]:
+    def lines(self, name: str, style: TerminalStyle) -> Iterator[str]:
         """Yield the lines of the summary of the capture of that name."""
         yield style.bold(name)
         yield from self._origin()

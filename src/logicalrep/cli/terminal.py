@@ -15,7 +15,7 @@ def say(text: str, stream: IO[str] | None = None) -> None:
     print(visible(text), file=stream, flush=True)
 
 
-class Style:
+class TerminalStyle:
     """Colours for a stream: none unless it is a terminal, NO_COLOR is unset and TERM is not dumb."""
 
     def __init__(self, stream: IO[str], choice: str = "auto") -> None:
@@ -40,7 +40,7 @@ class Style:
         return self._paint("31", text)
 
 
-class Progress:
+class ProgressBar:
     """A bar on stderr, on a terminal only, that appears once the work has taken a second."""
 
     def __init__(self, total: int, stream: IO[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from logicalrep.cli.server_options import Commands, add_place_command, not_negative, server_and_place
-from logicalrep.cli.terminal import Style, say
+from logicalrep.cli.terminal import TerminalStyle, say
 from logicalrep_runtime.visible import visible, visible_json
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _verify(options: argparse.Namespace) -> int:
     from logicalrep.transactions.table_names import table_names
 
     tables = table_names(options.tables) if options.tables else []
-    style = Style(sys.stdout)
+    style = TerminalStyle(sys.stdout)
     results: Counter[str] = Counter()
     rows = 0
     found = verify(
@@ -96,7 +96,7 @@ def _json(verdict: Verdict) -> str:
     )
 
 
-def _lines(verdict: Verdict, style: Style) -> list[str]:
+def _lines(verdict: Verdict, style: TerminalStyle) -> list[str]:
     if verdict.result == "equal":
         return [visible(f"{verdict.table}: equal, {verdict.rows:,} rows")]
     if verdict.result == "undecided":

@@ -61,7 +61,7 @@ def serving(
     """
     host, port = parsed(listen)
 
-    class Handler(_Handler):
+    class Handler(_RequestHandler):
         answers = {path: _html(render) for path, render in (pages or {}).items()} | {"/metrics": _metrics(read)}
         takers = posts or {}
 
@@ -107,7 +107,7 @@ def _metrics(read: Callable[[], Iterable[Figures]]) -> _Answer:
     return lambda: (CONTENT_TYPE_LATEST, generate_latest(registry(read)))
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _RequestHandler(BaseHTTPRequestHandler):
     timeout = _PATIENCE
     answers: Mapping[str, _Answer]
     takers: Mapping[str, Callable[[bytes], None]]

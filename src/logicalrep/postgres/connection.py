@@ -16,7 +16,7 @@ from psycopg.pq import Conninfo, PGconn, Ping
 from psycopg.pq.abc import PGresult
 from psycopg.rows import TupleRow
 
-from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Backend, Session
+from logicalrep.postgres.silence import PATIENCE, PATIENCE_OF_SECOND, Backend, WatchedConnection
 from logicalrep_runtime.errors import LogicalRepError
 
 # Values come in the form that the types' parsers expect, whatever the server's settings; no timeout ends a statement.
@@ -168,7 +168,7 @@ class ConnectionSettings:
         shown = {name: value for name, value in self._parameters.items() if not _is_hidden(name)}
         return f"ConnectionSettings({make_conninfo('', **shown)!r})"
 
-    def connect(self, *, replication: bool = False, is_second: bool = False) -> Session:
+    def connect(self, *, replication: bool = False, is_second: bool = False) -> WatchedConnection:
         """Open a connection in autocommit mode; with `replication` it also accepts the commands of a walsender.
 
         The session has an empty search_path and no row security: names need a schema, and a query that a policy would
@@ -187,7 +187,7 @@ class ConnectionSettings:
             parameters["replication"] = "database"
         conninfo = make_conninfo("", **parameters)
         try:
-            connection = Session.connect(conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor)
+            connection = WatchedConnection.connect(conninfo, autocommit=True, cursor_factory=psycopg.ClientCursor)
         except psycopg.OperationalError as error:
             raise self._not_connected(error, conninfo) from None
         _right.add(make_conninfo("", **self._parameters))
@@ -285,7 +285,7 @@ def _is_this_machine(host: str, address: str) -> bool:
         return False
 
 
-def _second(connection: psycopg.Connection[TupleRow]) -> Session:
+def _second(connection: psycopg.Connection[TupleRow]) -> WatchedConnection:
     return settings_of(connection).connect(is_second=True)
 
 

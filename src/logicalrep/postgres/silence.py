@@ -49,7 +49,7 @@ class SilentServerError(LogicalRepError, psycopg.OperationalError):
     code = "SERVER_SILENT"
 
 
-class Session(psycopg.Connection[TupleRow]):
+class WatchedConnection(psycopg.Connection[TupleRow]):
     """A connection that gives up a server that is silent and does not work for it any more.
 
     A statement may take as long as it does. Every `patience` seconds without a word, another session asks the server.
@@ -57,7 +57,7 @@ class Session(psycopg.Connection[TupleRow]):
 
     patience = PATIENCE
     """The seconds without a word after which the server is asked."""
-    second: Callable[[psycopg.Connection[TupleRow]], Session] | None = None
+    second: Callable[[psycopg.Connection[TupleRow]], WatchedConnection] | None = None
     """Opens another session on a session's server, which asks for it; None for one that asks itself."""
     backend: Backend | None = None
     """The server's process."""

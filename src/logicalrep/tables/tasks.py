@@ -101,7 +101,7 @@ class SparkTasks:
     def __init__(self, spark: SparkSession) -> None:
         """Take a classic session; Spark Connect has no such tasks."""
         self._context = spark.sparkContext
-        self._waiting: list[_Waiting] = []
+        self._waiting: list[_WaitingItem] = []
         self._jobs = self._bytes = 0
         self._changed = threading.Condition()
         # Large rows one after another, as this process has their memory.
@@ -126,7 +126,7 @@ class SparkTasks:
         if nbytes > MOST_SENT:
             with self._in_this_process:
                 return function(item)
-        own = _Waiting(function, item, nbytes)
+        own = _WaitingItem(function, item, nbytes)
         with self._changed:
             self._waiting.append(own)
             self._changed.wait_for(lambda: own not in self._waiting or self._has_room(own))
@@ -152,11 +152,11 @@ class SparkTasks:
         result: _Result = _result(own.outcome.result())
         return result
 
-    def _has_room(self, own: _Waiting) -> bool:
+    def _has_room(self, own: _WaitingItem) -> bool:
         is_small = not self._bytes or self._bytes + own.nbytes <= _MOST_AT_ONCE
         return self._jobs < _JOBS and is_small
 
-    def _taken(self, own: _Waiting) -> list[_Waiting]:
+    def _taken(self, own: _WaitingItem) -> list[_WaitingItem]:
         """Return an item and those that go with it, which wait no more; none if it is in another job already."""
         if own not in self._waiting:
             return []
@@ -228,7 +228,7 @@ _Outcome = tuple[Exception | None, Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Waiting:
+class _WaitingItem:
     """An item that waits for a job."""
 
     function: Callable[[Any], object]

@@ -23,7 +23,7 @@ from logicalrep.transactions.relations import (
     TableDescription,
 )
 from logicalrep.transactions.resume_token import ResumeToken
-from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT, PackedRows, SpillArea
+from logicalrep.transactions.spill import DEFAULT_MEMORY_LIMIT, RawRows, SpillArea
 from logicalrep.transactions.transaction import (
     Decision,
     Event,
@@ -56,10 +56,10 @@ from logicalrep_protocol.versions import Relation as RelationMessage
 from logicalrep_runtime.scalars import Lsn, Oid, TransactionId
 
 
-class ArrivedRows(Protocol):
+class UnboundRows(Protocol):
     """Consecutive row messages that are not bound to their Relations yet."""
 
-    def bound(self, find: Callable[[Oid], TableDescription | None]) -> PackedRows:
+    def bound(self, find: Callable[[Oid], TableDescription | None]) -> RawRows:
         """Return the rows bound to their Relations, up to the first row without one."""
 
     def subtransactions(self, count: int) -> Iterator[tuple[int, TransactionId]]:
@@ -127,7 +127,7 @@ class Assembler:
         """
         return _HANDLERS[message.tag](self, message, lsn)
 
-    def feed_rows(self, arrived: ArrivedRows) -> int:
+    def feed_rows(self, arrived: UnboundRows) -> int:
         """Take consecutive rows without `feed` for each; return the number of rows taken.
 
         It stops at the first row that cannot come here; `feed` raises the error for that one. Raises OSError as `feed`.

@@ -49,7 +49,7 @@ class ClosedError(LogicalRepError, ValueError):
     code = "TRANSACTION_CLOSED"
 
 
-class PackedRows(Protocol):
+class RawRows(Protocol):
     """Consecutive row changes of a transaction, kept as raw bytes."""
 
     @property
@@ -98,14 +98,14 @@ class ChangeLog:
         self.closed = False
         """Whether its changes are gone."""
         self._length = 0
-        self._tail: list[Change | PackedRows] = []
+        self._tail: list[Change | RawRows] = []
         self._on_disk = 0
         self._file: FileIO | None = None
         self._end = 0
         self._block_firsts = array("Q")
         self._block_offsets = array("Q")
         # The function that reads packed rows from a dump; set with the first packed rows.
-        self._load: Callable[[bytes, Mapping[Oid, TableDescription]], PackedRows] | None = None
+        self._load: Callable[[bytes, Mapping[Oid, TableDescription]], RawRows] | None = None
         # The Relations of each block of packed rows; None for a block of records.
         self._block_relations: list[Mapping[Oid, TableDescription] | None] = []
         self._relations: list[TableDescription] = []
@@ -121,7 +121,7 @@ class ChangeLog:
         """The size of its file, in bytes."""
         return self._end
 
-    def append(self, part: Change | PackedRows) -> int:
+    def append(self, part: Change | RawRows) -> int:
         """Add a change, whose ordinal is the log's length, or many; return the growth of `memory` in bytes."""
         if not isinstance(part, Change):
             self._load = type(part).load
@@ -187,7 +187,7 @@ class ChangeLog:
                     yield Change(number, lsn, cast(ChangeMessage, v1.parse(data)), relation)
             ordinal += _count(part)
 
-    def messages(self) -> Iterator[tuple[Lsn, bytes, TableDescription | None] | PackedRows]:
+    def messages(self) -> Iterator[tuple[Lsn, bytes, TableDescription | None] | RawRows]:
         """Yield the changes as messages of version 1, each with its LSN and Relation, or as packed rows.
 
         Raises ClosedError if the log is closed.
@@ -201,7 +201,7 @@ class ChangeLog:
             else:
                 yield part
 
-    def _parts(self) -> Iterator[Change | _Record | PackedRows]:
+    def _parts(self) -> Iterator[Change | _Record | RawRows]:
         """Yield the changes in order as they are kept: on disk as records or packed rows, and in memory."""
         for index, relations in enumerate(self._block_relations):
             if relations is None:
@@ -235,7 +235,7 @@ class ChangeLog:
             number = self._relation_numbers[id(relation)] = len(self._relations)
         return number
 
-    def _read_rows(self, index: int, relations: Mapping[Oid, TableDescription]) -> PackedRows:
+    def _read_rows(self, index: int, relations: Mapping[Oid, TableDescription]) -> RawRows:
         assert self._load is not None
         return self._load(self._bytes(index), relations)
 
@@ -294,7 +294,7 @@ class SpillArea:
         self._logs.add(log)
         return log
 
-    def append(self, log: ChangeLog, part: Change | PackedRows) -> None:
+    def append(self, log: ChangeLog, part: Change | RawRows) -> None:
         """Add a change, or many, to a log; raise OSError if writing to disk fails."""
         self.memory += log.append(part)
         while self.memory > self._limit:
@@ -357,11 +357,11 @@ def _read(file: FileIO, offset: int, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _count(part: Change | _Record | PackedRows) -> int:
+def _count(part: Change | _Record | RawRows) -> int:
     return 1 if isinstance(part, Change | tuple) else len(part)
 
 
-def _pieces(part: Change | PackedRows) -> Iterator[Change | PackedRows]:
+def _pieces(part: Change | RawRows) -> Iterator[Change | RawRows]:
     """Yield the same changes in parts that are not much longer than a block."""
     if isinstance(part, Change):
         yield part
@@ -369,7 +369,7 @@ def _pieces(part: Change | PackedRows) -> Iterator[Change | PackedRows]:
         yield from part.pieces(_BLOCK)
 
 
-def _cost(part: Change | PackedRows) -> int:
+def _cost(part: Change | RawRows) -> int:
     """Return the estimated memory of a change: its objects, each value's object and reference, and the bytes."""
     if not isinstance(part, Change):
         return part.memory

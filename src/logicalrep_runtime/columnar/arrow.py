@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep_runtime.columnar.located import REFUSED_BIT, Cells, CopiedCells, Ints, Located, Spans
-from logicalrep_runtime.columnar.plan import Column, Plan
+from logicalrep_runtime.columnar.plan import Plan, PlanColumn
 from logicalrep_runtime.columnar.texts import transcoded
 
 Values = Literal["binary", "string"]
@@ -27,7 +27,7 @@ _WIDENED = {1: pa.int16(), 2: pa.int32(), 4: pa.int64(), 8: pa.int64()}
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class BatchForm:
     """The form of a batch."""
 
     values: Values
@@ -38,7 +38,7 @@ class Style:
     """Whether refused rows are kept, with two more columns for the error and the bytes."""
 
 
-def type_of(column: Column, style: Style) -> pa.DataType:
+def type_of(column: PlanColumn, style: BatchForm) -> pa.DataType:
     """Return the Arrow type of a column."""
     if column.kind == "char":
         return pa.string()
@@ -53,7 +53,7 @@ def type_of(column: Column, style: Style) -> pa.DataType:
     return (pa.large_list if style.large else pa.list_)(pa.field("item", _item_type(column, style), nullable=False))
 
 
-def _item_type(column: Column, style: Style) -> pa.DataType:
+def _item_type(column: PlanColumn, style: BatchForm) -> pa.DataType:
     if column.kind == "ints":
         return _integer_type(column, style)
     if column.kind == "items":
@@ -61,13 +61,13 @@ def _item_type(column: Column, style: Style) -> pa.DataType:
     return pa.struct([pa.field("kind", pa.int8(), nullable=False), pa.field("value", _value_type(style))])
 
 
-def _value_type(style: Style) -> pa.DataType:
+def _value_type(style: BatchForm) -> pa.DataType:
     if style.values == "string":
         return pa.large_string() if style.large else pa.string()
     return pa.large_binary() if style.large else pa.binary()
 
 
-def _integer_type(column: Column, style: Style) -> pa.DataType:
+def _integer_type(column: PlanColumn, style: BatchForm) -> pa.DataType:
     if column.arrow:
         return pa.timestamp("us", "UTC")
     if column.signed:
@@ -82,7 +82,7 @@ def locating() -> Any:
 
 
 @lru_cache(64)
-def schema_of(plan: Plan, style: Style) -> pa.Schema:
+def schema_of(plan: Plan, style: BatchForm) -> pa.Schema:
     """Return the schema of a version's batches."""
     fields = [pa.field("tag", pa.string(), nullable=style.marks)]
     fields += [pa.field(column.name, type_of(column, style)) for column in plan.columns]
@@ -95,7 +95,7 @@ def schema_of(plan: Plan, style: Style) -> pa.Schema:
 class Maker:
     """Makes the arrays of one batch."""
 
-    def __init__(self, plan: Plan, style: Style, data: Ints, located: Located, encoding: str) -> None:
+    def __init__(self, plan: Plan, style: BatchForm, data: Ints, located: Located, encoding: str) -> None:
         self.plan = plan
         self.style = style
         self.data = data
@@ -115,27 +115,27 @@ class Maker:
             arrays[number + 1] = make(self, column, number, type_, pa.py_buffer(located.validity[number]))
         return arrays
 
-    def _char(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    def _char(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         return _characters(self.located.fixed[number], validity)
 
-    def _number(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    def _number(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         return self._fixed(column, self.located.fixed[number], type_, validity)
 
-    def _rows(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    def _rows(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         copied = self.located.copied.get(number) or self._copied(self.located.cells[number])
         return _array_of(type_, self.located.count, [validity, copied.offsets], self._cells(column, copied, type_))
 
-    def _list(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    def _list(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         spans, count = self.located.spans[number], self.located.count
         offsets = locating().lists(spans, count, self.index_type)
         child = (self._integers if column.kind == "ints" else self._items)(column, spans, type_.value_type)
         return _array_of(type_, count, [validity, offsets], child)
 
-    def _text(self, column: Column, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    def _text(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         count = self.located.count
         return _array_of(type_, count, [validity, *self._bytes(column, self.located.spans[number], count)])
 
-    def _fixed(self, column: Column, values: Ints, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
+    def _fixed(self, column: PlanColumn, values: Ints, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
         if column.kind == "bool":
             bits = np.packbits(values.astype(bool), bitorder="little")
             return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(bits)])
@@ -143,21 +143,21 @@ class Maker:
             values = values.view(f"u{column.width}").astype(wider)
         return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(values)])
 
-    def _bytes(self, column: Column, spans: Spans, count: int) -> tuple[pa.Buffer, pa.Buffer]:
+    def _bytes(self, column: PlanColumn, spans: Spans, count: int) -> tuple[pa.Buffer, pa.Buffer]:
         """Return buffers of the offsets of `count` rows and of their bytes, texts in UTF-8."""
         offsets, values = locating().texts(self.data, spans, count, self.index_type)
         if column.kind == "text" and self.encoding != "utf-8":
             return transcoded(np.frombuffer(offsets, self.index_type), values, self.encoding)
         return offsets, values
 
-    def _integers(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
+    def _integers(self, column: PlanColumn, spans: Spans, type_: pa.DataType) -> pa.Array:
         size = spans.size * column.width
         _, values = locating().gathered(self.data, spans.starts, spans.lengths * column.width, size, self.index_type)
         big = np.frombuffer(values, f">i{column.width}").astype(f"i{column.width}")
         big += column.epoch
         return self._fixed(column, big, type_, None)
 
-    def _items(self, column: Column, spans: Spans, type_: pa.DataType) -> pa.Array:
+    def _items(self, column: PlanColumn, spans: Spans, type_: pa.DataType) -> pa.Array:
         found = locating().items(self.plan, column, self.data, spans)
         children = []
         for field, inner in zip(column.fields, type_, strict=True):
@@ -176,7 +176,7 @@ class Maker:
         offsets = pa.py_buffer(cells.offsets.astype(self.index_type))
         return CopiedCells(offsets, pa.py_buffer(cells.kinds.copy()), starts, values)
 
-    def _cells(self, column: Column, copied: CopiedCells, list_type: pa.DataType) -> pa.Array:
+    def _cells(self, column: PlanColumn, copied: CopiedCells, list_type: pa.DataType) -> pa.Array:
         type_ = list_type.value_type
         kinds = np.frombuffer(copied.kinds, np.uint8)
         # No kind is 0.
@@ -196,7 +196,7 @@ def _array_of(
 
 
 @lru_cache(256)
-def _widened(column: Column, type_: pa.DataType) -> str | None:
+def _widened(column: PlanColumn, type_: pa.DataType) -> str | None:
     """Return the dtype of a column whose integers are wider than in the message; None for other columns."""
     if pa.types.is_timestamp(type_) or type_.bit_width == 8 * column.width:
         return None
@@ -209,7 +209,7 @@ def _characters(values: Ints, validity: pa.Buffer | None) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), count, [validity, _counting(count), pa.py_buffer(values)])
 
 
-_Make = Callable[[Maker, Column, int, pa.DataType, pa.Buffer | None], pa.Array]
+_Make = Callable[[Maker, PlanColumn, int, pa.DataType, pa.Buffer | None], pa.Array]
 _MAKES: dict[str, _Make] = {
     "char": Maker._char,
     "bool": Maker._number,
@@ -223,7 +223,7 @@ _MAKES: dict[str, _Make] = {
 
 
 @lru_cache(64)
-def _recipe(plan: Plan, style: Style, numbers: tuple[int, ...]) -> list[tuple[int, Column, pa.DataType, _Make]]:
+def _recipe(plan: Plan, style: BatchForm, numbers: tuple[int, ...]) -> list[tuple[int, PlanColumn, pa.DataType, _Make]]:
     """Return the steps that make the columns of these numbers. Nearly all batches have the same columns."""
     schema = schema_of(plan, style)
     return [
@@ -248,7 +248,7 @@ def _counting(count: int) -> Any:
 
 
 @_shared
-def _nothing(count: int, plan: Plan, style: Style) -> list[pa.Array]:
+def _nothing(count: int, plan: Plan, style: BatchForm) -> list[pa.Array]:
     """Return a placeholder for the tag, and columns of nulls for a version."""
     fields = list(schema_of(plan, style))[1 : len(plan.columns) + 1]
     return [pa.nulls(0), *(pa.nulls(count, field.type) for field in fields)]

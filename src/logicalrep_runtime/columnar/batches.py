@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from logicalrep_runtime.columnar.arrow import Maker, Style, Values, locating, schema_of
+from logicalrep_runtime.columnar.arrow import BatchForm, Maker, Values, locating, schema_of
 from logicalrep_runtime.columnar.located import (
     REFUSED_BIT,
     UTF8,
@@ -22,7 +22,7 @@ from logicalrep_runtime.columnar.located import (
     Located,
     Spans,
 )
-from logicalrep_runtime.columnar.plan import Column, Plan, bit_of
+from logicalrep_runtime.columnar.plan import Plan, PlanColumn, bit_of
 from logicalrep_runtime.columnar.texts import are_valid
 from logicalrep_runtime.errors import DecodeError, check_version, codec_name, unknown_argument
 from logicalrep_runtime.layout import ProtocolLayout
@@ -94,7 +94,7 @@ def batch_schema(
         >>> batch_schema(Session(version=1)).names[0]
         'tag'
     """
-    return schema_of(session.plan, Style(values, large, for_spark, errors == "column"))
+    return schema_of(session.plan, BatchForm(values, large, for_spark, errors == "column"))
 
 
 def decode_batch(
@@ -151,7 +151,7 @@ def decode_batch(
     is_large = int(offsets[-1]) - int(offsets[0]) > _INT32
     if large is False and is_large:
         raise ValueError("more than 2 GiB of messages need large types")
-    style = Style(values, is_large if large is None else large, for_spark, errors == "column")
+    style = BatchForm(values, is_large if large is None else large, for_spark, errors == "column")
     return _Batch(session, style, array, data, offsets).decode()
 
 
@@ -168,7 +168,7 @@ class LocatedBatch(Generic[_Session]):
     """The start of each message in `data` and, last, the end of all."""
     located: Located
     """The places of all values. Those of texts, lists and rows' values are valid until the context is left."""
-    columns: tuple[Column, ...]
+    columns: tuple[PlanColumn, ...]
     """The columns that the numbers in `located` stand for."""
     numbers: Mapping[str, int]
     """The columns' numbers by their names."""
@@ -191,7 +191,7 @@ def locate_batch(messages: pa.Array | pa.ChunkedArray, session: _Session) -> Loc
     """
     array = _one_array(messages)
     data, offsets = _buffers(array)
-    batch = _Batch(session, Style("binary", False, False, False), array, data, offsets)
+    batch = _Batch(session, BatchForm("binary", False, False, False), array, data, offsets)
     located, _ = batch.walk(lambda _: ([], set()), copies=False)
     return LocatedBatch(data, offsets, located, batch.plan.columns, _numbers(batch.plan), batch.after(located))
 
@@ -242,7 +242,7 @@ def _buffers(array: pa.Array) -> tuple[Bytes, Int64s]:
 class _Batch(Generic[_Session]):
     """The decoding of one batch."""
 
-    def __init__(self, session: _Session, style: Style, messages: pa.Array, data: Bytes, offsets: Int64s) -> None:
+    def __init__(self, session: _Session, style: BatchForm, messages: pa.Array, data: Bytes, offsets: Int64s) -> None:
         self.session = session
         self.style = style
         self.messages = messages

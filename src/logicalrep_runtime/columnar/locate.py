@@ -27,7 +27,7 @@ from logicalrep_runtime.columnar.located import (
     room,
     zeros,
 )
-from logicalrep_runtime.columnar.plan import Column, Plan
+from logicalrep_runtime.columnar.plan import Plan, PlanColumn
 from logicalrep_runtime.columnar.rows import COLUMN, SEEN, Block, Out, gather, gather_texts, spread_lists
 
 _ALIGNED = 64
@@ -102,7 +102,7 @@ class _UsualTags(threading.local):
 _usual = _UsualTags()
 
 
-class _Layout:
+class _ColumnBlock:
     """The place of each column of a batch in one block, for the tags and the number of messages it can have."""
 
     def __init__(self, plan: Plan, tags: bytes, count: int) -> None:
@@ -136,7 +136,7 @@ class _Layout:
         self.cells = [number for number, column in enumerate(plan.columns) if column.kind == "cells"]
 
 
-_layout = lru_cache(64)(_Layout)
+_layout = lru_cache(64)(_ColumnBlock)
 
 
 @lru_cache(256)
@@ -148,7 +148,7 @@ def _numbers(plan: Plan, tags: bytes) -> frozenset[int]:
 class _Arrays:
     """The kernel's output arrays, for the columns that the batch's messages can have."""
 
-    def __init__(self, layout: _Layout, data: Bytes, offsets: Int64s, copies: bool) -> None:
+    def __init__(self, layout: _ColumnBlock, data: Bytes, offsets: Int64s, copies: bool) -> None:
         self.layout = layout
         self.data = data
         self.offsets = offsets
@@ -249,7 +249,7 @@ def lists(spans: Spans, count: int, index_type: IndexType) -> pa.Buffer:
     return pa.py_buffer(offsets)
 
 
-def items(plan: Plan, column: Column, data: Bytes, spans: Spans) -> dict[str, Ints | Spans]:
+def items(plan: Plan, column: PlanColumn, data: Bytes, spans: Spans) -> dict[str, Ints | Spans]:
     """Return the fields of list items by name: integers, or the places of texts."""
     total, fields = spans.size, column.fields
     arrays: tuple[Ints, ...] = tuple(

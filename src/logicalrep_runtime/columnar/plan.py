@@ -8,7 +8,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class PlanColumn:
     """A column of a batch: the field of that name in every message that has it."""
 
     name: str
@@ -26,7 +26,7 @@ class Column:
     """The kinds of a row's values that have bytes."""
     texts: bytes = b""
     """Those of them whose bytes are text."""
-    fields: tuple[Column, ...] = ()
+    fields: tuple[PlanColumn, ...] = ()
     """The fields of each item of a list."""
     expand: str = ""
     """The kernel's function that reads the items of a list."""
@@ -69,7 +69,7 @@ class Plan:
     version: int
     kernel: str
     """The module with the compiled kernel."""
-    columns: tuple[Column, ...]
+    columns: tuple[PlanColumn, ...]
     messages: Mapping[int, MessagePlan]
     """The messages by the byte of their tag."""
 

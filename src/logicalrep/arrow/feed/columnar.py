@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, Wanted
+from logicalrep.arrow.feed.maps import Names, RowMaps, TableNames, WantedRows
 from logicalrep.arrow.feed.rare_rows import feed_row, of_description, of_message, of_sent, of_table
 from logicalrep.arrow.feed.texts import TextError, Texts
-from logicalrep.arrow.kernels.rows import FeedColumns, Messages, Tables, Transactions, fill_rows
+from logicalrep.arrow.kernels.rows import FeedColumns, Messages, TableArrays, Transactions, fill_rows
 from logicalrep.arrow.kernels.transactions import number_tables
 from logicalrep.arrow.message_batch import ROW_CHANGE, MessageBatch
 from logicalrep.arrow.placed_rows import PlacedRows
@@ -57,7 +57,7 @@ class ColumnarFeed:
         # All descriptions so far, and the facts on them that rows need, by their number.
         self._known: list[TableDescription] = []
         self._wanted: list[bool] = []
-        self._tables: _Tables | None = None
+        self._tables: _TableFacts | None = None
         # The descriptions that changes have used, if the feed has a row for each new one.
         self._used = DeliveredRelations(()) if form.relations else None
         # The Relation messages of the present chunk, if the feed has a row for each.
@@ -148,7 +148,7 @@ class ColumnarFeed:
                 truncated[at] = [self._known[self._number(oid)] for oid in message.relation_ids]
             position = at + 1
         if self._tables is None or len(self._tables.for_rows.oids) != len(self._known):
-            self._tables = _Tables(self._known)
+            self._tables = _TableFacts(self._known)
         return table_of, truncated
 
     def _number(self, oid: int) -> int:
@@ -231,7 +231,7 @@ class ColumnarFeed:
             Transactions(run.final_lsn, run.commit_timestamp, run.xid),
             columns,
         )
-        rows = Wanted(chosen, columns.tables, values, names)
+        rows = WantedRows(chosen, columns.tables, values, names)
         field = self._schema.field
         after, unchanged = maps.after(rows, field("after").type, field("unchanged").type)
         origin = pa.nulls(count, pa.string())
@@ -341,7 +341,7 @@ def _not_described(oid: int) -> TransactionError:
     return TransactionError("message", None, None, f"no Relation has described the table with OID {oid}")
 
 
-class _Tables:
+class _TableFacts:
     """The facts that rows need on all table descriptions, by their number."""
 
     def __init__(self, known: list[TableDescription]) -> None:
@@ -349,4 +349,4 @@ class _Tables:
         self.names = Names([relation.name for relation in known])
         self.for_maps = TableNames(known)
         oids = np.array([relation.relation_id for relation in known], np.int64)
-        self.for_rows = Tables(oids, self.for_maps.columns.widths, self.for_maps.name_sizes)
+        self.for_rows = TableArrays(oids, self.for_maps.columns.widths, self.for_maps.name_sizes)

@@ -19,7 +19,7 @@ from logicalrep_runtime.columnar.located import PADDING, padded_room, room
 from logicalrep_runtime.columnar.memory import LANES
 from logicalrep_runtime.columnar.utf8 import are_utf8
 
-__all__ = ["Names", "RowMaps", "TableNames", "Wanted"]
+__all__ = ["Names", "RowMaps", "TableNames", "WantedRows"]
 
 _NO_SIDE = map_kernels.Side(
     np.empty(0, np.int64),
@@ -71,7 +71,7 @@ class TableNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRows:
     """Messages whose rows are wanted."""
 
     messages: NDArray[np.int64]
@@ -104,7 +104,7 @@ class RowMaps:
         self._old_kinds = batch.located.fixed.get(batch.numbers["old_kind"], _NO_SIDE.kinds).view(np.uint8)
         self._old, self._new = self._side("old"), self._side("new")
 
-    def before(self, rows: Wanted, type_: pa.MapType) -> pa.Array:
+    def before(self, rows: WantedRows, type_: pa.MapType) -> pa.Array:
         """Return the old rows as an array of maps, null where there is none. A key row has no other columns.
 
         Raises TransactionError for a row with another number of values than its table has columns, and ValueError for a
@@ -112,7 +112,7 @@ class RowMaps:
         """
         return self._maps(self._filled(rows, self._old, _NO_SIDE, are_new=False), type_)
 
-    def after(self, rows: Wanted, type_: pa.MapType, names_type: pa.ListType) -> tuple[pa.Array, pa.Array]:
+    def after(self, rows: WantedRows, type_: pa.MapType, names_type: pa.ListType) -> tuple[pa.Array, pa.Array]:
         """Return the new rows as maps without the values that were not sent, and lists of those columns' names.
 
         A value that was not sent is taken from the old row if that was sent whole.
@@ -129,7 +129,7 @@ class RowMaps:
         validity = self._batch.located.validity[number]
         return map_kernels.Side(cells.offsets, validity, cells.kinds, cells.starts, cells.lengths)
 
-    def _filled(self, rows: Wanted, side: map_kernels.Side, other: map_kernels.Side, *, are_new: bool) -> _Filled:
+    def _filled(self, rows: WantedRows, side: map_kernels.Side, other: map_kernels.Side, *, are_new: bool) -> _Filled:
         places = self._batch.offsets
         count, most = len(rows.messages), rows.most_values
         values = padded_room(int(places[rows.messages[-1] + 1]) - int(places[rows.messages[0]]))

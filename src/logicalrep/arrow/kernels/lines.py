@@ -33,7 +33,7 @@ WIDTHS = {OTHER: 0, BOOLEAN: 1, INT16: 2, INT32: 4, DATE: 4, FLOAT32: 4, DECIMAL
 """The bytes of a value, or of a text's offset; 8 for all other codes."""
 
 
-class Line(NamedTuple):
+class ColumnLine(NamedTuple):
     """A column that is loaded. Places in the block of output are counted in items of the array that has them there."""
 
     code: int
@@ -71,5 +71,5 @@ class Line(NamedTuple):
 FIXED = 5
 """The number of fields that are the same for all rows."""
 
-LINE = np.dtype([(name, np.int64) for name in Line._fields])
+LINE = np.dtype([(name, np.int64) for name in ColumnLine._fields])
 """A line in the array that compiled loops are given."""

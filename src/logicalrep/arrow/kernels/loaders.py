@@ -50,7 +50,7 @@ AT_ONCE = 64
 _are_t, _are_b = lanes_between("t", "t"), lanes_between("b", "b")
 
 
-class Cells(NamedTuple):
+class CellLocations(NamedTuple):
     """The places of the values of a batch's old or new rows, as in `located.Cells`."""
 
     kinds: Bytes
@@ -175,7 +175,7 @@ _load_other = _numbers(_parse_nothing)
 
 
 @compiled
-def measure_rows(lines: Records, sides: tuple[Cells, Cells], places: Places) -> None:
+def measure_rows(lines: Records, sides: tuple[CellLocations, CellLocations], places: Places) -> None:
     """Note the most bytes that the texts of each line can take, which they do take unless some are left."""
     for index in range(len(lines)):
         line = lines[index]
@@ -195,7 +195,13 @@ def measure_rows(lines: Records, sides: tuple[Cells, Cells], places: Places) -> 
 
 @compiled
 def load_rows(
-    data: Bytes, lines: Records, sides: tuple[Cells, Cells], places: Places, out: Output, texts: Bytes, left: Left
+    data: Bytes,
+    lines: Records,
+    sides: tuple[CellLocations, CellLocations],
+    places: Places,
+    out: Output,
+    texts: Bytes,
+    left: Left,
 ) -> int:
     """Load the values of rows, and note the kind of each as its state.
 

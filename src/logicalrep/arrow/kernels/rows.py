@@ -25,7 +25,7 @@ class Messages(NamedTuple):
     ordinals: Int64s
 
 
-class Tables(NamedTuple):
+class TableArrays(NamedTuple):
     """Tables, by their number."""
 
     oids: Int64s
@@ -59,7 +59,7 @@ class FeedColumns(NamedTuple):
 
 @compiled
 def fill_rows(
-    rows: Ints, messages: Messages, tables: Tables, transactions: Transactions, columns: FeedColumns
+    rows: Ints, messages: Messages, tables: TableArrays, transactions: Transactions, columns: FeedColumns
 ) -> tuple[int, int]:
     """Fill the columns from the messages with these indices.
 

@@ -21,7 +21,7 @@ from logicalrep.values import Column, arrow_array_or_text
 from logicalrep.values import column_type as type_of
 from logicalrep_runtime.columnar.located import Bytes, Int64s, Ints, room
 
-__all__ = ["Found", "Loaded", "LocatedRows", "RowReader", "Rows", "ValuePlaces", "has"]
+__all__ = ["FoundRows", "LoadedColumns", "LocatedRows", "RowReader", "Rows", "ValuePlaces", "has"]
 
 
 _NO_KINDS = np.empty(0, np.uint8)
@@ -54,7 +54,7 @@ class LocatedRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundRows:
     """The messages among some that have a row, in order, and the places of its values."""
 
     cells: ValuePlaces
@@ -72,7 +72,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedColumns:
     """The columns of rows; some values may be left to their types' own loaders."""
 
     arrays: Sequence[pa.Array]
@@ -116,12 +116,12 @@ class RowReader:
         self.types = [column.type.arrow_type(for_spark=for_spark) for column in columns]
         self.schema = pa.schema(list(zip(names, self.types, strict=True)))
         codes = [_code(column, type_) for column, type_ in zip(columns, self.types, strict=True)]
-        self.lines = np.zeros((len(columns), len(lines.Line._fields)), np.int64)
+        self.lines = np.zeros((len(columns), len(lines.ColumnLine._fields)), np.int64)
         """Each column's Line, as far as it is the same for all rows."""
         for index, (line, (code, *decimal)) in enumerate(zip(self.lines, codes, strict=True)):
             line[: lines.FIXED] = code, lines.WIDTHS.get(code, 8), *decimal, index
 
-    def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[Found, int | None]:
+    def find(self, rows: Int64s, walk: LocatedRows, kinds: Ints | None) -> tuple[FoundRows, int | None]:
         """Find the places of the values of some messages' rows; `kinds` has each message's kind of row, or is None.
 
         The second result is a message whose row has another number of values than there are columns, if any.
@@ -147,7 +147,7 @@ class RowReader:
         having_whole = having if kinds is None else (whole.rows[:there_whole], whole.cells[:there_whole])
         more = self._more(walk.cells, *having, having_whole[0]) if has_more else {}
         row = None if wrong < 0 else int(rows[wrong])
-        return Found(walk.cells, count, *having, *having_whole, more), row
+        return FoundRows(walk.cells, count, *having, *having_whole, more), row
 
     def _more(self, cells: ValuePlaces, rows: Int64s, first: Int64s, whole: Int64s) -> dict[int, tuple[Int64s, Int64s]]:
         """Return `Found.more` of rows, some of which are whole."""
@@ -159,12 +159,12 @@ class RowReader:
                 more[index] = rows[has_it], first[has_it]
         return more
 
-    def find_none(self, count: int) -> Found:
+    def find_none(self, count: int) -> FoundRows:
         """Return the result for `count` messages without such a row."""
         none = np.empty(0, np.int64)
-        return Found(ValuePlaces(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
+        return FoundRows(ValuePlaces(_NO_KINDS, _NO_KINDS, none, np.empty(0, np.uint32)), count, *(none,) * 4)
 
-    def rows(self, found: Found, loaded: Loaded) -> Rows:
+    def rows(self, found: FoundRows, loaded: LoadedColumns) -> Rows:
         """Return rows as columns, including the values that were left."""
         kept: dict[str, dict[int, str]] = {}
         arrays = list(loaded.arrays)

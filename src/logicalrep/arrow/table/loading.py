@@ -10,14 +10,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.kernels.lines import BOOLEAN, LINE, OTHER, STRING, Line
-from logicalrep.arrow.table.columns import Found, Loaded, RowReader, Rows, ValuePlaces
+from logicalrep.arrow.kernels.lines import BOOLEAN, LINE, OTHER, STRING, ColumnLine
+from logicalrep.arrow.table.columns import FoundRows, LoadedColumns, RowReader, Rows, ValuePlaces
 from logicalrep.transactions.errors import TooLargeError
 from logicalrep_runtime.columnar.located import PADDING, Bytes, Int64s, Records, padded_room, room
 
 __all__ = ["Part", "load"]
 
-Part = tuple[RowReader, Found]
+Part = tuple[RowReader, FoundRows]
 """The old or the new rows of a relation's changes."""
 
 _ALIGNED = 64
@@ -34,22 +34,22 @@ def load(data: Bytes, parts: Sequence[Part]) -> list[Rows]:
     return [reader.rows(found, next(loaded) if len(found.rows) else _nothing(reader, found)) for reader, found in parts]
 
 
-def _nothing(reader: RowReader, found: Found) -> Loaded:
+def _nothing(reader: RowReader, found: FoundRows) -> LoadedColumns:
     """Return the columns of a part without rows."""
     arrays = [pa.nulls(found.count, type_) for type_ in reader.types]
-    return Loaded(arrays, lambda index: pa.py_buffer(bytes(found.count)), {})
+    return LoadedColumns(arrays, lambda index: pa.py_buffer(bytes(found.count)), {})
 
 
-def _by_kernels(data: Bytes, parts: Sequence[Part]) -> list[Loaded]:
+def _by_kernels(data: Bytes, parts: Sequence[Part]) -> list[LoadedColumns]:
     """Read all parts with the compiled loaders, each column by its line."""
     # Imported late: importing the compiled loops takes a while.
     from logicalrep.arrow.kernels.finding import Places
-    from logicalrep.arrow.kernels.loaders import Cells, Left, Output, load_rows, measure_rows
+    from logicalrep.arrow.kernels.loaders import CellLocations, Left, Output, load_rows, measure_rows
 
     sides = list({id(found.cells): found.cells for _, found in parts}.values())
     lines, rows, first = _lines(parts, sides)
     places = Places(_joined(rows), _joined(first))
-    old, new = (Cells(side.kinds, side.starts, side.lengths) for side in (sides[0], sides[-1]))
+    old, new = (CellLocations(side.kinds, side.starts, side.lengths) for side in (sides[0], sides[-1]))
     measure_rows(lines, (old, new), places)
     totals = lines["total"]
     if totals.max(initial=0) > 2**31 - 1:
@@ -61,7 +61,7 @@ def _by_kernels(data: Bytes, parts: Sequence[Part]) -> list[Loaded]:
     count = load_rows(data, lines, (old, new), places, out, memory.characters, left)
 
     of_lines = _by_line(left.lines[:count], left.rows[:count])
-    known = enumerate(map(Line._make, lines.tolist()))
+    known = enumerate(map(ColumnLine._make, lines.tolist()))
     return [_loaded(memory, reader, list(islice(known, len(reader.types))), of_lines) for reader, _ in parts]
 
 
@@ -128,7 +128,7 @@ class _Memory:
         characters = padded_room(text_size)
         return cls(block, whole, block.slice(0, nothing), characters, pa.py_buffer(characters))
 
-    def array(self, line: Line, type_: pa.DataType) -> pa.Array:
+    def array(self, line: ColumnLine, type_: pa.DataType) -> pa.Array:
         """Return a line's values."""
         if line.code == OTHER:
             return pa.nulls(line.changes, type_)
@@ -149,11 +149,15 @@ class _Memory:
         return pa.Array.from_buffers(type_, line.changes, buffers, line.changes - line.valued)
 
 
-def _loaded(memory: _Memory, reader: RowReader, lines: Sequence[tuple[int, Line]], left: dict[int, Int64s]) -> Loaded:
+def _loaded(
+    memory: _Memory, reader: RowReader, lines: Sequence[tuple[int, ColumnLine]], left: dict[int, Int64s]
+) -> LoadedColumns:
     """Return the columns of one part. The states are made late, as few callers need them."""
     arrays = [memory.array(line, type_) for (_, line), type_ in zip(lines, reader.types, strict=True)]
     rest = {index: left[number] for index, (number, _) in enumerate(lines) if number in left}
-    return Loaded(arrays, lambda index: memory.block.slice(lines[index][1].states, lines[index][1].changes), rest)
+    return LoadedColumns(
+        arrays, lambda index: memory.block.slice(lines[index][1].states, lines[index][1].changes), rest
+    )
 
 
 def _by_line(lines: Int64s, rows: Int64s) -> dict[int, Int64s]:

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logicalrep.arrow.table.columns import Found, LocatedRows, RowReader, Rows, ValuePlaces, has
+from logicalrep.arrow.table.columns import FoundRows, LocatedRows, RowReader, Rows, ValuePlaces, has
 from logicalrep.arrow.table.loading import load
 from logicalrep.transactions.relations import TableDescription
 from logicalrep.transactions.tags import DELETE, INSERT, RELATION, STREAM_START, STREAM_STOP, TRUNCATE, TYPE, UPDATE
@@ -277,7 +277,7 @@ class TableDecoder:
     def _find(
         self, batch: LocatedBatch, name: str, located: LocatedRows | None, version: _Version, rows: Int64s,
         kinds: Ints | None,
-    ) -> Found:  # fmt: skip
+    ) -> FoundRows:  # fmt: skip
         """Find the old or new rows of messages. `kinds` has each message's kind of row if rows can be a key."""
         if located is None:
             return version.reader.find_none(len(rows))

@@ -82,7 +82,7 @@ def columns_read(connection: Connection, relation: TableDescription, nulled: Col
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _TableFile:
     """A table, or a partition."""
 
     oid: int
@@ -95,7 +95,7 @@ class _File:
     attributes: str
 
 
-def _files(connection: Connection, relation: TableDescription) -> Iterator[_File]:
+def _files(connection: Connection, relation: TableDescription) -> Iterator[_TableFile]:
     """Yield the table, or its partitions.
 
     The partitions are those of the snapshot; pg_partition_tree would return the current ones.
@@ -115,7 +115,7 @@ def _files(connection: Connection, relation: TableDescription) -> Iterator[_File
         "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace "
         "LEFT JOIN pg_am AS method ON method.oid = class.relam ORDER BY class.oid"
     ).fetchall():
-        yield _File(oid, TableName(schema, name), *others)
+        yield _TableFile(oid, TableName(schema, name), *others)
 
 
 def _is_generated(connection: Connection, relation: TableDescription) -> bool:

@@ -52,7 +52,7 @@ _MOST_MESSAGES = (1 << 31) - 1
 
 
 @dataclass(slots=True)
-class _Look:
+class _BatchEnd:
     """The result of a look at a number of messages."""
 
     end: Lsn | None = None
@@ -130,8 +130,8 @@ class Planner:
                 return None
             wanted *= 2
 
-    def _look(self, connection: Connection, start: Lsn, call: sql.Composed, limits: Limits) -> _Look:
-        def action() -> _Look:
+    def _look(self, connection: Connection, start: Lsn, call: sql.Composed, limits: Limits) -> _BatchEnd:
+        def action() -> _BatchEnd:
             with connection.cursor() as cursor:
                 # The rows are streamed, as there may be millions.
                 return _last_within(cursor.stream(_ENDS.format(size=_COMMIT.size, call=call, **_TAGS)), start, limits)
@@ -143,8 +143,8 @@ class Planner:
             return when_free(action, connection, self._slot, patience=30)
 
 
-def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: Limits) -> _Look:
-    look = _Look()
+def _last_within(rows: Iterable[tuple[int, int, int, bytes | None]], start: Lsn, limits: Limits) -> _BatchEnd:
+    look = _BatchEnd()
     changes_before = bytes_before = 0
     for messages, changes, size, data in rows:
         look.counted = messages, changes, int(size)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logicalrep.arrow.feed.texts import Texts
-from logicalrep.arrow.table.columns import Found, RowReader, Rows, ValuePlaces
+from logicalrep.arrow.table.columns import FoundRows, RowReader, Rows, ValuePlaces
 from logicalrep.arrow.table.loading import load
 from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.arrow.table.typed_rows import DELETE, INSERT, POSTIMAGE, PREIMAGE, TRUNCATE, refuse_kept, typed_batch
@@ -157,7 +157,7 @@ class FeedTable(Shipped):
         starts[cells], lengths[cells] = bounds[:-1], np.diff(bounds)
         source = np.frombuffer(data or b"", np.uint8)
         there = np.flatnonzero(maps.is_valid().to_numpy(zero_copy_only=False))
-        found = Found(
+        found = FoundRows(
             ValuePlaces(source, kinds, starts, lengths), len(maps), there, there * width, there, there * width
         )
         return load(source, [(reader, found)])[0], is_given.reshape(len(maps), width)

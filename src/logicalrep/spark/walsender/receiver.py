@@ -37,7 +37,7 @@ _NOWHERE = Lsn(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ReceiverState:
     """The state of a receiver's thread, which replaces it as a whole."""
 
     position: Lsn = _NOWHERE
@@ -52,7 +52,7 @@ class Progress:
     """The error that ended the thread."""
 
 
-class Receiver:
+class SpoolReceiver:
     """A receiver that runs ahead of the batches until its place for rows is full."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Receiver:
             traffic=traffic,
         )
         self._changed = threading.Condition()
-        self._progress = Progress()
+        self._progress = ReceiverState()
         self._backlog = Backlog()
         # The commits of prepared transactions whose changes were not sent.
         self._alone: list[Decision] = []

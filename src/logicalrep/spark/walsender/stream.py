@@ -33,7 +33,7 @@ from logicalrep.spark.peek.admission import HAS_ADMISSION_CONTROL, Limits, limit
 from logicalrep.spark.server_connection import log
 from logicalrep.spark.stream_reader import SlotStreamReader
 from logicalrep.spark.typed_tables.table_schema import with_catalog
-from logicalrep.spark.walsender.receiver import Receiver
+from logicalrep.spark.walsender.receiver import SpoolReceiver
 from logicalrep.spark.walsender.spool import SegmentRange
 from logicalrep.spark.walsender.stored_rows import CarriedRows
 from logicalrep.spark.worker import collected_once
@@ -53,7 +53,7 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def __init__(self, options: SourceOptions, schema: StructType, shared: SlotStreamReader | None = None) -> None:
         super().__init__(options, schema, shared, locks=False)
-        self._receiver: Receiver | None = None
+        self._receiver: SpoolReceiver | None = None
         self._caught_up = False
         self._is_within_wal = False
         # Received, and without rows from the last position on.
@@ -169,7 +169,7 @@ class WalsenderStreamReader(SlotStreamReader):
         assert isinstance(partition, CarriedRows | SegmentRange)
         return collected_once(partition.read())
 
-    def _started(self, start: Lsn | None) -> Receiver:
+    def _started(self, start: Lsn | None) -> SpoolReceiver:
         """Return the receiver, which has everything from `start` on, or from the slot's position if that is None."""
         receiver = self._receiver
         if receiver is not None and start is not None and receiver.start is not None and start < receiver.start:
@@ -180,7 +180,7 @@ class WalsenderStreamReader(SlotStreamReader):
             options = self._run(lambda connection: with_catalog(connection, self._options))
             options = replace(options, relation_id=self._table.relation_id)
             traffic = None if self._driver.monitor is None else self._driver.monitor.traffic
-            receiver = self._receiver = Receiver(options, plugin, self._schema, start, traffic)
+            receiver = self._receiver = SpoolReceiver(options, plugin, self._schema, start, traffic)
         return receiver
 
     def _offset(self, position: WalPosition) -> Offset:
@@ -218,7 +218,7 @@ class WalsenderStreamReader(SlotStreamReader):
             )  # fmt: skip
         return is_empty
 
-    def _check(self, receiver: Receiver, *positions: WalPosition) -> None:
+    def _check(self, receiver: SpoolReceiver, *positions: WalPosition) -> None:
         """Raise LostPositionError if the slot was past one of the checkpoint's positions, or the WAL lacks it."""
         if not self._is_within_wal:
             # Once, as the receiver checks each later connection; and before a position is acknowledged, which another
@@ -230,7 +230,7 @@ class WalsenderStreamReader(SlotStreamReader):
         first = min(position.lsn for position in positions)
         check_not_passed(self._slot, receiver.started_at, first)
 
-    def _next_end(self, receiver: Receiver, start: Lsn, limit: object | None) -> Lsn:
+    def _next_end(self, receiver: SpoolReceiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
         # The size at which a batch need not wait for more.
         enough = Limits(limits.changes, min(limits.bytes or _PLENTY, _PLENTY))
@@ -260,7 +260,7 @@ class WalsenderStreamReader(SlotStreamReader):
             return end
         return start
 
-    def _comes(self, receiver: Receiver, after: Lsn, until: Lsn) -> bool:
+    def _comes(self, receiver: SpoolReceiver, after: Lsn, until: Lsn) -> bool:
         """Wait for commits after a position, or for everything up to another; return whether that was received.
 
         Returns false if the server waits for its standbys, which may be away for long. Raises SlotError if the server

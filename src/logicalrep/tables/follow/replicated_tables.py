@@ -31,7 +31,7 @@ from logicalrep.tables.follow.watch import Found, Watch
 from logicalrep.tables.follow.writing import NotProvenYetError, TableWriter
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import Loaded, Wanted
+from logicalrep.tables.load.loading import LoadedTable, WantedLoad
 from logicalrep.tables.masks.masked_rows import Masking
 from logicalrep.tables.report import Report
 from logicalrep.tables.schema.proof import latest, reason_to_load
@@ -554,7 +554,7 @@ class ReplicatedTables:
         if reason is not None:
             self._stand_still(table, reason)
         else:
-            self._loader.add({table.name: Wanted(table.folder, table.oid, numbers=self._numbers(table))})
+            self._loader.add({table.name: WantedLoad(table.folder, table.oid, numbers=self._numbers(table))})
 
     def load_named(self, names: Sequence[TableName]) -> None:
         """Load tables again, as somebody asked for it."""
@@ -610,7 +610,7 @@ class ReplicatedTables:
             table = self._tables.get(result.name)
             if table is None or table.mark is None or table.stopped is not None:
                 continue
-            if isinstance(result, Loaded):
+            if isinstance(result, LoadedTable):
                 if result.table.relation.relation_id != table.oid:
                     # Another table has the name meanwhile, and loads.
                     continue

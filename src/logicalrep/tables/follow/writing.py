@@ -39,7 +39,7 @@ from logicalrep.tables.history.beside import (
     with_marked,
 )
 from logicalrep.tables.load.definitions import CatalogTable
-from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.load.loading import LoadedTable
 from logicalrep.tables.schema.evolution import evolution
 from logicalrep.tables.schema.labels import proven_labels, unknown_labels
 from logicalrep.tables.schema.proof import latest, proven
@@ -391,7 +391,7 @@ class TableWriter:
         self._patience.run(lambda: self._kept.mark(mark))
         table.mark = mark
 
-    def replace(self, table: Followed, loaded: Loaded) -> None:
+    def replace(self, table: Followed, loaded: LoadedTable) -> None:
         """Put loaded rows in the place of those that the table has, and apply what was kept meanwhile."""
         application = application_id(self._system, self.timeline, loaded.load)
         lsn = Lsn(loaded.position - 1)

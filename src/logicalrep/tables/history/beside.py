@@ -21,7 +21,7 @@ from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import DamagedError, Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.history.after_loads import change_files, marked_files, version_files
-from logicalrep.tables.load.loading import Loaded
+from logicalrep.tables.load.loading import LoadedTable
 from logicalrep.tables.schema.proof import has_same_columns
 from logicalrep.tables.tasks import Tasks
 from logicalrep_runtime.scalars import Lsn
@@ -69,7 +69,7 @@ def replaced_beside(
     place: Place,
     folder: str,
     beside: Beside,
-    loaded: Loaded,
+    loaded: LoadedTable,
     application: str,
     tasks: Tasks,
     keep_hours: float,
@@ -125,7 +125,7 @@ def _add(log: DeltaLog, rows: pa.Table, end: Lsn, application: str, tasks: Tasks
             apply(log, rows, Lsn(rows["commit_lsn"][-1].as_py()), application, tasks)
 
 
-def with_marked(loaded: Loaded, before: DeltaLog | None, tasks: Tasks) -> Loaded:
+def with_marked(loaded: LoadedTable, before: DeltaLog | None, tasks: Tasks) -> LoadedTable:
     """Return a load with the rows that it does not have any more, marked as deleted where the settings say so."""
     if before is None or loaded.table.form != "marked":
         return loaded
@@ -133,7 +133,7 @@ def with_marked(loaded: Loaded, before: DeltaLog | None, tasks: Tasks) -> Loaded
     return replace(loaded, files=[*loaded.files, *files])
 
 
-def position_of(loaded: Loaded) -> Positions:
+def position_of(loaded: LoadedTable) -> Positions:
     """Return the position of a load: before all changes of a commit at its LSN."""
     taken = int(loaded.taken) + _EPOCH
     return Positions(*(np.array([each], np.int64) for each in (int(loaded.position), -1, taken)))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Self
 
-from logicalrep.tables.load.loading import GROUP, Loaded, Loading, NotLoaded, Wanted
+from logicalrep.tables.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 
@@ -25,12 +25,14 @@ class Loader:
         """Take what loads tables, and the event that ends a load; entering the context starts the threads."""
         self._loading = loading
         self._stop = stop
-        self._wanted: dict[TableName, Wanted] = {}
+        self._wanted: dict[TableName, WantedLoad] = {}
         # Each table's last wish: what comes of an earlier one counts no more.
-        self._last: dict[TableName, Wanted] = {}
+        self._last: dict[TableName, WantedLoad] = {}
         self._running: set[TableName] = set()
         self._changed = threading.Condition()
-        self._results: queue.SimpleQueue[tuple[Wanted, Loaded | NotLoaded] | BaseException] = queue.SimpleQueue()
+        self._results: queue.SimpleQueue[tuple[WantedLoad, LoadedTable | NotLoaded] | BaseException] = (
+            queue.SimpleQueue()
+        )
         self._threads = [
             threading.Thread(target=self._run, name=f"logicalrep-loader-{number}", daemon=True)
             for number in range(_THREADS)
@@ -49,7 +51,7 @@ class Loader:
             thread.join(30)
         self._loading.close()
 
-    def add(self, loads: Mapping[TableName, Wanted]) -> None:
+    def add(self, loads: Mapping[TableName, WantedLoad]) -> None:
         """Load these tables. Their changes are kept already, so that none is missed.
 
         A load of one of them that runs is given up: somebody wants the rows of a later snapshot.
@@ -63,9 +65,9 @@ class Loader:
         """Return how far the copying of each table is that is being copied."""
         return self._loading.progress()
 
-    def results(self) -> list[Loaded | NotLoaded]:
+    def results(self) -> list[LoadedTable | NotLoaded]:
         """Return what has ended since the last call. Raises the error that ended a thread."""
-        found: list[Loaded | NotLoaded] = []
+        found: list[LoadedTable | NotLoaded] = []
         while not self._results.empty():
             result = self._results.get()
             if isinstance(result, BaseException):
@@ -86,14 +88,14 @@ class Loader:
         except BaseException as error:
             self._results.put(error)
 
-    def _is_last(self, group: Mapping[TableName, Wanted], name: TableName) -> bool:
+    def _is_last(self, group: Mapping[TableName, WantedLoad], name: TableName) -> bool:
         return self._last[name] is group[name]
 
     def _free(self) -> list[TableName]:
         """Return the wanted tables that are not being loaded: no table is loaded twice at the same time."""
         return [name for name in self._wanted if name not in self._running]
 
-    def _group(self) -> dict[TableName, Wanted]:
+    def _group(self) -> dict[TableName, WantedLoad]:
         """Wait for tables, and take some; none if the end has come."""
         with self._changed:
             while not self._free() and not self._stop.is_set():

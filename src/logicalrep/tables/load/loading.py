@@ -47,7 +47,7 @@ _LOOK_AGAIN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedLoad:
     """A load that is wanted."""
 
     folder: str
@@ -60,7 +60,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedTable:
     """A table whose rows are copied into files, which are in no version of the table yet."""
 
     name: TableName
@@ -156,8 +156,8 @@ class Loading:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def load(
-        self, group: Mapping[TableName, Wanted], is_wanted: Callable[[TableName], bool] = lambda name: True
-    ) -> Iterator[Loaded | NotLoaded]:
+        self, group: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool] = lambda name: True
+    ) -> Iterator[LoadedTable | NotLoaded]:
         """Load a group of tables into their folders, from one snapshot; yield each as soon as its rows are copied.
 
         The tables' changes have to be kept from before this call on: the snapshot is made in it. A table for which
@@ -186,8 +186,8 @@ class Loading:
             raise Ended
 
     def _copied(
-        self, snapshot: Snapshot, group: Mapping[TableName, Wanted], is_wanted: Callable[[TableName], bool]
-    ) -> Iterator[Loaded | NotLoaded]:
+        self, snapshot: Snapshot, group: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool]
+    ) -> Iterator[LoadedTable | NotLoaded]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
         copies: list[_Copy] = []
         for name, wanted in group.items():
@@ -233,7 +233,7 @@ class Loading:
             for future in running:
                 future.cancel()
 
-    def _planned(self, snapshot: Snapshot, name: TableName, wanted: Wanted) -> _Copy | NotLoaded:
+    def _planned(self, snapshot: Snapshot, name: TableName, wanted: WantedLoad) -> _Copy | NotLoaded:
         settings, began = self._settings, time.monotonic()
         size = _RANGE if settings.load_rate is None else min(_RANGE, int(settings.load_rate * _RANGE_SECONDS) + 1)
         try:
@@ -270,11 +270,11 @@ class Loading:
     def _copy(self, part: Part) -> list[DataFile]:
         return self._tasks.run(copy, [part])[0]
 
-    def _loaded(self, snapshot: Snapshot, copy: _Copy) -> Loaded:
+    def _loaded(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
         self._report.loaded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
-        return Loaded(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
+        return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
 
     def _not_loaded(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""

@@ -242,10 +242,12 @@ def _candidates(
             continue
         published, is_carried = there.get(table), True
         columns = published.columns or () if published is not None else ()
-        identities = [_Identity.of(table, has_identity, unsent, columns, is_root=kind == "p")]
+        identities = [_ReplicaIdentity.of(table, has_identity, unsent, columns, is_root=kind == "p")]
         if part[0] is not None:
             *other, is_carried, part_has_identity, part_unsent, differs = part
-            identities.append(_Identity.of(TableName(*other), part_has_identity, part_unsent, columns, differs=differs))
+            identities.append(
+                _ReplicaIdentity.of(TableName(*other), part_has_identity, part_unsent, columns, differs=differs)
+            )
         if kind in _KINDS or persistence != "p":
             others.setdefault(_KINDS.get(kind, "unlogged tables"), []).append(str(table))
         elif not is_carried:
@@ -272,7 +274,7 @@ def _candidates(
 
 
 @dataclass(frozen=True, slots=True)
-class _Identity:
+class _ReplicaIdentity:
     """The replica identity of a table or of a partition."""
 
     table: TableName
@@ -307,7 +309,7 @@ class _Identity:
         return is_wrong and not self.is_root
 
 
-def _reason(identities: Sequence[_Identity], major: int, publication: str) -> str | None:
+def _reason(identities: Sequence[_ReplicaIdentity], major: int, publication: str) -> str | None:
     """Return why a table must not be published, with the remedy; None if it may be.
 
     Args:

@@ -20,7 +20,7 @@ _LOOK_AGAIN = 0.05
 """The seconds between two tries whether the new session may begin."""
 
 
-class Session(Protocol):
+class RenewableSession(Protocol):
     """The reader of a slot."""
 
     def begin_again(self, after: Lsn) -> None:
@@ -36,7 +36,7 @@ class Session(Protocol):
 class Renewal:
     """Has the slot read by a session that decodes nothing from before a load was wanted; threads may share it."""
 
-    def __init__(self, settings: ConnectionSettings, session: Session, waiting: Callable[[str], None]) -> None:
+    def __init__(self, settings: ConnectionSettings, session: RenewableSession, waiting: Callable[[str], None]) -> None:
         """Take the server, the reader of the slot, and what is called with what is waited for; its error ends that."""
         self._settings = settings
         self._session = session

@@ -46,7 +46,7 @@ def last_commit(batches: Sequence[pa.RecordBatch]) -> datetime | None:
     return next((time.as_py() for time in times if time.is_valid), None)
 
 
-class Receiver:
+class ChangeReceiver:
     """A receiver that runs ahead of the batches, until it has as much as it may hold.
 
     A single transaction may be larger than that: the excess is held in a temporary file.

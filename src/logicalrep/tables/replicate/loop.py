@@ -12,7 +12,7 @@ from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
 from logicalrep.tables.follow.state import State, States, TableState
 from logicalrep.tables.follow.watch import Watch
-from logicalrep.tables.replicate.changes import Changes, Receiver, last_commit
+from logicalrep.tables.replicate.changes import ChangeReceiver, Changes, last_commit
 from logicalrep.tables.replicate.requests import paused_since, refuse_paused, take_requests
 from logicalrep.tables.replicate.split import by_table
 from logicalrep.tables.report import Report
@@ -47,7 +47,7 @@ class Loop:
         place: Place,
         slot: str,
         report: Report,
-        receiver: Receiver,
+        receiver: ChangeReceiver,
         watch: Watch,
         pool: ThreadPoolExecutor,
         patience: Patience,

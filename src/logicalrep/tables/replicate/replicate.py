@@ -33,7 +33,7 @@ from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.observe.logged import Logged
 from logicalrep.tables.observe.observed import Observed, sampling
 from logicalrep.tables.observe.page import page
-from logicalrep.tables.replicate.changes import Receiver
+from logicalrep.tables.replicate.changes import ChangeReceiver
 from logicalrep.tables.replicate.loop import Loop
 from logicalrep.tables.replicate.requests import PausedError, refuse_paused
 from logicalrep.tables.replicate.sessions import spark_tasks
@@ -219,7 +219,7 @@ def _follow(
         identity, publications = prepared.identity, (prepared.identity.publication,)
         # The receiver holds the slot, and so keeps other writers from the place.
         receiver = stack.enter_context(
-            Receiver(
+            ChangeReceiver(
                 settings.connection,
                 identity.slot,
                 publications,

@@ -53,7 +53,7 @@ SELECT oid FROM tree
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ServerRowsAt:
     """The server's rows of some keys at one moment."""
 
     found: Fingerprints
@@ -107,7 +107,7 @@ class ServerRows:
             with self._connection.transaction():
                 yield from self._typed(copied(self._connection, part, self._now), self._table)
 
-    def look(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> Look:
+    def look(self, hashes: Hashes, keys: pa.Table | None, *, with_rows: bool = False) -> ServerRowsAt:
         """Look at rows again, at one moment.
 
         Args:
@@ -123,7 +123,7 @@ class ServerRows:
                 is_wanted = found.add(hashes, digests_of(self._table, batch), versions)
                 if with_rows:
                     rows.append(batch.select(self._table.names).filter(pa.array(is_wanted)))
-        return Look(found, lsn, oldest, following, rows)
+        return ServerRowsAt(found, lsn, oldest, following, rows)
 
     def _with_versions(self, keys: pa.Table | None) -> Iterator[pa.RecordBatch]:
         # The server does not know hashes.
