@@ -161,7 +161,7 @@ def test_a_prepared_transaction_that_has_yet_to_come_again(two_phase: Database, 
     query.commit()
     for _ in range(2):
         query.restart()
-        query.reader._started(position_of(query.start).lsn)
+        query.reader._start_receiver(position_of(query.start).lsn)
         query.reader.commit(query.start)
         if breaks:
             eventually(lambda: the_slot(two_phase.connection, "s").active_pid is not None)

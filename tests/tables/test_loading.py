@@ -21,7 +21,7 @@ from logicalrep.postgres.snapshots import Snapshot, temporary_snapshot
 from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import State
-from logicalrep.tables.load.copying import _at_rate
+from logicalrep.tables.load.copying import _limit_rate
 from logicalrep.tables.load.loading import LoadedTable, Loading, NotLoaded, WantedLoad
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
@@ -468,7 +468,7 @@ def test_a_rate_is_kept_by_few_sleeps(clock: list[float], monkeypatch: pytest.Mo
 
     monkeypatch.setattr(time, "sleep", sleep)
     before = clock[0]
-    assert len(list(_at_rate((bytes(100) for _ in range(10_000)), 1e6))) == 10_000
+    assert len(list(_limit_rate((bytes(100) for _ in range(10_000)), 1e6))) == 10_000
     assert clock[0] - before == pytest.approx(1, abs=0.02)
     assert len(sleeps) <= 100
 

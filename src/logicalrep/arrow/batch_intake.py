@@ -139,7 +139,7 @@ class BatchIntake(Intake[WholeTransactions]):
                 found = self._find(batch[at:])
                 if found is not None:
                     yield from self._take_joined()
-                    yield self._whole(batch[at : at + found.messages], found)
+                    yield self._take_whole(batch[at : at + found.messages], found)
                     at += found.messages
                     continue
                 if self._may_come_whole(batch[at:]):
@@ -192,7 +192,7 @@ class BatchIntake(Intake[WholeTransactions]):
             return None
         return _WholeFound(int(commits[count - 1]) + 1, commits[:count], commit_lsns[:count], end_lsns[:count])
 
-    def _whole(self, batch: MessageBatch, found: _WholeFound) -> WholeTransactions:
+    def _take_whole(self, batch: MessageBatch, found: _WholeFound) -> WholeTransactions:
         ends = batch.ends[found.commits] + self._size_of_open
         batches = [*self._open, batch]
         self._open = []

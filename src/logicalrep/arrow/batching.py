@@ -45,7 +45,7 @@ class Batching:
             end = self._end()
             if end:
                 count, size = self._count, LARGE_BATCH
-                yield joined(self._taken(end))
+                yield joined(self._take(end))
             elif not is_more or (self._limit is not None and self._size() > self._limit):
                 return
             else:
@@ -87,7 +87,7 @@ class Batching:
         """Return the total bytes up to each message's end."""
         return np.cumsum(np.concatenate([np.diff(batch.ends, prepend=0) for batch in self._waiting]))
 
-    def _taken(self, end: int) -> list[MessageBatch]:
+    def _take(self, end: int) -> list[MessageBatch]:
         """Remove and return the first `end` messages, unjoined: only these are worth joining, as batches are large."""
         taken, waiting = [], []
         for batch in self._waiting:

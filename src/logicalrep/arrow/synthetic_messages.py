@@ -42,11 +42,11 @@ def sent_whole(
         if isinstance(part, tuple):
             lsn, data, relation = part
             if relation is not None:
-                yield from _new_descriptions([relation], described)
+                yield from _add_descriptions([relation], described)
             yield lsn, data if relation is None or texts is None else _as_texts(data, relation, texts)
         else:
             assert isinstance(part, PackedRows)
-            yield from _new_descriptions([part.relations[table] for _, table in part.tables()], described)
+            yield from _add_descriptions([part.relations[table] for _, table in part.tables()], described)
             yield part.batch
     known |= described
     end_lsn = transaction.end_lsn
@@ -77,7 +77,7 @@ def _as_texts(data: bytes, relation: TableDescription, texts: Texts) -> bytes:
     return message.build()
 
 
-def _new_descriptions(
+def _add_descriptions(
     relations: Iterable[TableDescription], known: dict[Oid, TableDescription]
 ) -> Iterator[tuple[Lsn, bytes]]:
     for relation in relations:

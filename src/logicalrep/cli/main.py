@@ -153,7 +153,7 @@ def _decode(options: argparse.Namespace) -> int:
         summary = Summary(session) if options.summary else None
         progress = ProgressBar(capture.size)
         try:
-            for number, (lsn, data) in enumerate(_shown(capture, progress), start=1):
+            for number, (lsn, data) in enumerate(_show_progress(capture, progress), start=1):
                 try:
                     message = decoder.decode(data)
                 except DecodeError as error:
@@ -229,7 +229,7 @@ def _add_inspect(commands: Commands) -> None:
         help="the connection replicates: show what CopyData carries, and what that carries in turn",
     )
     parser.add_argument("--color", choices=["auto", "always", "never"], default="auto", help="(default: auto)")
-    parser.set_defaults(run=_inspect)
+    parser.set_defaults(run=_print_inspection)
 
 
 def _expected(text: str) -> str:
@@ -241,7 +241,7 @@ def _expected(text: str) -> str:
     return text
 
 
-def _inspect(options: argparse.Namespace) -> int:
+def _print_inspection(options: argparse.Namespace) -> int:
     text = sys.stdin.read() if options.hex == "-" else options.hex
     style = TerminalStyle(sys.stdout, options.color)
     protocol, version, sender = LOGICALREP, options.protocol_version or _NEWEST, "server"
@@ -284,7 +284,7 @@ def _add_changes(commands: Commands) -> None:
         "--format", choices=["json", "table"], default="json", help="table is easier to read (default: json)"
     )
     _add_session(parser, of_file=True)
-    parser.set_defaults(run=_changes)
+    parser.set_defaults(run=_print_changes)
 
 
 def _table(text: str) -> str:
@@ -295,11 +295,11 @@ def _table(text: str) -> str:
     return text
 
 
-def _changes(options: argparse.Namespace) -> int:
+def _print_changes(options: argparse.Namespace) -> int:
     with Capture.open(options.file) as capture:
         decoder = _session(options, capture.session).decoder()
         progress = ProgressBar(capture.size)
-        rows = change_rows(_shown(capture, progress), decoder, table=options.table)
+        rows = change_rows(_show_progress(capture, progress), decoder, table=options.table)
         try:
             if options.format == "table":
                 for line in table_lines(rows, TerminalStyle(sys.stdout)):
@@ -314,7 +314,7 @@ def _changes(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(capture: Capture, progress: ProgressBar) -> Iterator[tuple[Lsn, bytes]]:
+def _show_progress(capture: Capture, progress: ProgressBar) -> Iterator[tuple[Lsn, bytes]]:
     """Yield the messages of a capture and keep the progress bar up to date."""
     for item in capture:
         yield item

@@ -15,7 +15,11 @@ from logicalrep_runtime.visible import visible_json
 def add_operations(commands: Commands) -> None:
     """Add the commands."""
     status = add_place_command(
-        commands, "status", _status, "show how far replicated tables are", "Show how far the tables of a place are."
+        commands,
+        "status",
+        _print_status,
+        "show how far replicated tables are",
+        "Show how far the tables of a place are.",
     )
     status.add_argument("--json", action="store_true", help="print a JSON object")
     add_place_command(
@@ -63,7 +67,7 @@ def add_operations(commands: Commands) -> None:
     drop.add_argument("--yes", action="store_true", help="do not ask before tables are deleted")
 
 
-def _status(options: argparse.Namespace) -> int:
+def _print_status(options: argparse.Namespace) -> int:
     connection, place = server_and_place(options)
     from logicalrep.tables.operate.status import status
 

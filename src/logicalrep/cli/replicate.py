@@ -123,7 +123,7 @@ def _replicate(options: argparse.Namespace) -> int:
     from logicalrep.tables.replicate.requests import PausedError
 
     try:
-        with _logged() if options.verbose else shown(quiet=options.quiet) as report:
+        with _log_to_stderr() if options.verbose else shown(quiet=options.quiet) as report:
             replicate(
                 connection,
                 place.uri,
@@ -155,7 +155,7 @@ def _replicate(options: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _logged() -> Iterator[Report]:
+def _log_to_stderr() -> Iterator[Report]:
     """Let the log go to standard error, and yield a receiver that shows nothing else."""
     from logicalrep.tables.report import Report
 

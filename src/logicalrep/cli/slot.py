@@ -32,7 +32,7 @@ def add_slot(commands: Commands) -> None:
     create.add_argument(
         "--failover", action="store_true", help="have standbys keep the slot, for a failover (PostgreSQL 17)"
     )
-    status = _add(actions, "status", _status, "show the slot's position and the WAL that it retains")
+    status = _add(actions, "status", _print_status, "show the slot's position and the WAL that it retains")
     status.add_argument("--json", action="store_true", help="print a JSON object")
     advance = _add(actions, "advance", _advance, "acknowledge commits without reading them")
     advance.add_argument(
@@ -67,7 +67,7 @@ def _create(options: argparse.Namespace) -> int:
     return 0
 
 
-def _status(options: argparse.Namespace) -> int:
+def _print_status(options: argparse.Namespace) -> int:
     settings = server_of(options)
     from logicalrep.postgres.slots import oldest_writer
 

@@ -119,23 +119,23 @@ class _RequestHandler(BaseHTTPRequestHandler):
         answer = self.answers.get(self.path.partition("?")[0])
         if answer is None:
             there = f"There are {' and '.join(sorted(self.answers))}.\n"
-            self._answer(404, "text/plain; charset=utf-8", there.encode())
+            self._send_answer(404, "text/plain; charset=utf-8", there.encode())
         else:
-            self._answer(200, *answer())
+            self._send_answer(200, *answer())
 
     def do_POST(self) -> None:
         taker, size = self.takers.get(self.path), self.headers.get("Content-Length", "")
         if taker is None or not size.isdecimal() or int(size) > _MOST_POSTED:
-            self._answer(404, "text/plain; charset=utf-8", b"Nothing is taken there.\n")
+            self._send_answer(404, "text/plain; charset=utf-8", b"Nothing is taken there.\n")
             return
         try:
             taker(self.rfile.read(int(size)))
         except (ValueError, TypeError, KeyError):
-            self._answer(400, "text/plain; charset=utf-8", b"That is not understood.\n")
+            self._send_answer(400, "text/plain; charset=utf-8", b"That is not understood.\n")
         else:
-            self._answer(204, "text/plain; charset=utf-8", b"")
+            self._send_answer(204, "text/plain; charset=utf-8", b"")
 
-    def _answer(self, status: int, kind: str, body: bytes) -> None:
+    def _send_answer(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

@@ -193,7 +193,7 @@ class ConnectionSettings:
         _right.add(make_conninfo("", **self._parameters))
         connection.patience = min(self.patience, PATIENCE_OF_SECOND) if is_second else self.patience
         if not is_second:
-            connection.second = _second
+            connection.second = _connect_second
         try:
             connection.execute(_NEWER_SETTINGS)
             connection.backend = Backend.of(connection)
@@ -285,7 +285,7 @@ def _is_this_machine(host: str, address: str) -> bool:
         return False
 
 
-def _second(connection: psycopg.Connection[TupleRow]) -> WatchedConnection:
+def _connect_second(connection: psycopg.Connection[TupleRow]) -> WatchedConnection:
     return settings_of(connection).connect(is_second=True)
 
 

@@ -147,13 +147,13 @@ class LocalServer:
         done = self.run("initdb", *arguments, f"--pgdata={self.data}")
         if done.returncode:
             raise ServerError(f"initdb failed: {done.stderr.decode(errors='replace').strip()}")
-        with _appended(self.data / "postgresql.conf", "a") as configuration:
+        with _open_for_append(self.data / "postgresql.conf", "a") as configuration:
             configuration.write(f"unix_socket_directories = '{self.folder}'\n")
             configuration.writelines(f"{name} = {value}\n" for name, value in self._settings.items())
 
     def start(self, timeout: float = 60) -> None:
         """Start the server, and wait until it accepts connections, for `timeout` seconds at most."""
-        with _appended(self.folder / "log", "ab") as log:
+        with _open_for_append(self.folder / "log", "ab") as log:
             self._process = subprocess.Popen(
                 [self.installation.bin / "postgres", "-D", self.data],
                 stdin=subprocess.DEVNULL,
@@ -217,7 +217,7 @@ class LocalServer:
         return {"user": self._user, "group": pwd.getpwnam(self._user).pw_gid, "extra_groups": []}
 
 
-def _appended(path: Path, mode: str) -> IO[Any]:
+def _open_for_append(path: Path, mode: str) -> IO[Any]:
     """Open a file for appending without following a link: root writes in a folder that another user can write."""
     return open(path, mode, opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o600))
 

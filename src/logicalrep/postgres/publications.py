@@ -63,7 +63,7 @@ def published_relation(
     rows = connection.execute(f"{_COLUMNS} {is_sent} ORDER BY attribute.attnum", table).fetchall()
     if not rows:
         return None
-    published = {column for (names,) in _entries(connection, "attnames", table, publications) for column in names}
+    published = {column for (names,) in _query_entries(connection, "attnames", table, publications) for column in names}
     columns: list[v1.Column] = []
     types: list[v1.Type | None] = []
     for *_, column, type_id, modifier, base, base_schema in rows:
@@ -224,14 +224,14 @@ def definitions(connection: Connection, publications: tuple[str, ...]) -> set[st
 
 def row_filter(connection: Connection, table: TableName, publications: tuple[str, ...]) -> str | None:
     """Return the SQL expression that selects a table's published rows; None for all rows."""
-    filters = [row[0] for row in _entries(connection, "rowfilter", table, publications)]
+    filters = [row[0] for row in _query_entries(connection, "rowfilter", table, publications)]
     # A row is published if any of the publications has it.
     if not filters or None in filters:
         return None
     return " OR ".join(f"({expression})" for expression in filters)
 
 
-def _entries(
+def _query_entries(
     connection: Connection, column: LiteralString, table: TableName, publications: tuple[str, ...]
 ) -> list[TupleRow]:
     """Return a row for each publication of a table; none before PostgreSQL 15, which publishes whole tables."""

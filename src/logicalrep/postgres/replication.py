@@ -162,7 +162,7 @@ class Replication:
         retries = Retries(self._waiting)
         while not stop():
             try:
-                session = self._connected()
+                session = self._connect()
                 began = time.monotonic()
                 received = session.receive(_PAUSE, self._messages)
                 if received.size:
@@ -175,7 +175,7 @@ class Replication:
                 retries.failed(error)
                 yield iter(())
             else:
-                yield self._round(received)
+                yield self._receive_round(received)
 
     def _choose_silence(self, session: Walsender) -> None:
         """Wait longer after a session that came no further: the server may decode a long transaction in each anew."""
@@ -183,7 +183,7 @@ class Replication:
         self._silence = self._settings.patience if has_come_further else 2 * self._silence
         self._silent_at = self.received
 
-    def _round(self, received: Received) -> Iterator[Event | WholeTransactions]:
+    def _receive_round(self, received: Received) -> Iterator[Event | WholeTransactions]:
         self.unfinished_bytes += received.size
         self.traffic.bytes += received.size
         for event in self.traffic.decoded(self._intake.take(received.messages)):
@@ -215,7 +215,7 @@ class Replication:
             self._session.close()
         self._session = None
 
-    def _connected(self) -> Walsender:
+    def _connect(self) -> Walsender:
         if self._session is None:
             position = self._acknowledged or None
             if self.started_at is not None:

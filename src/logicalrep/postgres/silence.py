@@ -64,9 +64,9 @@ class WatchedConnection(psycopg.Connection[TupleRow]):
 
     def wait(self, gen: Generator[Any, Any, Any], *arguments: Any, **named: Any) -> Any:
         """Run an action of psycopg, which yields whenever it waits for the server."""
-        return super().wait(self._patient(gen), *arguments, **named)
+        return super().wait(self._wait_patiently(gen), *arguments, **named)
 
-    def _patient(self, waits: Generator[Any, Any, _Result]) -> Generator[Any, Any, _Result]:
+    def _wait_patiently(self, waits: Generator[Any, Any, _Result]) -> Generator[Any, Any, _Result]:
         silent, before = 0.0, time.monotonic()
         try:
             state = next(waits)

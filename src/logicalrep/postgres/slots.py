@@ -242,7 +242,7 @@ def the_slot(connection: Connection, name: str) -> Slot:
 def check_free(connection: Connection, slot: Slot) -> None:
     """Raise SlotError, which names the process, if one reads a slot."""
     if slot.active_pid is not None:
-        raise SlotError(in_use(slot.name, _reader(connection, slot.name)), code="SLOT_IN_USE")
+        raise SlotError(in_use(slot.name, _query_reader(connection, slot.name)), code="SLOT_IN_USE")
 
 
 def why_not_within_wal(settings: ConnectionSettings, slot: Slot, position: WalPosition) -> str | None:
@@ -285,11 +285,11 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
         SlotError: the server is too old for an option.
     """
     if two_phase or not can_be_moved(connection):
-        return _made(connection, name, two_phase=two_phase, failover=failover)
+        return _create(connection, name, two_phase=two_phase, failover=failover)
     is_copied = not failover and server_major(connection) >= 12
     made = f"logicalrep_new_{secrets.token_hex(8)}" if is_copied else name
     for _ in range(_TRIES):
-        slot = _made(connection, made, temporary=is_copied, failover=failover)
+        slot = _create(connection, made, temporary=is_copied, failover=failover)
         try:
             if _settle(connection, slot):
                 if is_copied:
@@ -299,7 +299,7 @@ def create_slot(connection: Connection, name: str, *, two_phase: bool = False, f
             reason = "its beginning cannot be left behind"
         except psycopg.errors.ConfigurationLimitExceeded:
             # There is no room for a second slot.
-            return _made(connection, name) if is_copied else the_slot(connection, name)
+            return _create(connection, name) if is_copied else the_slot(connection, name)
         except psycopg.errors.InternalError_ as error:
             reason = error.diag.message_primary or ""
         # The server has dropped a temporary slot after an error.
@@ -344,7 +344,7 @@ def _settle(connection: Connection, slot: Slot) -> bool:
     return True
 
 
-def _made(
+def _create(
     connection: Connection, name: str, *, temporary: bool = False, two_phase: bool = False, failover: bool = False
 ) -> Slot:
     arguments: list[object] = [name, "pgoutput", temporary]
@@ -460,7 +460,7 @@ def when_free(action: Callable[[], _Result], connection: Connection, name: str, 
             return action()
         except psycopg.errors.ObjectInUse:
             if not retries.wait():
-                raise SlotError(in_use(name, _reader(connection, name)), code="SLOT_IN_USE") from None
+                raise SlotError(in_use(name, _query_reader(connection, name)), code="SLOT_IN_USE") from None
         except psycopg.errors.UndefinedObject:
             # The slot, or a publication that it would send.
             the_slot(connection, name)
@@ -478,7 +478,7 @@ def in_use(name: str, process: TupleRow | None) -> str:
     return f"replication slot {name!r} is in use by {reader}: stop that reader, or give this one a slot of its own"
 
 
-def _reader(connection: Connection, name: str) -> TupleRow | None:
+def _query_reader(connection: Connection, name: str) -> TupleRow | None:
     return connection.execute(
         "SELECT slot.active_pid, activity.application_name, activity.client_addr, activity.client_port "
         "FROM pg_replication_slots AS slot LEFT JOIN pg_stat_activity AS activity ON activity.pid = slot.active_pid "

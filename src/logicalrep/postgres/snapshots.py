@@ -97,7 +97,7 @@ def slot_with_snapshot(
                 code="SLOT_EXISTS",
             )
         taken = TimestampTz.from_datetime(server_time(holder))
-        name, lsn = _with_slot(holder, maker, slot, two_phase=two_phase, failover=failover)
+        name, lsn = _create_slot(holder, maker, slot, two_phase=two_phase, failover=failover)
         try:
             snapshot = Snapshot(name, slot, lsn, taken)
             hold(holder, snapshot)
@@ -115,7 +115,9 @@ def slot_with_snapshot(
             raise
 
 
-def _with_slot(holder: Connection, maker: Connection, slot: str, *, two_phase: bool, failover: bool) -> tuple[str, Lsn]:
+def _create_slot(
+    holder: Connection, maker: Connection, slot: str, *, two_phase: bool, failover: bool
+) -> tuple[str, Lsn]:
     """Make a slot, and return the name of a snapshot that lasts as long as `maker`, with the position of both.
 
     The snapshot is that of a second slot, to whose position the first one is moved, so that it is not read from its
@@ -160,14 +162,14 @@ def while_waiting(
         made = pool.submit(make)
         try:
             while not wait([made], _LOOK_AGAIN).done:
-                waiting(_writer(now))
+                waiting(_query_writer(now))
         except BaseException:
             maker.cancel_safe(timeout=10)
             raise
         return made.result()
 
 
-def _writer(connection: Connection) -> str:
+def _query_writer(connection: Connection) -> str:
     """Say which transaction keeps a new slot waiting."""
     oldest = oldest_writer(connection)
     if oldest is None:

@@ -79,7 +79,7 @@ def switch_points(settings: ConnectionSettings, timeline_id: int) -> dict[int, L
     if timeline_id == 1:
         return {}
     with settings.connect(replication=True) as connection:
-        return _history(connection, timeline_id)
+        return _query_history(connection, timeline_id)
 
 
 def with_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline) -> Timeline:
@@ -103,7 +103,7 @@ def with_beginning(connection: psycopg.Connection[TupleRow], timeline: Timeline)
         points: dict[int, Lsn] = {}
         with suppress(psycopg.errors.UndefinedFile):
             if is_walsender:
-                points = _history(connection, timeline.id)
+                points = _query_history(connection, timeline.id)
             else:
                 points = switch_points(settings_of(connection), timeline.id)
         _BEGINNINGS[timeline, started] = _last_before(points, timeline.id)
@@ -114,7 +114,7 @@ _BEGINNINGS: dict[tuple[Timeline, str], Lsn | None] = {}
 """The start of each timeline by the server's start time: another server may have a timeline of the same number."""
 
 
-def _history(connection: psycopg.Connection[TupleRow], timeline_id: int) -> dict[int, Lsn]:
+def _query_history(connection: psycopg.Connection[TupleRow], timeline_id: int) -> dict[int, Lsn]:
     result = connection.pgconn.exec_(f"TIMELINE_HISTORY {timeline_id}".encode())
     if result.status != pq.ExecStatus.TUPLES_OK:
         raise error_of(result)

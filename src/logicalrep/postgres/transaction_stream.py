@@ -76,7 +76,7 @@ class Stream(Generic[_Item]):
         """Yield the transactions that have changes, in commit order; each is closed when the loop asks for the next."""
         with self._assembler() as assembler:
             intake: Intake[WholeTransactions] = Intake(assembler)
-            with self._started(intake, self._needs) as events:
+            with self._start(intake, self._needs) as events:
                 for event in events:
                     self.position = intake.position
                     if isinstance(event, Transaction):
@@ -112,13 +112,13 @@ class Stream(Generic[_Item]):
         if table is not None:
             name = table_name(table)
             needs = replace(needs, tables=(name,))
-            with self._connected(needs) as connection:
+            with self._connect(needs) as connection:
                 relation = published_relation(connection, name, needs.publications)
                 assert relation is not None
                 form = table_form(relation, type_catalog(connection, name), form)
         with self._assembler() as assembler:
             committing = Committing(form, assembler)
-            with self._started(committing.intake, needs) as events:
+            with self._start(committing.intake, needs) as events:
                 for event in events:
                     committed = committing.committed(event)
                     yield from committed.batches
@@ -145,7 +145,7 @@ class Stream(Generic[_Item]):
     def _assembler(self) -> Assembler:
         return Assembler(after=self._after, memory_limit=self._memory_limit, directory=self._directory)
 
-    def _connected(self, needs: Needs) -> Connection:
+    def _connect(self, needs: Needs) -> Connection:
         """Connect to a server that passes the checks; retry while it is starting."""
 
         warn(self._settings.warnings)
@@ -162,11 +162,9 @@ class Stream(Generic[_Item]):
         return retried(connect, self._retry_timeout)
 
     @contextmanager
-    def _started(
-        self, intake: Intake[WholeTransactions], needs: Needs
-    ) -> Iterator[Iterator[Event | WholeTransactions]]:
+    def _start(self, intake: Intake[WholeTransactions], needs: Needs) -> Iterator[Iterator[Event | WholeTransactions]]:
         """Yield the events, of a replication that ends with the context."""
-        with self._connected(needs) as connection:
+        with self._connect(needs) as connection:
             ensure_slot(connection, needs)
             version = newest_protocol(connection)
             self._end = None if self._follow else wal_head(connection)
@@ -180,12 +178,12 @@ class Stream(Generic[_Item]):
         replication = Replication(self._settings, needs.slot, options, intake, waiting=self._retry_timeout)
         self._replication = replication
         try:
-            with closing(self._events(replication)) as events:
+            with closing(self._receive_events(replication)) as events:
                 yield events
         finally:
             self.close()
 
-    def _events(self, replication: Replication) -> Generator[Event | WholeTransactions, None, None]:
+    def _receive_events(self, replication: Replication) -> Generator[Event | WholeTransactions, None, None]:
         """Yield the events; acknowledge each once the loop asks for the next, as it is then safe."""
         before = Lsn(0)
         try:

@@ -178,7 +178,7 @@ class AutoStreamReader(SlotStreamReader):
             self._next_look = time.monotonic() + _LOOK
             if suits and not self._walsender.has_let_go:
                 self._leave(f"it is {slot.sent_up_to - position.lsn} bytes behind the server")
-        elif (prefers_walsender or not suits) and self._gets_walsender():
+        elif (prefers_walsender or not suits) and self._try_walsender():
             log.info(
                 "slot %s: read by walsender, %d bytes behind the server; peek would decode %d bytes again each time",
                 slot.name, slot.sent_up_to - position.lsn, slot.decoded_again(position.lsn),
@@ -188,7 +188,7 @@ class AutoStreamReader(SlotStreamReader):
                 self._peek.acknowledge(position)
             self._receives = True
 
-    def _gets_walsender(self) -> bool:
+    def _try_walsender(self) -> bool:
         """Return whether the server has a walsender to spare; if not, stay with peek for a while."""
         try:
             self._options.connection.connect(replication=True).close()

@@ -66,14 +66,14 @@ def main() -> int:
         _say(f"PostgreSQL {connection.info.parameter_status('server_version')} runs, with a shop; starting Spark ...")
         spark = session("local[2]", **{"spark.driver.memory": "1g"})
         try:
-            feed = _stream(spark, server.dsn, connection, Path(folder))
+            feed = _stream_changes(spark, server.dsn, connection, Path(folder))
             _show(feed)
             return _check(feed, connection)
         finally:
             spark.stop()
 
 
-def _stream(spark: SparkSession, dsn: str, connection: Connection, folder: Path) -> DataFrame:
+def _stream_changes(spark: SparkSession, dsn: str, connection: Connection, folder: Path) -> DataFrame:
     """Return the changes that a query streams into Parquet files while the shop does its business."""
     changes = spark.readStream.format("logicalrep").options(dsn=dsn, slot="demo", publication="shop").load()
     files = changes.writeStream.format("parquet").option("path", str(folder / "changes"))
@@ -103,7 +103,7 @@ def _check(feed: DataFrame, connection: Connection) -> int:
         if row.after is not None:
             table[row.after["id"]] = row.after
     for name, table in streamed.items():
-        rows = _rows(connection, name)
+        rows = _query_rows(connection, name)
         if table != rows:
             wrong = {key for key in table.keys() | rows.keys() if table.get(key) != rows.get(key)}
             _say(f"DIFFERENT: table {name} of the server has other rows than the stream, {len(wrong):,} of them")
@@ -113,7 +113,7 @@ def _check(feed: DataFrame, connection: Connection) -> int:
     return 0
 
 
-def _rows(connection: Connection, table: str) -> _Rows:
+def _query_rows(connection: Connection, table: str) -> _Rows:
     """Return a table's rows by id, with the server's texts as values."""
     cursor = connection.execute(f"SELECT * FROM {table} LIMIT 0")
     assert cursor.description is not None

@@ -49,7 +49,7 @@ class Driver:
     def run(self, action: Callable[[Connection], _Result]) -> _Result:
         """Return the result of an action on a connection; try again while the server cannot be reached."""
         try:
-            return retried(lambda: action(self._connected()), self._options.retry_timeout, self.close)
+            return retried(lambda: action(self._connect()), self._options.retry_timeout, self.close)
         except LogicalRepError as error:
             # Spark repeats the traceback three times; the sentence alone says more.
             raise error.with_traceback(None) from None
@@ -67,9 +67,9 @@ class Driver:
             self._connection.close()
         self._connection = None
 
-    def _connected(self) -> Connection:
+    def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = self._new()
+            self._connection = self._connect_anew()
             self._connections += 1
             if self._connections > 1 and self.monitor is not None:
                 self.monitor.restarts += 1
@@ -79,7 +79,7 @@ class Driver:
             self._checked = True
         return self._connection
 
-    def _new(self) -> Connection:
+    def _connect_anew(self) -> Connection:
         connection = self._options.connection.connect()
         if self._locks:
             try:

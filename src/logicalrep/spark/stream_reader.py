@@ -77,7 +77,7 @@ class SlotStreamReader(PromptReader, AvailableNow, DataSourceStreamReader):
         # With AvailableNow Spark writes the checkpoint before it asks for the next batch.
         return self._target is not None or self._commits.has(start)
 
-    def _asked(self, start: Mapping[str, object] | None) -> None:
+    def _record_request(self, start: Mapping[str, object] | None) -> None:
         """Note that Spark asks for the batch from `start` on: it has ended the one before."""
         self._pace.finished()
         if self._driver.monitor is not None:

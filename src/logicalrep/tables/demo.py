@@ -44,13 +44,13 @@ def main() -> int:
             _say(f"pgbench changes them for {_SECONDS} seconds, up to 400 transactions a second; meanwhile")
             load = _pgbench(installation, server, f"--time={_SECONDS}", "--client=2", "--rate=400", "--no-vacuum")
             listen = f"127.0.0.1:{_free_port()}"
-            replicate = _started("replicate", *server_and_place, "--every", "1", "--listen", listen)
+            replicate = _start("replicate", *server_and_place, "--every", "1", "--listen", listen)
             try:
-                lags = _lags(lake, connection, load, replicate)
+                lags = _wait_until_caught_up(lake, connection, load, replicate)
             finally:
                 replicate.send_signal(signal.SIGTERM)
                 replicate.wait(60)
-        code = _started("verify", *server_and_place).wait()
+        code = _start("verify", *server_and_place).wait()
         _say("The Delta tables equal the server's." if code == 0 else "DIFFERENT: see above.")
         _say(f"While it ran, http://{listen}/ showed its tables and its lag, at most {max(lags) / 1e6:.1f} MB:")
         _say(_picture(lags))
@@ -69,12 +69,12 @@ def _pgbench(installation: Installation, server: LocalServer, *arguments: str) -
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
 
 
-def _started(command: str, *arguments: str) -> subprocess.Popen[bytes]:
+def _start(command: str, *arguments: str) -> subprocess.Popen[bytes]:
     _say(f"$ logicalrep {command} {' '.join(arguments)}")
     return subprocess.Popen([sys.executable, "-m", "logicalrep.cli.main", command, *arguments], start_new_session=True)
 
 
-def _lags(
+def _wait_until_caught_up(
     lake: Path, connection: Connection, load: subprocess.Popen[bytes], replicate: subprocess.Popen[bytes]
 ) -> list[int]:
     """Wait until the load has ended and the tables have all of it; return the lags meanwhile, in bytes."""

@@ -130,7 +130,7 @@ class SparkTasks:
         with self._changed:
             self._waiting.append(own)
             self._changed.wait_for(lambda: own not in self._waiting or self._has_room(own))
-            group = self._taken(own)
+            group = self._take(own)
             size = sum(each.nbytes for each in group)
             self._jobs += bool(group)
             self._bytes += size
@@ -156,7 +156,7 @@ class SparkTasks:
         is_small = not self._bytes or self._bytes + own.nbytes <= _MOST_AT_ONCE
         return self._jobs < _JOBS and is_small
 
-    def _taken(self, own: _WaitingItem) -> list[_WaitingItem]:
+    def _take(self, own: _WaitingItem) -> list[_WaitingItem]:
         """Return an item and those that go with it, which wait no more; none if it is in another job already."""
         if own not in self._waiting:
             return []
@@ -201,16 +201,16 @@ class TimedTasks:
 
     def run(self, function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Return the function's result for each item."""
-        with self._timed():
+        with self._measure_time():
             return self._tasks.run(function, items)
 
     def run_together(self, function: Callable[[_Item], _Result], item: _Item, nbytes: int) -> _Result:
         """Return the function's result for an item."""
-        with self._timed():
+        with self._measure_time():
             return self._tasks.run_together(function, item, nbytes)
 
     @contextmanager
-    def _timed(self) -> Iterator[None]:
+    def _measure_time(self) -> Iterator[None]:
         began = time.monotonic()
         try:
             yield

@@ -232,14 +232,14 @@ class Assembler:
             reason = f"commits at {message.commit_lsn}, but Begin announced {block.begin.final_lsn}"
             raise refused(message, lsn, block.xid, reason)
         self._block = None
-        return self._committed(block, message, gid=None)
+        return self._commit_open(block, message, gid=None)
 
     def _prepare(self, message: Prepare, lsn: Lsn) -> tuple[Event, ...]:
         if self._block is None:
             # It has no changes: PostgreSQL 18 sends no Begin Prepare for it.
             empty = OpenTransaction(message.xid, self._area.open(), None)
             empty.kept = not self._is_known(message)
-            return self._prepared_or_held(empty, message)
+            return self._take_prepared(empty, message)
         block = self._inside(message, lsn)
         if not isinstance(block.begin, BeginPrepare):
             raise refused(message, lsn, block.xid, "closes a transaction that no Begin Prepare opened")
@@ -248,7 +248,7 @@ class Assembler:
             reason = f"names transaction {message.xid}, {message.gid!r}, but Begin Prepare {announced}"
             raise refused(message, lsn, block.xid, reason)
         self._block = None
-        return self._prepared_or_held(block, message)
+        return self._take_prepared(block, message)
 
     # Transactions that are streamed
 
@@ -275,12 +275,12 @@ class Assembler:
     def _stream_commit(self, message: StreamCommit, lsn: Lsn) -> tuple[Event, ...]:
         stream = self._end_stream(message, lsn)
         self._adopt(stream.relations)
-        return self._committed(stream, message, gid=None)
+        return self._commit_open(stream, message, gid=None)
 
     def _stream_prepare(self, message: StreamPrepare, lsn: Lsn) -> tuple[Event, ...]:
         stream = self._end_stream(message, lsn)
         stream.kept = not self._is_known(message)
-        return self._prepared_or_held(stream, message)
+        return self._take_prepared(stream, message)
 
     def _stream_abort(self, message: StreamAbort, lsn: Lsn) -> tuple[Event, ...]:
         self._outside(message, lsn)
@@ -320,7 +320,7 @@ class Assembler:
         if held is not None:
             if not self._hands_on_prepared:
                 self._adopt(held.open.relations)
-                return self._committed(held.open, message, gid=message.gid)
+                return self._commit_open(held.open, message, gid=message.gid)
             if is_repeated:
                 self._area.discard(held.open.log)
                 return ()
@@ -351,7 +351,7 @@ class Assembler:
     def _is_known(self, message: BeginPrepare | Prepare | StreamPrepare) -> bool:
         return self._prepared.get(message.gid) == message.end_lsn
 
-    def _prepared_or_held(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
+    def _take_prepared(self, open_: OpenTransaction, message: Prepare | StreamPrepare) -> tuple[Event, ...]:
         if not open_.kept:
             # It was delivered before a restart; only its decision is new.
             self._area.discard(open_.log)
@@ -443,7 +443,7 @@ class Assembler:
 
     # Delivery
 
-    def _committed(
+    def _commit_open(
         self, open_: OpenTransaction, message: Commit | StreamCommit | CommitPrepared, gid: str | None
     ) -> tuple[Event, ...]:
         if message.commit_lsn < self._resumed_at:

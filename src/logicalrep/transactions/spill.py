@@ -222,11 +222,11 @@ class ChangeLog:
             if not isinstance(part, Change) or len(block) >= _BLOCK:
                 break
             data = part.message.build()
-            block += _RECORD.pack(len(data), _form(part.message), part.lsn, self._number(part.relation)) + data
+            block += _RECORD.pack(len(data), _form(part.message), part.lsn, self._add_relation(part.relation)) + data
             count += 1
         return block, None, count
 
-    def _number(self, relation: TableDescription | None) -> int:
+    def _add_relation(self, relation: TableDescription | None) -> int:
         if relation is None:
             return 0
         number = self._relation_numbers.get(id(relation))

@@ -122,7 +122,7 @@ class Maker:
         return self._fixed(column, self.located.fixed[number], type_, validity)
 
     def _rows(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
-        copied = self.located.copied.get(number) or self._copied(self.located.cells[number])
+        copied = self.located.copied.get(number) or self._copy_cells(self.located.cells[number])
         return _array_of(type_, self.located.count, [validity, copied.offsets], self._cells(column, copied, type_))
 
     def _list(self, column: PlanColumn, number: int, type_: pa.DataType, validity: pa.Buffer | None) -> pa.Array:
@@ -170,7 +170,7 @@ class Maker:
                 children.append(self._fixed(field, values, inner.type, None))
         return pa.Array.from_buffers(type_, spans.size, [None], children=children)
 
-    def _copied(self, cells: Cells) -> CopiedCells:
+    def _copy_cells(self, cells: Cells) -> CopiedCells:
         """Copy the values of rows after a walk that copied none."""
         starts, values = locating().gathered(self.data, cells.starts, cells.lengths, cells.size, self.index_type)
         offsets = pa.py_buffer(cells.offsets.astype(self.index_type))

@@ -108,7 +108,9 @@ class ColumnarFeed:
                 # The row itself is in the next part.
                 yield from self._new_description(self._known[table_of[at]], run, at, gids)
             else:
-                yield from self._rare(messages.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at), gids)
+                yield from self._take_rare(
+                    messages.data(at), int(lsns[at]) % (1 << 64), run, at, truncated.get(at), gids
+                )
 
     def _parts(self, chosen: Int64s, table_of: Numbers) -> list[Int64s]:
         """Divide rows into parts of so many values that their arrays stay small, however wide their tables are."""
@@ -260,7 +262,7 @@ class ColumnarFeed:
         batch = pa.RecordBatch.from_arrays([arrays[name] for name in self._schema.names], schema=self._schema)
         return PlacedRows(batch, columns.commit_lsn)
 
-    def _rare(
+    def _take_rare(
         self,
         data: bytes,
         lsn: int,

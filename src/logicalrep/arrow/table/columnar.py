@@ -61,7 +61,7 @@ class ColumnarTyped:
         tables = self._decoder.decode(messages.array)
         # A Truncate is a row of nulls, between the rows of the changes before and after it.
         position = 0
-        for at in [*self._truncates(messages, run), len(messages)]:
+        for at in [*self._take_truncates(messages, run), len(messages)]:
             for table in tables:
                 yield from self._rows(table, run, position, at)
             if at < len(messages):
@@ -73,7 +73,7 @@ class ColumnarTyped:
     def _own(self) -> list[pa.Field]:
         return [self._schema.field(name) for name in self._check.names]
 
-    def _truncates(self, messages: MessageBatch, run: IndexedBatch) -> Iterator[int]:
+    def _take_truncates(self, messages: MessageBatch, run: IndexedBatch) -> Iterator[int]:
         for at in np.flatnonzero((messages.tags == tags.TRUNCATE) & run.in_range).tolist():
             for number, relation in enumerate(self._decoder.truncated[at]):
                 if self._check.is_ours(relation):

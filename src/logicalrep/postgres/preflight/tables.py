@@ -63,7 +63,7 @@ def check_tables(connection: Connection, needs: Needs, findings: Findings) -> No
 
 def _check_identities(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
     """Warn of tables without a replica identity: the server refuses their updates and deletes, for each partition."""
-    rows = _of_files(
+    rows = _query_files(
         connection,
         tables,
         "SELECT DISTINCT file.name, file.identity, root.name, file.identity IS DISTINCT FROM root.identity "
@@ -86,7 +86,7 @@ def _check_identities(connection: Connection, tables: list[PublishedTable], find
 
 def _check_rights(connection: Connection, tables: list[PublishedTable], findings: Findings) -> None:
     """Check the right to read each partition, as a snapshot reads them one by one."""
-    rows = _of_files(
+    rows = _query_files(
         connection,
         tables,
         "SELECT DISTINCT name, quote_ident(current_user) FROM identities "
@@ -121,7 +121,7 @@ def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTab
     """Warn of columns that were added with a default after the slot's position: the filled rows are not sent."""
     if server_major(connection) < 11:
         return
-    rows = _of_files(
+    rows = _query_files(
         connection,
         tables,
         "SELECT DISTINCT files.root, attribute.attname FROM files "
@@ -138,7 +138,9 @@ def _check_defaults(connection: Connection, slot: str, tables: list[PublishedTab
         )
 
 
-def _of_files(connection: Connection, tables: list[PublishedTable], query: str, *parameters: object) -> list[TupleRow]:
+def _query_files(
+    connection: Connection, tables: list[PublishedTable], query: str, *parameters: object
+) -> list[TupleRow]:
     """Return the rows of a query over the tables' files and identities."""
     # Before PostgreSQL 13 a partitioned table is published as its partitions.
     tree = "LEFT JOIN LATERAL pg_partition_tree(root.oid) AS part ON part.isleaf"

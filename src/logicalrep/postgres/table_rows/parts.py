@@ -53,7 +53,7 @@ def table_parts(
     )
     found = []
     # The filter comes after the columns: with other columns its operators might be those of other types.
-    files = list(_files(connection, relation))
+    files = list(_query_files(connection, relation))
     published = row_filter(connection, relation.table, publications)
     for file in files:
         if file.is_foreign:
@@ -95,7 +95,7 @@ class _TableFile:
     attributes: str
 
 
-def _files(connection: Connection, relation: TableDescription) -> Iterator[_TableFile]:
+def _query_files(connection: Connection, relation: TableDescription) -> Iterator[_TableFile]:
     """Yield the table, or its partitions.
 
     The partitions are those of the snapshot; pg_partition_tree would return the current ones.

@@ -100,13 +100,13 @@ class Monitor:
         # Only the query's own tasks know it.
         self._tell_path = f"/counts/{secrets.token_urlsafe(16)}"
         self._stack = ExitStack()
-        self.address = self._listening(listen)
+        self.address = self._wait_for_listener(listen)
         """The URL of the server."""
         self._thread = threading.Thread(target=self._look_again, name="logicalrep-monitor", daemon=True)
         self._thread.start()
         _log.info("slot %s: metrics at %smetrics", slot, self.address)
 
-    def _listening(self, listen: str) -> str:
+    def _wait_for_listener(self, listen: str) -> str:
         deadline = time.monotonic() + _UNTIL_FREE
         while True:
             try:

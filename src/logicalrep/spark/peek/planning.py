@@ -83,7 +83,7 @@ class Planner:
         if limits.wal is not None and head - start > limits.wal:
             bound = page_at(start + limits.wal)
         if limits.changes is None and limits.bytes is None:
-            first = self._first(connection, head)
+            first = self._query_first(connection, head)
             # The first transaction may exceed the limit, and is then a batch of its own.
             return None if first is None else min(max(bound, page_after(first)), head)
         end = self._end(connection, start, bound, limits)
@@ -116,13 +116,13 @@ class Planner:
         if size:
             self._messages_per_byte = messages / size
 
-    def _first(self, connection: Connection, head: Lsn) -> Lsn | None:
+    def _query_first(self, connection: Connection, head: Lsn) -> Lsn | None:
         """Return the LSN of the first commit, or the end of the first message outside of transactions; None without."""
         wanted = 1
         while True:
             call = peek_call(self._slot, self._options, head, wanted)
             query = sql.SQL("SELECT substring(data FOR {}) FROM {} LIMIT {}").format(_COMMIT.size, call, wanted)
-            rows = self._when_free(connection, partial(connection.execute, query)).fetchall()
+            rows = self._retry_until_free(connection, partial(connection.execute, query)).fetchall()
             for (data,) in rows:
                 if data[0] in (BEGIN, MESSAGE):
                     return Lsn((_BEGIN if data[0] == BEGIN else _MESSAGE).unpack_from(data)[-1])
@@ -136,9 +136,9 @@ class Planner:
                 # The rows are streamed, as there may be millions.
                 return _last_within(cursor.stream(_ENDS.format(size=_COMMIT.size, call=call, **_TAGS)), start, limits)
 
-        return self._when_free(connection, action)
+        return self._retry_until_free(connection, action)
 
-    def _when_free(self, connection: Connection, action: Callable[[], _Result]) -> _Result:
+    def _retry_until_free(self, connection: Connection, action: Callable[[], _Result]) -> _Result:
         with publications_there(connection):
             return when_free(action, connection, self._slot, patience=30)
 

@@ -57,7 +57,7 @@ class PeekStreamReader(SlotStreamReader):
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
-        self._asked(start)
+        self._record_request(start)
         if start is not None:
             self.position = position_of(start)
             self._table.go_on_from(start)

@@ -67,7 +67,7 @@ class SegmentRange(InputPartition):
 
         Raises SpoolError if this machine does not see the spool, or other users can write into it.
         """
-        with _segment(self.path) as source, pa.ipc.open_stream(source) as reader:
+        with _open_segment(self.path) as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
                 positions = batch.column(0).to_numpy()
                 first, last = positions.searchsorted([int(self.start), int(self.end)])
@@ -110,7 +110,7 @@ class Spool:
         if self._writer is None:
             self._number += 1
             self._name = f"{self._number:08d}{SUFFIX}"
-            self._file = _opened(f"{self._name}{_UNFINISHED}", "xb", self._own)
+            self._file = _open_file(f"{self._name}{_UNFINISHED}", "xb", self._own)
             self._writer = pa.ipc.new_stream(self._file, self._schema)
             self._first = self._last = int(positions[0])
             self._written = 0
@@ -164,7 +164,7 @@ class Spool:
 
 
 @contextmanager
-def _segment(path: Path) -> Iterator[IO[bytes]]:
+def _open_segment(path: Path) -> Iterator[IO[bytes]]:
     try:
         folder = own_folder(path.parent)
     except FileNotFoundError:
@@ -174,7 +174,7 @@ def _segment(path: Path) -> Iterator[IO[bytes]]:
             code="SPOOL_NOT_SEEN",
         ) from None
     try:
-        with _opened(path.name, "rb", folder) as file:
+        with _open_file(path.name, "rb", folder) as file:
             yield file
     except FileNotFoundError:
         raise SegmentError(
@@ -184,7 +184,7 @@ def _segment(path: Path) -> Iterator[IO[bytes]]:
         os.close(folder)
 
 
-def _opened(name: str, mode: str, folder: int) -> IO[bytes]:
+def _open_file(name: str, mode: str, folder: int) -> IO[bytes]:
     """Open a file in an open folder; the mode `x` creates it and fails if it exists."""
     return cast(
         IO[bytes],

@@ -73,22 +73,22 @@ class WalsenderStreamReader(SlotStreamReader):
 
     def latestOffset(self, start: Mapping[str, object] | None = None, limit: object | None = None) -> Offset:
         """Return the end of the next batch, or the start if there is nothing. Spark 4.0 and 4.1 pass no arguments."""
-        self._asked(start)
+        self._record_request(start)
         self._go_on_from(start or {})
         if start is not None:
             self.position = position_of(start)
             if self._is_in_checkpoint(self.position.lsn):
                 self._acknowledge(self.position)
-        receiver = self._started(None if self.position is None else self.position.lsn)
+        receiver = self._start_receiver(None if self.position is None else self.position.lsn)
         if not HAS_ADMISSION_CONTROL and not self._caught_up:
             # With Trigger.AvailableNow this is called once, and Spark does not report the trigger.
             reached = self._sent_up_to()
-            self._comes(receiver, reached, reached)
+            self._wait_for_commits(receiver, reached, reached)
             self._caught_up = True
         if self.position is None:
             # Spark 4.0 and 4.1 do not pass the position after a restart; the slot's is certainly committed.
             self.position = WalPosition(receiver.started_at, receiver.timeline)
-        end = self._next_end(receiver, self.position.lsn, limit)
+        end = self._wait_for_end(receiver, self.position.lsn, limit)
         if self._driver.monitor is not None and self._nothing_before > self.position.lsn:
             self._driver.monitor.reached(self._nothing_before)
         if end != self.position.lsn:
@@ -112,7 +112,7 @@ class WalsenderStreamReader(SlotStreamReader):
         self._go_on_from(start)
         begins, ends = position_of(start), position_of(end)
         first, last = begins.lsn, ends.lsn
-        receiver = self._started(first)
+        receiver = self._start_receiver(first)
         if self.position is None or self.position.lsn < last:
             self.position = ends
         if first == last:
@@ -139,7 +139,7 @@ class WalsenderStreamReader(SlotStreamReader):
         self._acknowledge(position)
 
     def _acknowledge(self, position: WalPosition) -> None:
-        receiver = self._started(position.lsn)
+        receiver = self._start_receiver(position.lsn)
         self._check(receiver, position)
         receiver.commit(position.lsn)
 
@@ -169,7 +169,7 @@ class WalsenderStreamReader(SlotStreamReader):
         assert isinstance(partition, CarriedRows | SegmentRange)
         return collected_once(partition.read())
 
-    def _started(self, start: Lsn | None) -> SpoolReceiver:
+    def _start_receiver(self, start: Lsn | None) -> SpoolReceiver:
         """Return the receiver, which has everything from `start` on, or from the slot's position if that is None."""
         receiver = self._receiver
         if receiver is not None and start is not None and receiver.start is not None and start < receiver.start:
@@ -230,7 +230,7 @@ class WalsenderStreamReader(SlotStreamReader):
         first = min(position.lsn for position in positions)
         check_not_passed(self._slot, receiver.started_at, first)
 
-    def _next_end(self, receiver: SpoolReceiver, start: Lsn, limit: object | None) -> Lsn:
+    def _wait_for_end(self, receiver: SpoolReceiver, start: Lsn, limit: object | None) -> Lsn:
         limits = limits_of(limit, self._options, self._pace)
         # The size at which a batch need not wait for more.
         enough = Limits(limits.changes, min(limits.bytes or _PLENTY, _PLENTY))
@@ -251,7 +251,7 @@ class WalsenderStreamReader(SlotStreamReader):
                 # After the last batch the process may end at once.
                 receiver.wait_until_told(start)
                 return start
-            if not self._comes(receiver, start, self._target):
+            if not self._wait_for_commits(receiver, start, self._target):
                 return start
             receiver.wait(start, _LONGEST_WAIT, self._target, enough)
             end, has_rows = receiver.end_after(start, limits)
@@ -260,7 +260,7 @@ class WalsenderStreamReader(SlotStreamReader):
             return end
         return start
 
-    def _comes(self, receiver: SpoolReceiver, after: Lsn, until: Lsn) -> bool:
+    def _wait_for_commits(self, receiver: SpoolReceiver, after: Lsn, until: Lsn) -> bool:
         """Wait for commits after a position, or for everything up to another; return whether that was received.
 
         Returns false if the server waits for its standbys, which may be away for long. Raises SlotError if the server

@@ -71,7 +71,7 @@ def apply(log: DeltaLog, changes: pa.Table, upto: Lsn, application: str, tasks: 
     count = written = 0
     for part in _apart(_parts(changes, -1 if applied is None else int(applied)), log.table.form):
         # A part finds the files of those before it, which are in no version of the table.
-        done = _done(_First(log.place, log.folder, log.table, tuple(files.values()), part), tasks)
+        done = _apply_part(_First(log.place, log.folder, log.table, tuple(files.values()), part), tasks)
         for file in done.removed:
             del files[file.path]
             if file.path not in log.files:
@@ -117,14 +117,14 @@ def _apart(parts: Iterator[pa.Table], form: Form) -> Iterator[pa.Table]:
         yield from (part.slice(start, end - start) for start, end in pairwise(bounds))
 
 
-def _done(work: _First, tasks: Tasks) -> Rewritten:
+def _apply_part(work: _First, tasks: Tasks) -> Rewritten:
     if work.table.form in END and work.changes["op"][0].as_py() == "truncate":
-        return _all_ended(work, tasks)
+        return _end_all_rows(work, tasks)
     done = tasks.run_together(_reduce_and_rewrite, work, work.changes.nbytes)
     return _in_parts(work, done, tasks) if isinstance(done, Reduced) else done
 
 
-def _all_ended(work: _First, tasks: Tasks) -> Rewritten:
+def _end_all_rows(work: _First, tasks: Tasks) -> Rewritten:
     files = sorted(work.files, key=lambda file: -file.size)
     count = -(-sum(file.size for file in files) // _OF_ONE_TASK)
     position = Positions.of(work.changes)

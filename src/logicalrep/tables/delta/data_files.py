@@ -60,7 +60,7 @@ class DataFile:
 
 def write_rows(place: Place, folder: str, rows: pa.Table) -> list[DataFile]:
     """Write rows as data files of a table's folder; no file for no rows."""
-    return [_written(place, folder, part) for part in _parts(rows)]
+    return [_write_file(place, folder, part) for part in _parts(rows)]
 
 
 def write_batches(place: Place, folder: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> list[DataFile]:
@@ -142,7 +142,7 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
         yield from sliced(rows.slice(start, size), 2 * MOST_BYTES)
 
 
-def _written(place: Place, folder: str, rows: pa.Table) -> DataFile:
+def _write_file(place: Place, folder: str, rows: pa.Table) -> DataFile:
     sink = pa.BufferOutputStream()
     # A table rewritten again and again costs less with the fastest compression.
     pq.write_table(rows, sink, compression="snappy", dictionary_pagesize_limit=_DICTIONARY, write_statistics=True)

@@ -92,7 +92,7 @@ class DeltaLog:
         log = cls(place, folder)
         with log._errors():
             try:
-                reader = log._opened()
+                reader = log._open_reader()
             except TableNotFoundError:
                 return None
             except DeltaError as error:
@@ -152,7 +152,7 @@ class DeltaLog:
             log.version, log.removed, log.checkpoint = before.version, before.removed, before.checkpoint
         properties = {_LOAD: load, **_kept_for(keep_hours)}
         metadata = cls._metadata(
-            table, str(uuid.uuid4() if before is None else before._fresh().metadata().id), properties
+            table, str(uuid.uuid4() if before is None else before._open_last_version().metadata().id), properties
         )
         old = [] if before is None else list(before.files.values())
         log.files = {file.path: file for file in old}
@@ -192,7 +192,7 @@ class DeltaLog:
         """
         if self.table == table:
             return  # A try that seemed to fail was successful.
-        before = self._fresh().metadata()
+        before = self._open_last_version().metadata()
         first: list[Mapping[str, object]] = [{"metaData": self._metadata(table, str(before.id), before.configuration)}]
         if _has_ntz_columns(table) and not _has_ntz_columns(self.table):
             first.insert(0, _protocol(table))
@@ -201,7 +201,7 @@ class DeltaLog:
 
     def note_stopped(self, reason: str) -> None:
         """Note in the table's properties why it stands still, and which LSN it has; the next load removes the note."""
-        before = self._fresh().metadata()
+        before = self._open_last_version().metadata()
         properties = {**before.configuration, _STOPPED: reason}
         if before.configuration != properties:
             self._write([], [], None, None, [{"metaData": self._metadata(self.table, str(before.id), properties)}])
@@ -211,7 +211,7 @@ class DeltaLog:
 
         Other programs that VACUUM the table keep to it.
         """
-        before = self._fresh().metadata()
+        before = self._open_last_version().metadata()
         properties = {**before.configuration, **_kept_for(hours)}
         if before.configuration != properties:
             self._write([], [], None, None, [{"metaData": self._metadata(self.table, str(before.id), properties)}])
@@ -224,7 +224,7 @@ class DeltaLog:
         if skipped in self.table.skipped:
             return  # A try that seemed to fail was successful.
         table = replace(self.table, skipped=(*self.table.skipped, skipped))
-        before = self._fresh().metadata()
+        before = self._open_last_version().metadata()
         properties = {name: value for name, value in before.configuration.items() if name != _STOPPED}
         metadata = self._metadata(table, str(before.id), properties)
         self._write([], [], application, Lsn(skipped.lsn), [{"metaData": metadata}])
@@ -237,7 +237,7 @@ class DeltaLog:
     def write_checkpoint(self) -> None:
         """Write a checkpoint of the log, and remove the log's entries before it that are too old to be read."""
         with self._errors():
-            reader = self._fresh()
+            reader = self._open_last_version()
             reader.create_checkpoint()
             reader.cleanup_metadata()
         self.removed.save(self.version)
@@ -340,7 +340,7 @@ class DeltaLog:
             version += 1
         before = self.files
         with self._errors():
-            self._take(self._opened())
+            self._take(self._open_reader())
         for path, file in before.items():
             if path not in self.files:
                 self.removed.add(RemovedFile(time.time(), path, file.size))
@@ -382,13 +382,13 @@ class DeltaLog:
             "createdTime": _now(),
         }
 
-    def _opened(self) -> DeltaTable:
+    def _open_reader(self) -> DeltaTable:
         return DeltaTable(self.place.uri_of(self.folder), storage_options=dict(self.place.storage_options))
 
-    def _fresh(self) -> DeltaTable:
+    def _open_last_version(self) -> DeltaTable:
         """Return a reader of the last version."""
         if self._reader is None:
-            self._reader = self._opened()
+            self._reader = self._open_reader()
         elif self._reader.version() < self.version:
             self._reader.update_incremental()
         return self._reader

@@ -75,7 +75,7 @@ def maintain(log: DeltaLog, keep_hours: float, tasks: Tasks) -> None:
     """
     small = _small(log)
     if len(small) >= _MERGED.start:
-        (done,) = tasks.run(_merged, [_Merge(log.place, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
+        (done,) = tasks.run(_merge, [_Merge(log.place, log.folder, log.table, tuple(small[: _MERGED.stop - 1]))])
         log.commit_merged(done.added, done.removed)
     if not log.removed.is_complete:
         log.removed.recall(log.version, log.files, keep_hours)
@@ -116,7 +116,7 @@ class _Merged:
     removed: tuple[DataFile, ...]
 
 
-def _merged(work: _Merge) -> _Merged:
+def _merge(work: _Merge) -> _Merged:
     """Merge so many of the files that their rows fill one: each merge leaves fewer files that are not full."""
     schema, size = work.table.stored, 0
     rows: list[pa.Table] = []

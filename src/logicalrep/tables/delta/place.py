@@ -284,12 +284,12 @@ class _Folder:
 
     def write(self, path: str, data: bytes) -> None:
         target = self._folder / path
-        os.replace(self._written(target, data), target)
+        os.replace(self._write_temporary(target, data), target)
         _sync(target.parent)
 
     def create(self, path: str, data: bytes) -> bool:
         target = self._folder / path
-        written = self._written(target, data)
+        written = self._write_temporary(target, data)
         try:
             os.link(written, target)
         except FileExistsError:
@@ -329,7 +329,7 @@ class _Folder:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
 
-    def _written(self, target: Path, data: bytes) -> Path:
+    def _write_temporary(self, target: Path, data: bytes) -> Path:
         """Write a file next to the target, and return its path once it is on the disk."""
         self._make(target.parent)
         temporary = target.parent / f".{target.name}.{os.getpid()}.{time.monotonic_ns()}"

@@ -149,7 +149,7 @@ class ReplicatedTables:
             self._by_oid.pop(table.oid, None)
             self._report.warning(f"{name} is not published any more: its rows stay as they are")
         self._learn_numbers(found)
-        self._open([self._made(name, now.oid) for name, now in found.items() if name not in self._tables])
+        self._open([self._add_table(name, now.oid) for name, now in found.items() if name not in self._tables])
         for name, now in found.items():
             known = self._tables[name]
             is_another = known.oid != now.oid
@@ -192,7 +192,7 @@ class ReplicatedTables:
             # Those that were renamed before the start.
             known = [(name, state.oid) for text, state in self._before.tables.items() for name in table_names(text)]
             self._open(
-                [self._made(name, oid) for name, oid in known if oid is not None and names.get(oid, name) != name]
+                [self._add_table(name, oid) for name, oid in known if oid is not None and names.get(oid, name) != name]
             )
         before = dict(self._tables)
         moved = [
@@ -240,7 +240,7 @@ class ReplicatedTables:
             table.pending = None
             self._fit(table, lambda: self._writer.describe(table, found.now))
 
-    def _made(self, name: TableName, oid: int) -> Followed:
+    def _add_table(self, name: TableName, oid: int) -> Followed:
         before = self._before.tables.get(str(name))
         table = Followed(name, self._folder(name) if before is None else before.folder, oid)
         table.committed = None if before is None else before.commit_timestamp
@@ -331,9 +331,9 @@ class ReplicatedTables:
                 asked.append((table, rows))
             else:
                 found.append(Ready(table, rows, None))
-        return [*found, *self._proven(asked)] if asked else found
+        return [*found, *self._take_proven(asked)] if asked else found
 
-    def _proven(self, asked: Sequence[tuple[Followed, pa.Table]]) -> list[Ready]:
+    def _take_proven(self, asked: Sequence[tuple[Followed, pa.Table]]) -> list[Ready]:
         """Return those tables' rows of whose transactions the catalog has all; the others wait."""
         refresh, found, behind = self._watch.refresh([table.oid for table, _ in asked]), [], []
         for table, rows in asked:
@@ -440,14 +440,14 @@ class ReplicatedTables:
         except Exception as error:
             if not is_of_one_table(error):
                 raise
-            self._failed(table, error)
+            self._stop_after(table, error)
         return None
 
-    def _failed(self, table: Followed, error: Exception) -> None:
+    def _stop_after(self, table: Followed, error: Exception) -> None:
         """Let a table stand still for an error of its own, unless another definition explains that: it is loaded."""
         reason = None
         if table.log is not None and table.stopped is None:
-            reason = self._changed(table, table.log)
+            reason = self._query_change(table, table.log)
         if reason is not None:
             self.load(table, reason)
         else:
@@ -460,7 +460,7 @@ class ReplicatedTables:
                 self._writer.hold_no_more(table)
             self._stand_still(table, reason_of(error))
 
-    def _changed(self, table: Followed, log: DeltaLog) -> str | None:
+    def _query_change(self, table: Followed, log: DeltaLog) -> str | None:
         """Return what the server has changed of a table since its copy; None for nothing, or if that cannot be told."""
         try:
             now = self._watch.refresh([table.oid]).tables.get(table.oid)
@@ -627,10 +627,10 @@ class ReplicatedTables:
             self._stand_still(table, result.reason + tried)
         for table, future in [item for item in self._catching_up if item[1].done()]:
             self._catching_up.remove((table, future))
-            self._caught_up(table, future)
+            self._finish_catching_up(table, future)
         self._give_up()
 
-    def _caught_up(self, table: Followed, future: Future[None]) -> None:
+    def _finish_catching_up(self, table: Followed, future: Future[None]) -> None:
         def caught_up() -> None:
             future.result()
             # Nothing is kept meanwhile, as this thread takes the batches.

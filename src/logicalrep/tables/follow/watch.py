@@ -148,15 +148,15 @@ class Watch:
         """Return the result of an action on the connection; try again while the server is away."""
         # Tables that wait for the place ask from threads of their own.
         with self._lock:
-            return retried(lambda: action(self._connected()), self._waiting, self._broken)
+            return retried(lambda: action(self._connect()), self._waiting, self._disconnect)
 
-    def _connected(self) -> Connection:
+    def _connect(self) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = self._settings.connection.connect()
             self._connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
         return self._connection
 
-    def _broken(self) -> None:
+    def _disconnect(self) -> None:
         self._report.failed("server")
         self._close()
 
@@ -172,9 +172,9 @@ class Watch:
     def _refresh(self, connection: Connection, oids: Collection[int]) -> CatalogRefresh:
         with one_state(connection):
             seen = visibility(connection)
-            return CatalogRefresh(self._described(connection, oids), seen)
+            return CatalogRefresh(self._query_tables(connection, oids), seen)
 
-    def _described(self, connection: Connection, oids: Collection[int]) -> dict[int, CatalogTable]:
+    def _query_tables(self, connection: Connection, oids: Collection[int]) -> dict[int, CatalogTable]:
         return catalog_tables(connection, oids, (self._publication,), self._settings.of)
 
     def has_unsent_rows(self, before: ReplicatedTable, now: ReplicatedTable) -> bool | None:
@@ -208,7 +208,7 @@ class Watch:
             self._warn(warning)
         with one_state(connection):
             # One state of the catalog tells names and columns: a table may be renamed before the next query.
-            found = self._described(connection, [table.oid for table in published.listed])
+            found = self._query_tables(connection, [table.oid for table in published.listed])
         time_of_look, head = server_time(connection), wal_head(connection)
         self._looks.seen(time_of_look, head)
         for oid in [oid for oid, now in found.items() if not now.table.relation.columns]:

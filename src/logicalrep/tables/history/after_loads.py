@@ -40,7 +40,7 @@ def marked_files(
     work = Matching(before.place, before.folder, before.table, old, before.folder, table, loaded)
     rows = matched(work, tasks).old
     items = [_Old(work, file, these, position) for file, these in zip(old, rows, strict=True) if len(these)]
-    return [file for files in tasks.run(_marked, items) for file in files]
+    return [file for files in tasks.run(_write_marked, items) for file in files]
 
 
 def version_files(
@@ -66,8 +66,8 @@ def version_files(
     changed = {item.file.path for item in changing}
     return [
         *(file for file in old if file.path not in changed),
-        *(file for files in tasks.run(_closed, changing) for file in files),
-        *(file for files in tasks.run(_begun, beginning) for file in files),
+        *(file for files in tasks.run(_write_closed, changing) for file in files),
+        *(file for files in tasks.run(_write_begun, beginning) for file in files),
     ]
 
 
@@ -79,7 +79,7 @@ def change_files(before: DeltaLog, table: ReplicatedTable, tasks: Tasks) -> list
     work = Matching(before.place, before.folder, before.table, old, before.folder, table, ())
     nowhere = Positions(*(np.zeros(1, np.int64) for _ in range(3)))
     items = [_Old(work, file, np.zeros(0, np.int64), nowhere) for file in old]
-    return [file for files in tasks.run(_converted, items) for file in files]
+    return [file for files in tasks.run(_write_converted, items) for file in files]
 
 
 @dataclass(frozen=True)
@@ -97,26 +97,26 @@ def _read(item: _Old) -> pa.Table:
     return converted(rows, work.before, work.table)
 
 
-def _marked(item: _Old) -> list[DataFile]:
+def _write_marked(item: _Old) -> list[DataFile]:
     work, rows = item.work, _read(item).take(pa.array(item.rows))
     rows = ended(rows, work.table, item.position, are_there(rows, "marked"))
     return written(work.place, work.folder, work.table, rows)
 
 
-def _closed(item: _Old) -> list[DataFile]:
+def _write_closed(item: _Old) -> list[DataFile]:
     work, rows = item.work, _read(item)
     which = np.zeros(rows.num_rows, bool)
     which[item.rows] = True
     return written(work.place, work.old_folder, work.table, ended(rows, work.table, item.position, which))
 
 
-def _begun(item: _Old) -> list[DataFile]:
+def _write_begun(item: _Old) -> list[DataFile]:
     work, schema = item.work, item.work.table.schema
     rows = read_rows(work.place, work.folder, item.file, schema, schema.names).take(pa.array(item.rows))
     return written(work.place, work.old_folder, work.table, begun(rows, work.table.stored, item.position))
 
 
-def _converted(item: _Old) -> list[DataFile]:
+def _write_converted(item: _Old) -> list[DataFile]:
     return written(item.work.place, item.work.folder, item.work.table, _read(item))
 
 

@@ -56,7 +56,7 @@ def matched(work: Matching, tasks: Tasks) -> Matched:
     """
     size = sum(file.size for file in (*work.old, *work.new))
     count = size // _AT_ONCE + 1
-    parts = tasks.run(_part, [_Part(work, number, count) for number in range(count)])
+    parts = tasks.run(_match_part, [_Part(work, number, count) for number in range(count)])
     return Matched(
         *(
             [np.sort(np.concatenate(of_file)) for of_file in zip(*sides, strict=True)]
@@ -110,7 +110,7 @@ class _Part:
     count: int
 
 
-def _part(part: _Part) -> Matched:
+def _match_part(part: _Part) -> Matched:
     work = part.work
     # A version is another one if any of its values is.
     identity = work.table if work.table.form == "marked" else replace(work.table, key=None)

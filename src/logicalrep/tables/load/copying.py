@@ -59,12 +59,12 @@ def copy(part: Part) -> list[DataFile]:
     """
     with part.settings.connect() as connection, part.settings.connect() as now:
         connection.execute(f"SET lock_timeout = '{_PATIENCE}'")
-        with closing(_at_rate(_ranges(part, connection, now), part.rate)) as rows:
+        with closing(_limit_rate(_copy_ranges(part, connection, now), part.rate)) as rows:
             batches = (as_loaded(batch, part.table.form) for batch in typed(rows, part.table, part.key))
             return write_batches(part.place, part.folder, part.table.stored, batches)
 
 
-def _ranges(part: Part, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
+def _copy_ranges(part: Part, connection: Connection, now: Connection) -> Generator[memoryview | bytes, None, None]:
     """Yield the copied rows of each range, under a lock that ends with it."""
     name = part.table.relation.table
     for rows in part.ranges:
@@ -103,7 +103,7 @@ _SHORTEST_SLEEP = 0.01
 """The seconds from which on a session that is ahead of its rate sleeps."""
 
 
-def _at_rate(
+def _limit_rate(
     rows: Generator[memoryview | bytes, None, None], rate: float | None
 ) -> Generator[memoryview | bytes, None, None]:
     began, size = time.monotonic(), 0

@@ -209,7 +209,7 @@ def catalog_tables(
     tables = {oid: facts for oid, *facts in rows(_TABLES, list(oids))}
     oids = list(tables)
     published = rows(_PUBLICATIONS.format("pubgencols = 's'" if major >= 18 else "false"), names)
-    entries, lists = _entries(connection, oids, names)
+    entries, lists = _query_entries(connection, oids, names)
     columns: dict[int, list[tuple[int, str, int, int]]] = {oid: [] for oid in oids}
     dropped: dict[int, set[int]] = {oid: set() for oid in oids}
     generated = "attgenerated" if major >= 12 else "''"
@@ -287,7 +287,7 @@ def catalog_tables(
     return found
 
 
-def _entries(
+def _query_entries(
     connection: Connection, oids: list[int], names: list[str]
 ) -> tuple[dict[int, list[tuple[str, str]]], dict[int, set[int] | None]]:
     """Return the publications' entries for tables, and the numbers of the columns that these list; None for all."""

@@ -79,7 +79,7 @@ class Loader:
 
     def _run(self) -> None:
         try:
-            while group := self._group():
+            while group := self._take_group():
                 for result in self._loading.load(group, partial(self._is_last, group)):
                     self._results.put((group[result.name], result))
                 with self._changed:
@@ -95,7 +95,7 @@ class Loader:
         """Return the wanted tables that are not being loaded: no table is loaded twice at the same time."""
         return [name for name in self._wanted if name not in self._running]
 
-    def _group(self) -> dict[TableName, WantedLoad]:
+    def _take_group(self) -> dict[TableName, WantedLoad]:
         """Wait for tables, and take some; none if the end has come."""
         with self._changed:
             while not self._free() and not self._stop.is_set():

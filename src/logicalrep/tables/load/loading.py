@@ -168,7 +168,7 @@ class Loading:
             if self._renewal is not None:
                 self._renewal.renew(max(wanted.wanted for wanted in group.values()))
             with temporary_snapshot(self._settings.connection, waiter(self._report, self._stop)) as snapshot:
-                for result in self._copied(snapshot, group, is_wanted):
+                for result in self._copy_tables(snapshot, group, is_wanted):
                     left.remove(result.name)
                     yield result
         except Ended:
@@ -176,7 +176,7 @@ class Loading:
         except psycopg.Error as error:
             # All of them lack the snapshot.
             for name in left:
-                yield self._again(name, str(error).strip(), is_own=False)
+                yield self._begin_again(name, str(error).strip(), is_own=False)
         finally:
             for name in group:
                 self._progress.pop(name, None)
@@ -185,19 +185,19 @@ class Loading:
         if self._stop.is_set():
             raise Ended
 
-    def _copied(
+    def _copy_tables(
         self, snapshot: Snapshot, group: Mapping[TableName, WantedLoad], is_wanted: Callable[[TableName], bool]
     ) -> Iterator[LoadedTable | NotLoaded]:
         """Copy tables; the parts of all of them run side by side, those of small tables first."""
         copies: list[_Copy] = []
         for name, wanted in group.items():
             self._go_on()
-            planned = self._planned(snapshot, name, wanted)
+            planned = self._plan_copy(snapshot, name, wanted)
             if isinstance(planned, NotLoaded):
                 yield planned
             elif not planned.parts:
                 # A partitioned table without partitions.
-                yield self._loaded(snapshot, planned)
+                yield self._finish_copy(snapshot, planned)
             else:
                 copies.append(planned)
         running: dict[Future[list[DataFile]], _Copy] = {}
@@ -219,7 +219,7 @@ class Loading:
                     error = future.exception()
                     if error is not None:
                         _give_up(running, table.name)
-                        yield self._not_loaded(table.name, error)
+                        yield self._give_up_table(table.name, error)
                     else:
                         table.files += future.result()
                         table.left -= 1
@@ -228,12 +228,12 @@ class Loading:
                         self._progress[table.name] = replace(progress, rows=progress.rows + rows)
                         self._report.copied(table.name, rows)
                         if not table.left:
-                            yield self._loaded(snapshot, table)
+                            yield self._finish_copy(snapshot, table)
         finally:
             for future in running:
                 future.cancel()
 
-    def _planned(self, snapshot: Snapshot, name: TableName, wanted: WantedLoad) -> _Copy | NotLoaded:
+    def _plan_copy(self, snapshot: Snapshot, name: TableName, wanted: WantedLoad) -> _Copy | NotLoaded:
         settings, began = self._settings, time.monotonic()
         size = _RANGE if settings.load_rate is None else min(_RANGE, int(settings.load_rate * _RANGE_SECONDS) + 1)
         try:
@@ -249,7 +249,7 @@ class Loading:
                 ranges = table_parts(connection, table.relation, self._publications, nulled=table.nulled, size=size)
                 (estimate,) = connection.execute(_ESTIMATE, (table.relation.relation_id,)).fetchone() or (0,)
         except Exception as error:
-            return self._not_loaded(name, error)
+            return self._give_up_table(name, error)
         self._progress[name] = LoadProgress(0, int(estimate), snapshot.taken.datetime.isoformat())
         self._report.loading(name, int(estimate))
         parts = [
@@ -270,30 +270,30 @@ class Loading:
     def _copy(self, part: Part) -> list[DataFile]:
         return self._tasks.run(copy, [part])[0]
 
-    def _loaded(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
+    def _finish_copy(self, snapshot: Snapshot, copy: _Copy) -> LoadedTable:
         self._said.pop(copy.name, None)
         del self._progress[copy.name]
         self._report.loaded(copy.name, sum(file.rows for file in copy.files), time.monotonic() - copy.began)
         return LoadedTable(copy.name, copy.table, snapshot.lsn, copy.files, secrets.token_hex(8), snapshot.taken)
 
-    def _not_loaded(self, name: TableName, error: BaseException) -> NotLoaded:
+    def _give_up_table(self, name: TableName, error: BaseException) -> NotLoaded:
         """Return why a table is not loaded; raise an error for which loading tables has to end."""
         self._progress.pop(name, None)
         if isinstance(error, SnapshotError):
             # A server that ends takes its snapshots with it.
-            return self._again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
+            return self._begin_again(name, str(error).strip(), is_own=error.code != "SNAPSHOT_GONE")
         if isinstance(error, psycopg.Error):
             passes = isinstance(error, psycopg.errors.LockNotAvailable) or not is_of_one_table(error)
             if passes or may_pass(error):
-                return self._again(name, str(error).strip(), is_own=not passes)
+                return self._begin_again(name, str(error).strip(), is_own=not passes)
         if isinstance(error, PlaceError):
-            return self._again(name, str(error).strip(), is_own=False)
+            return self._begin_again(name, str(error).strip(), is_own=False)
         if not is_of_one_table(error):
             raise error
         log_unforeseen(name, error)
         return NotLoaded(name, reason_of(error), again=False)
 
-    def _again(self, name: TableName, reason: str, *, is_own: bool) -> NotLoaded:
+    def _begin_again(self, name: TableName, reason: str, *, is_own: bool) -> NotLoaded:
         """Say that a load begins anew, once for equal reasons."""
         if self._said.get(name) != reason:
             self._said[name] = reason

@@ -161,10 +161,10 @@ def ensure_publication(
         _refuse_incomplete(connection, name, found[:4], via_root=found[4] or not found[-1])
     there = {table.name: table for table in listed_tables(connection, (name,))} if found is not None else {}
     sends_generated = found is not None and found[-2]
-    candidates, refusing, warnings = _candidates(connection, name, wanted, there, sends_generated=sends_generated)
+    candidates, refusing, warnings = _query_candidates(connection, name, wanted, there, sends_generated=sends_generated)
     missing = [table for table in wanted if table not in candidates and table not in there]
     if missing and (found is None or found[-1]):
-        warnings += [reason for table in missing for reason in _unknown(connection, table)]
+        warnings += [reason for table in missing for reason in _query_unknown(connection, table)]
         if at_start:
             raise PublicationNeededError("; ".join(warnings))
     if found is None:
@@ -213,7 +213,7 @@ def is_ours(connection: Connection, name: str) -> bool:
     return bool(scalar(connection, query, _MARK, name))
 
 
-def _candidates(
+def _query_candidates(
     connection: Connection,
     publication: str,
     wanted: Sequence[TableName],
@@ -360,7 +360,7 @@ def _candidates_query(major: int, *, sends_generated: bool) -> str:
     )
 
 
-def _unknown(connection: Connection, table: TableName) -> list[str]:
+def _query_unknown(connection: Connection, table: TableName) -> list[str]:
     """Return why a table is not among those that can be published; nothing if the catalog's warnings say it."""
     parent = connection.execute(_PARENT, table).fetchone()
     if parent is not None:

@@ -101,12 +101,12 @@ class Loop:
                 # No more is taken once much waits: the server holds the rest.
                 is_much = self._tables.waiting_bytes > _MOST_WAITING
                 self._stop.wait(0.05)
-                self._batch(Changes((), self._taken) if is_much else self._receiver.take())
+                self._apply_batch(Changes((), self._taken) if is_much else self._receiver.take())
             elif not self._receiver.wait(0.1):
                 if target is not None or self._is_awaited or time.monotonic() - self._noted_at > _NOTE_AGAIN:
-                    self._batch(self._receiver.take())
+                    self._apply_batch(self._receiver.take())
             elif pause <= 0 or target is not None or self._is_awaited or self._receiver.is_full:
-                self._batch(self._receiver.take())
+                self._apply_batch(self._receiver.take())
             else:
                 self._stop.wait(min(pause, 0.1))
             if target is not None and self._noted >= target and self._tables.are_up_to_date:
@@ -167,7 +167,7 @@ class Loop:
             self._place.delete(path)
         return True
 
-    def _batch(self, changes: Changes) -> None:
+    def _apply_batch(self, changes: Changes) -> None:
         """Apply changes, note that they are applied, and acknowledge them, in this order."""
         began = time.monotonic()
         self._taken = changes.end

@@ -51,7 +51,7 @@ def spark_tasks(place: Place, stop: threading.Event) -> Iterator[Tasks]:
         if spark is None and is_there:
             spark = SparkSession.builder.getOrCreate()
         if spark is None:
-            spark, is_ours = _started(stop), True
+            spark, is_ours = _start_session(stop), True
         master = str(spark.sparkContext.master)
     with quiet_end():
         try:
@@ -73,7 +73,7 @@ def spark_tasks(place: Place, stop: threading.Event) -> Iterator[Tasks]:
                     spark.stop()
 
 
-def _started(stop: threading.Event) -> SparkSession:
+def _start_session(stop: threading.Event) -> SparkSession:
     """Return a new local session. Raises Ended as soon as `stop` is set, however long the start takes."""
     from logicalrep.spark.java import launch_apart
     from logicalrep.spark.sessions import started

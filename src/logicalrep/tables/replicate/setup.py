@@ -71,14 +71,14 @@ def prepare(
         report.warning(warning)
     # A place that cannot be read is found before anything is made.
     state = State.read(place)
-    return retried(lambda: _prepared(settings, place, state, report, stop), waiting)
+    return retried(lambda: _prepare_with(settings, place, state, report, stop), waiting)
 
 
-def _prepared(
+def _prepare_with(
     settings: ReplicateSettings, place: Place, state: State, report: Report, stop: threading.Event
 ) -> Prepared:
-    with settings.connection.connect() as connection, _patient_with_locks(connection):
-        identity = _identity(connection, settings, place)
+    with settings.connection.connect() as connection, _bound_lock_waits(connection):
+        identity = _claim_identity(connection, settings, place)
         # The making of the publication is a commit too.
         refuse_synchronous(connection, identity.slot)
         published = ensure_publication(connection, identity.publication, settings.tables)
@@ -147,7 +147,7 @@ def _check_position(settings: ReplicateSettings, state: State, identity: Identit
 
 
 @contextmanager
-def _patient_with_locks(connection: Connection) -> Iterator[None]:
+def _bound_lock_waits(connection: Connection) -> Iterator[None]:
     """Wait for sessions that alter a table, but not for ever: the list of a publication's tables waits for them too."""
     connection.execute(f"SET lock_timeout = '{_PATIENCE_FOR_LOCKS}'".encode())
     try:
@@ -159,7 +159,7 @@ def _patient_with_locks(connection: Connection) -> Iterator[None]:
         ) from None
 
 
-def _identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:
+def _claim_identity(connection: Connection, settings: ReplicateSettings, place: Place) -> Identity:
     system, database = server_identity(connection)
     if settings.slot is not None and Identity.read(place) is None and find_slot(connection, settings.slot) is not None:
         raise StateError(

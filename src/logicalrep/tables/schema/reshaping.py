@@ -46,7 +46,7 @@ def reshape(log: DeltaLog, evolution: Evolution, tasks: Tasks) -> None:
     table = replace(evolution.table, left=())
     files = list(log.files.values())
     work = [_Reshaping(log.place, log.folder, log.table, table, evolution.sources, defaults, file) for file in files]
-    log.describe(table, [file for done in tasks.run(_reshaped, work) for file in done], files)
+    log.describe(table, [file for done in tasks.run(_reshape_file, work) for file in done], files)
 
 
 def _needs_files(before: ReplicatedTable, evolution: Evolution, defaults: Mapping[str, pa.Scalar]) -> bool:
@@ -106,7 +106,7 @@ class _Reshaping:
     file: DataFile
 
 
-def _reshaped(work: _Reshaping) -> list[DataFile]:
+def _reshape_file(work: _Reshaping) -> list[DataFile]:
     form, more = work.after.form, [field.name for field in MORE[work.after.form]]
     rows = read_rows(work.place, work.folder, work.file, work.before.stored, [*work.sources.values(), *more])
     is_there = pa.array(are_there(rows, form)) if form in END else pa.scalar(True)

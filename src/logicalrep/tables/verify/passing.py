@@ -85,7 +85,7 @@ class Passing:
                 alone_since = None
             else:
                 alone_since = now if alone_since is None else alone_since
-                if slot is not None and state.state == "following" and not self._waiting(oid, state, lsn):
+                if slot is not None and state.state == "following" and not self._has_changes_left(oid, state, lsn):
                     return
             if alone_since is not None and now - alone_since >= _ALONE:
                 raise UnsettledError(
@@ -100,7 +100,7 @@ class Passing:
             while meanwhile is not None and time.monotonic() - now < _PAUSE:
                 meanwhile()
 
-    def _waiting(self, oid: int, state: TableState, lsn: Lsn) -> bool:
+    def _has_changes_left(self, oid: int, state: TableState, lsn: Lsn) -> bool:
         """Return whether the slot, which nobody reads, may have changes of a table that the place does not have."""
         with self._settings.connect() as connection:
             publications = (self._identity.publication,)

@@ -27,7 +27,7 @@ class PlaceRows:
         """Take the table's folder."""
         self._place = place
         self._folder = folder
-        self.table: ReplicatedTable = self._opened().table
+        self.table: ReplicatedTable = self._open_table().table
         """The description of the table."""
 
     def all(self) -> Iterator[pa.Table]:
@@ -60,7 +60,7 @@ class PlaceRows:
         return rows.filter(pa.array(are_there(rows, form))).select(list(columns)) if ends else rows
 
     def _current(self) -> DeltaLog:
-        log = self._opened()
+        log = self._open_table()
         if log.table.schema != self.table.schema or (log.table.relation, log.table.key) != (
             self.table.relation,
             self.table.key,
@@ -68,7 +68,7 @@ class PlaceRows:
             raise UnsettledError("it was loaded again with other columns meanwhile")
         return log
 
-    def _opened(self) -> DeltaLog:
+    def _open_table(self) -> DeltaLog:
         log = DeltaLog.open(self._place, self._folder)
         if log is None:
             raise UnsettledError("it is not loaded yet")

@@ -99,7 +99,7 @@ class ServerRows:
         part. Without a key, rows that move between parts could not be told: there it is one moment.
         """
         if self._table.key is None:
-            with self._moment():
+            with self._take_moment():
                 for part in self._parts():
                     yield from self._typed(copied(self._connection, part, self._now), self._table)
             return
@@ -117,7 +117,7 @@ class ServerRows:
         """
         found = Fingerprints.none(len(hashes))
         rows: list[pa.RecordBatch] = []
-        with self._moment() as (lsn, oldest, following):
+        with self._take_moment() as (lsn, oldest, following):
             for batch in self._with_versions(keys):
                 versions = batch.column(_VERSION).to_pylist()
                 is_wanted = found.add(hashes, digests_of(self._table, batch), versions)
@@ -128,7 +128,7 @@ class ServerRows:
     def _with_versions(self, keys: pa.Table | None) -> Iterator[pa.RecordBatch]:
         # The server does not know hashes.
         if keys is not None and self._table.hashed.isdisjoint(self._table.key or ()):
-            yield from self._typed(self._by_key(keys), self._with_version)
+            yield from self._typed(self._copy_by_key(keys), self._with_version)
             return
         for part in self._parts(more=[_VERSION_OF_ROW]):
             yield from self._typed(copied(self._connection, part, self._now), self._with_version)
@@ -137,7 +137,7 @@ class ServerRows:
         table = self._table
         return table_parts(self._connection, table.relation, self._publications, nulled=table.nulled, more=more)
 
-    def _by_key(self, keys: pa.Table) -> Generator[memoryview | bytes, None, None]:
+    def _copy_by_key(self, keys: pa.Table) -> Generator[memoryview | bytes, None, None]:
         relation = self._table.relation
         with readable(relation.table):
             lock_table(self._connection, relation.relation_id, relation.table)
@@ -192,7 +192,7 @@ class ServerRows:
         return bool(scalar(self._connection, "SELECT relkind = 'p' FROM pg_class WHERE oid = %s", oid))
 
     @contextmanager
-    def _moment(self) -> Iterator[tuple[Lsn, int, int]]:
+    def _take_moment(self) -> Iterator[tuple[Lsn, int, int]]:
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         # The first statement takes the snapshot, before it reads the WAL's end.
         row = self._connection.execute(

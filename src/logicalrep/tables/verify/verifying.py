@@ -79,7 +79,7 @@ def verify(
         passing = Passing(settings, connection, place, identity)
         for name in sorted(tables or there):
             try:
-                yield _verdict(settings, place, identity, passing, name, patience, with_values)
+                yield _compare(settings, place, identity, passing, name, patience, with_values)
             except NotReadableError as error:
                 raise VerifyError(f"{name}: {error.description}", code=error.code) from None
             except psycopg.Error as error:
@@ -94,7 +94,7 @@ def verify(
                 yield Verdict(name, "undecided", reason=reason_of(error).partition("\n")[0])
 
 
-def _verdict(
+def _compare(
     settings: ConnectionSettings,
     place: Place,
     identity: Identity,
