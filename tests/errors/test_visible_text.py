@@ -20,10 +20,10 @@ from logicalrep.cli.terminal import TerminalStyle
 from logicalrep.cli.verify import _json, _lines
 from logicalrep.postgres.preflight.findings import Finding, PreflightError
 from logicalrep.tables.config.nodes import ConfigError, refuse
-from logicalrep.tables.errors import reason_of
 from logicalrep.tables.observe.logged import Logged
 from logicalrep.tables.replicate.progress import Bars, Lines
 from logicalrep.tables.report import Report
+from logicalrep.tables.table_errors import reason_of
 from logicalrep.tables.verify.verdicts import Difference, Verdict
 from logicalrep.transactions.logs import logger, warn
 from logicalrep.transactions.table_names import TableName

@@ -15,11 +15,12 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.tables.apply import applying
-from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta import data_files
 from logicalrep.tables.delta.data_files import write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog, WriterError
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.tasks import Here, LocalTasks, SparkTasks
 from logicalrep_runtime.scalars import Lsn
 from tests.tables.histories import History, Row, table

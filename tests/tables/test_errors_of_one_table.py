@@ -13,12 +13,12 @@ from deltalake import write_deltalake
 
 from logicalrep.postgres.connection import ConnectError
 from logicalrep.tables.delta.place import Place, PlaceError
-from logicalrep.tables.errors import is_of_one_table
 from logicalrep.tables.follow.tries import MOST_TRIES, Tries
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.replicate.loop import TablesStoppedError
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
+from logicalrep.tables.table_errors import is_of_one_table
 from logicalrep.tables.tasks import LocalTasks
 from logicalrep.transactions.table_names import TableName
 from tests.postgres.servers import Database, database

@@ -16,10 +16,10 @@ from deltalake import DeltaTable
 from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.cli.main import main
 from logicalrep.postgres.connection import ConnectionSettings
-from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.config.nodes import ConfigError
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.follow.state import State, StateError, TableState
 from logicalrep.tables.masks.mask_key import MaskKey, MaskKeyError
 from logicalrep.tables.masks.masked_rows import Masking

@@ -11,8 +11,8 @@ import pytest
 from logicalrep.arrow.feed.rare_rows import SentRelation
 from logicalrep.arrow.row_form import FEED_SCHEMA
 from logicalrep.postgres.visibility import Visibility
-from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import Evidence, ReplicatedTable, TypePart
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.schema.labels import unknown_labels
 from logicalrep.tables.schema.proof import proven, reading, reason_to_load, unproven_partitions

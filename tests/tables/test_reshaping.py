@@ -11,11 +11,12 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import ReservedColumnError
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.schema.evolution import Evolution
 from logicalrep.tables.schema.reshaping import reshape
 from logicalrep.tables.table_settings import TableSettings

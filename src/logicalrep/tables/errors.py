@@ -1,40 +1,23 @@
-"""The errors of one table, which the other tables do not wait for, apart from those of the server or the destination.
-
-An error is one table's unless it is known to be of something that all tables need: so an error that nobody foresaw
-stops one table, says so, and lets the others go on.
-"""
+"""The errors and ends that the work on tables raises, for those who decide what becomes of it."""
 
 from __future__ import annotations
 
-import psycopg
-
-from logicalrep.arrow.feed.texts import TextError
-from logicalrep.postgres.connection import ConnectError
-from logicalrep.postgres.slots import SlotError
-from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
-from logicalrep.tables.delta.delta_log import WriterError
-from logicalrep.tables.delta.place import PlaceError
-from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.masks.mask_key import MaskKeyError
-from logicalrep.tables.tasks import TableFailedError, TasksError
-from logicalrep.transactions.logs import logger
-from logicalrep.transactions.table_names import TableName
-from logicalrep.values import ColumnValueError
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
 
-_log = logger("logicalrep.replicate")
 
-_OWN = (NotReadableError, UnsafeTableError)
-_OF_ALL = (ConnectError, MaskKeyError, PlaceError, SlotError, StateError, TasksError, WriterError, OSError, MemoryError)
-_OF_SERVER = ("08", "28", "53", "57P")
-"""The beginnings of SQLSTATEs of a server that is gone, has no room, or does not let the role in."""
-_MAY_PASS = ("25P", "40", "42P01", "53400", "57014", "72")
-"""Those of a statement that may succeed at another time: a time limit, a conflict, a table dropped meanwhile."""
+class NeedsResync(LogicalRepError, RuntimeError):  # noqa: N818
+    """Changes that do not fit the table as it is: it has to be loaded anew."""
+
+    code = "TABLE_DIFFERS"
 
 
-OF_CHANGES = (ColumnValueError, TextError)
-"""The errors of values in a table's changes, which another try does not mend: the commit can be skipped."""
+class OtherShape(NeedsResync):
+    """Changes with other columns, or another replica identity, than the table has."""
+
+
+class Ended(Exception):  # noqa: N818
+    """The work is to end, as `stop` was set."""
 
 
 class RefusedCommit(Exception):  # noqa: N818
@@ -44,34 +27,3 @@ class RefusedCommit(Exception):  # noqa: N818
         """Take the commit's LSN, and the error of its changes."""
         super().__init__(f"{error}; in the commit {lsn}")
         self.lsn = lsn
-
-
-def is_of_one_table(error: BaseException) -> bool:
-    """Return whether an error of the work on a table stops that table alone."""
-    if isinstance(error, psycopg.Error) and not isinstance(error, ConnectError):
-        if error.sqlstate is None:
-            # A connection that broke, or libpq's own refusal.
-            return not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError))
-        return error.sqlstate == "53400" or not error.sqlstate.startswith(_OF_SERVER)
-    return isinstance(error, _OWN) or (isinstance(error, Exception) and not isinstance(error, _OF_ALL))
-
-
-def may_pass(error: psycopg.Error) -> bool:
-    """Return whether a table's error, of a statement, may be gone at the next try."""
-    return error.sqlstate is not None and error.sqlstate.startswith(_MAY_PASS)
-
-
-def reason_of(error: BaseException) -> str:
-    """Return an error of one table in words, with its code."""
-    if isinstance(error, (LogicalRepError, RefusedCommit)):
-        return str(error)
-    if isinstance(error, psycopg.Error):
-        text = error.diag.message_primary or str(error).strip()
-        return str(TableFailedError(f"the server cannot read it: {text} (SQLSTATE {error.sqlstate})"))
-    return str(TableFailedError.of(error))
-
-
-def log_unforeseen(table: TableName, error: BaseException) -> None:
-    """Log the traceback of an error that nobody foresaw; nothing for others."""
-    if isinstance(error, TableFailedError) or not isinstance(error, (LogicalRepError, RefusedCommit, psycopg.Error)):
-        _log.error("%s: the traceback of an error that was not foreseen", table, exc_info=error)

@@ -18,13 +18,14 @@ from logicalrep.arrow.table.rows import SchemaMismatchError
 from logicalrep.spark.typed_tables.typed_feed import FeedTable
 from logicalrep.tables.apply.ending import Ending, may_be_there, reduced_to
 from logicalrep.tables.apply.events import Positions, events_of
-from logicalrep.tables.apply.reduction import NeedsResync, OtherShape, Reduced, reduced
+from logicalrep.tables.apply.reduction import Reduced, reduced
 from logicalrep.tables.apply.rewriting import Rewriting, Rewritten, end_all, rewrite
 from logicalrep.tables.delta.data_files import DataFile, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, Form
 from logicalrep.tables.delta.place import Place, below
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.errors import NeedsResync, OtherShape
 from logicalrep.tables.tasks import MOST_SENT, Here, LocalTasks, Shared, Tasks
 from logicalrep_runtime.scalars import Lsn
 
@@ -254,6 +255,3 @@ def _candidates(work: _First, effect: Reduced) -> list[DataFile]:
         return place < len(gone) and bool(gone[place] <= statistics.greatest[name])
 
     return [file for file in of_table if may_have(file)]
-
-
-__all__ = ["Applied", "NeedsResync", "OtherShape", "apply"]

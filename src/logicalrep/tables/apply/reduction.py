@@ -16,19 +16,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logicalrep.tables.apply.events import Events
-from logicalrep_runtime.errors import LogicalRepError
+from logicalrep.tables.errors import NeedsResync
 
 _Ints = NDArray[np.int64]
-
-
-class NeedsResync(LogicalRepError, RuntimeError):  # noqa: N818
-    """Changes that do not fit the table as it is: it has to be loaded anew."""
-
-    code = "TABLE_DIFFERS"
-
-
-class OtherShape(NeedsResync):
-    """Changes with other columns, or another replica identity, than the table has."""
 
 
 @dataclass(frozen=True)

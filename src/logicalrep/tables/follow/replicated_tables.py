@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import sent_relations
 from logicalrep.arrow.row_form import FEED_SCHEMA
-from logicalrep.tables.apply.applying import NeedsResync
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.maintenance import cannot_wait, is_due, needs_checkpoint
 from logicalrep.tables.delta.names import table_folder
 from logicalrep.tables.delta.place import DamagedError
-from logicalrep.tables.errors import RefusedCommit, is_of_one_table, log_unforeseen, reason_of
+from logicalrep.tables.errors import NeedsResync, RefusedCommit
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.kept import ASKED_FOR, Mark
@@ -37,6 +36,7 @@ from logicalrep.tables.report import Report
 from logicalrep.tables.schema.proof import latest, reason_to_load
 from logicalrep.tables.schema.renaming import Copied
 from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.table_errors import is_of_one_table, log_unforeseen, reason_of
 from logicalrep.transactions.table_names import TableName, table_names
 from logicalrep_runtime.scalars import Lsn
 

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from logicalrep.arrow.feed.rare_rows import SentRelation, sent_relations
 from logicalrep.arrow.slices import chosen
 from logicalrep.postgres.timelines import Timeline
-from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.delta.delta_log import DeltaLog, ForeignTableError, application_id
 from logicalrep.tables.delta.maintenance import is_due, maintain
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import DamagedError, Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, Skipped
-from logicalrep.tables.errors import OF_CHANGES, RefusedCommit
+from logicalrep.tables.errors import NeedsResync, RefusedCommit
 from logicalrep.tables.follow.followed import Followed
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.load_counts import LoadCounts
@@ -46,6 +46,7 @@ from logicalrep.tables.schema.proof import latest, proven
 from logicalrep.tables.schema.renaming import Copied, move
 from logicalrep.tables.schema.reshaping import reshape
 from logicalrep.tables.schema.runs import is_same_shape, runs
+from logicalrep.tables.table_errors import OF_CHANGES
 from logicalrep.tables.tasks import Tasks
 from logicalrep_runtime.scalars import Lsn
 

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 
 from logicalrep.arrow.feed.rare_rows import sent_relations
 from logicalrep.arrow.row_form import UNREADABLE
-from logicalrep.tables.apply.applying import NeedsResync, apply
+from logicalrep.tables.apply.applying import apply
 from logicalrep.tables.apply.events import Positions
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import BesideDamagedError
 from logicalrep.tables.delta.names import folder_beside
 from logicalrep.tables.delta.place import DamagedError, Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.history.after_loads import change_files, marked_files, version_files
 from logicalrep.tables.load.loading import LoadedTable
 from logicalrep.tables.schema.proof import has_same_columns

@@ -21,13 +21,14 @@ from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.data_files import DataFile
 from logicalrep.tables.delta.place import Place, PlaceError
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
-from logicalrep.tables.errors import is_of_one_table, log_unforeseen, may_pass, reason_of
+from logicalrep.tables.errors import Ended
 from logicalrep.tables.load.copying import Part, copy
 from logicalrep.tables.load.definitions import catalog_tables
 from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.load.renewal import Renewal
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings
+from logicalrep.tables.table_errors import is_of_one_table, log_unforeseen, may_pass, reason_of
 from logicalrep.tables.tasks import Tasks
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn, TimestampTz
@@ -84,10 +85,6 @@ class NotLoaded:
     """Whether another try may succeed."""
     is_own: bool = True
     """Whether the reason is the table's own, so that equal tries have an end; a server that is away has none."""
-
-
-class Ended(Exception):  # noqa: N818
-    """The waiting, or the load, is to end."""
 
 
 def waiter(report: Report, stop: threading.Event) -> Callable[[str], None]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from logicalrep.tables.apply.reduction import NeedsResync
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.table_settings import TableSettings
 

@@ -20,6 +20,7 @@ from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.retries import Waiting
 from logicalrep.tables.config.config import Config, read_config
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.errors import Ended
 from logicalrep.tables.follow.guard import Guard
 from logicalrep.tables.follow.patience import Patience
 from logicalrep.tables.follow.replicated_tables import ReplicatedTables
@@ -27,7 +28,7 @@ from logicalrep.tables.follow.state import State, States
 from logicalrep.tables.follow.watch import Watch
 from logicalrep.tables.follow.writing import TableWriter
 from logicalrep.tables.load.loader import Loader
-from logicalrep.tables.load.loading import Ended, Loading, waiter
+from logicalrep.tables.load.loading import Loading, waiter
 from logicalrep.tables.load.renewal import Renewal
 from logicalrep.tables.masks.mask_key import MaskKey
 from logicalrep.tables.observe.logged import Logged

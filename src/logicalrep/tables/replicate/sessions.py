@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from logicalrep.tables.delta.place import Place
+from logicalrep.tables.errors import Ended
 from logicalrep.tables.follow.state import StateError
-from logicalrep.tables.load.loading import Ended
 from logicalrep.tables.tasks import JavaEndedError, SparkTasks, Tasks, TasksError, spark_errors
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, WrittenColumn
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 
 _TEXTS = {25, 1043}

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 
 _BOUNDS = re.compile(r"^(\[-?\d+:-?\d+\])+=")

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
-from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import ReplicatedTable, TypePart
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.load.definitions import CatalogTable
 from logicalrep.tables.schema.labels import has_new_label_that_rows_hide
 from logicalrep.values import TypeCatalog

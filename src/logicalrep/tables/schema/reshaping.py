@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logicalrep.tables.apply.ending import are_there
-from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.data_files import DataFile, read_rows, write_rows
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.forms import END, MORE
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.delta.statistics import Statistics, statistics_columns
+from logicalrep.tables.errors import NeedsResync
 from logicalrep.tables.schema.evolution import Evolution
 from logicalrep.tables.tasks import Tasks
 from logicalrep.values import arrow_array_or_text

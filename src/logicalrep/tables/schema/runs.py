@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from logicalrep.arrow.feed.rare_rows import SentRelation
-from logicalrep.tables.apply.reduction import NeedsResync
 from logicalrep.tables.delta.replicated_table import ReplicatedTable
+from logicalrep.tables.errors import NeedsResync
 
 
 def runs(

@@ -13,10 +13,10 @@ from logicalrep.postgres.slots import Connection, server_identity
 from logicalrep.postgres.snapshots import SnapshotError
 from logicalrep.postgres.table_rows.reading import NotReadableError, UnsafeTableError
 from logicalrep.tables.delta.place import Place
-from logicalrep.tables.errors import is_of_one_table, reason_of
 from logicalrep.tables.follow.state import Identity, State
 from logicalrep.tables.load.definitions import described
 from logicalrep.tables.masks.mask_key import MaskKey
+from logicalrep.tables.table_errors import is_of_one_table, reason_of
 from logicalrep.tables.verify.comparison import Comparison
 from logicalrep.tables.verify.passing import Passing, UnsettledError
 from logicalrep.tables.verify.place_rows import PlaceRows
