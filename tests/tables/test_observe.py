@@ -26,7 +26,7 @@ import yaml
 from logicalrep.cli.main import main
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
-from logicalrep.observe.serving import ListenError, serving
+from logicalrep.observe.serving import serving
 from logicalrep.postgres.slots import Slot
 from logicalrep.tables.follow.state import StateError, TableState
 from logicalrep.tables.load.progress import LoadProgress
@@ -35,6 +35,7 @@ from logicalrep.tables.observe.page import page
 from logicalrep.tables.replicate.replicate import replicate_with
 from logicalrep.tables.report import Report
 from logicalrep.transactions.table_names import TableName
+from logicalrep.values.listen_address import ListenError
 from logicalrep_runtime.scalars import Lsn
 from tests.conftest import ROOT
 from tests.observe.scraping import figures, got

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,30 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from logicalrep.observe.figures import Figures
 from logicalrep.observe.metrics import registry
-from logicalrep_runtime.errors import LogicalRepError
+from logicalrep.values.listen_address import ListenError, listen_address
 
-_LOOPBACK = "127.0.0.1"
 _PATIENCE = 10.0
 """The seconds that a client has for its request, and for each part of the answer."""
 _MOST_POSTED = 1 << 16
 """The most bytes that are taken at a time."""
-_LISTEN = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:\s]*):)?(?P<port>[0-9]{1,5})")
-
-
-class ListenError(LogicalRepError, ValueError):
-    """An address that the page cannot be served at."""
-
-    code = "LISTEN_ADDRESS"
-
-
-def parsed(listen: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`, `[IPV6]:PORT` or `PORT`. Raises ListenError for anything else."""
-    match = _LISTEN.fullmatch(listen.strip())
-    if match is None or int(match["port"]) > 65535:
-        raise ListenError(
-            f"{listen!r} is not HOST:PORT, such as 0.0.0.0:8080, and no port of this machine, such as 8080"
-        )
-    return (match["host"] or _LOOPBACK).strip("[]"), int(match["port"])
 
 
 @contextmanager
@@ -59,7 +40,7 @@ def serving(
         >>> with serving("9400", lambda: [Figures(slot="spark", lag_bytes=0)]) as url:
         ...     print(urlopen(f"{url}metrics").read().decode())
     """
-    host, port = parsed(listen)
+    host, port = listen_address(listen)
 
     class Handler(_RequestHandler):
         answers = {path: _html(render) for path, render in (pages or {}).items()} | {"/metrics": _metrics(read)}

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from logicalrep.observe.serving import ListenError, parsed
-from logicalrep.postgres.snapshots import Snapshot
 from logicalrep.transactions.table_names import TableName, TableNameError, table_names
+from logicalrep.values.listen_address import ListenError, listen_address
 from logicalrep_runtime.errors import LogicalRepError
 
 Given = Mapping[str, str]
@@ -127,7 +126,7 @@ def address(given: Given, name: str) -> str | None:
     """Read an address to listen at; None without the option."""
     if name in given:
         try:
-            parsed(given[name])
+            listen_address(given[name])
         except ListenError as error:
             raise OptionError(f"option {name!r}: {error.description}") from None
     return given.get(name)
@@ -136,15 +135,3 @@ def address(given: Given, name: str) -> str | None:
 def folder(given: Given, name: str) -> Path | None:
     """Read a folder as an absolute path, so that executors find it too; None without the option."""
     return Path(os.path.abspath(given[name])) if given.get(name) else None
-
-
-def snapshot(given: Given, name: str) -> Snapshot | None:
-    """Read a snapshot from `snapshot(...)`; None without the option."""
-    if name not in given:
-        return None
-    try:
-        return Snapshot.parse(given[name])
-    except ValueError:
-        raise OptionError(
-            f"option {name!r} is {given[name]!r}; expected the text from logicalrep.spark.snapshot(...)"
-        ) from None

@@ -37,6 +37,18 @@ def _rows(given: Given, name: str) -> int:
     return kinds.count(default, 1)(given, name)  # type: ignore[no-any-return]
 
 
+def _snapshot(given: Given, name: str) -> Snapshot | None:
+    """Read a snapshot from `snapshot(...)`; None without the option."""
+    if name not in given:
+        return None
+    try:
+        return Snapshot.parse(given[name])
+    except ValueError:
+        raise OptionError(
+            f"option {name!r} is {given[name]!r}; expected the text from logicalrep.spark.snapshot(...)"
+        ) from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
     """The options with their types."""
@@ -198,7 +210,7 @@ class SourceOptions:
         default="none",
     )
     snapshot: Snapshot | None = option(
-        kinds.snapshot,
+        _snapshot,
         "`spark.read` with `table` only: read the table's rows at the start of the slot, see [spark.md](spark.md).",
     )
     path: str | None = option(

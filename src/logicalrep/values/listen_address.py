@@ -1,0 +1,26 @@
+"""The address that metrics and pages are served at."""
+
+from __future__ import annotations
+
+import re
+
+from logicalrep_runtime.errors import LogicalRepError
+
+_LOOPBACK = "127.0.0.1"
+_LISTEN = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\[\]:\s]*):)?(?P<port>[0-9]{1,5})")
+
+
+class ListenError(LogicalRepError, ValueError):
+    """An address that the page cannot be served at."""
+
+    code = "LISTEN_ADDRESS"
+
+
+def listen_address(listen: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT`, `[IPV6]:PORT` or `PORT`. Raises ListenError for anything else."""
+    match = _LISTEN.fullmatch(listen.strip())
+    if match is None or int(match["port"]) > 65535:
+        raise ListenError(
+            f"{listen!r} is not HOST:PORT, such as 0.0.0.0:8080, and no port of this machine, such as 8080"
+        )
+    return (match["host"] or _LOOPBACK).strip("[]"), int(match["port"])
