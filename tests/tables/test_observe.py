@@ -24,12 +24,12 @@ import pytest
 import yaml
 
 from logicalrep.cli.main import main
+from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.observe.metrics import METRICS
 from logicalrep.observe.metrics import page as metrics_page
 from logicalrep.observe.serving import serving
 from logicalrep.postgres.slots import Slot
-from logicalrep.tables.follow.state import StateError, TableState
-from logicalrep.tables.load.progress import LoadProgress
+from logicalrep.tables.follow.state import StateError
 from logicalrep.tables.observe.observed import Observed
 from logicalrep.tables.observe.page import page
 from logicalrep.tables.replicate.replicate import replicate_with
@@ -53,8 +53,8 @@ SLOT = Slot(
 )  # fmt: skip
 
 
-def standing(state: str, version: int | None = None, **others: Any) -> TableState:
-    return TableState("public/t", version, Lsn(4000), None, 1, state, **others)
+def standing(state: str, version: int | None = None, **others: Any) -> TableFigures:
+    return TableFigures(state=state, version=version, **others)
 
 
 class Heard(Report):

@@ -15,12 +15,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from logicalrep.cli.main import main
+from logicalrep.observe.figures import LoadProgress
 from logicalrep.postgres.connection import ConnectionSettings
 from logicalrep.postgres.publications import PublicationError
 from logicalrep.postgres.slots import SlotError, drop_slot
 from logicalrep.tables.delta.place import Place
 from logicalrep.tables.follow.state import Identity, State, StateError, States
-from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.operate.dropping import drop
 from logicalrep.tables.operate.resync import resync
 from logicalrep.tables.operate.status import status

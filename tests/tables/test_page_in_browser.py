@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from logicalrep.observe.figures import LoadProgress
 from logicalrep.observe.serving import serving
-from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.observe.observed import Observed, Sample
 from logicalrep.tables.observe.page import page
 from logicalrep_runtime.scalars import Lsn

@@ -16,6 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from logicalrep.cli.verify import _json
+from logicalrep.observe.figures import LoadProgress
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.spark.offsets import offset_of, position_of
 from logicalrep.tables.delta.delta_log import application_id
@@ -26,7 +27,6 @@ from logicalrep.tables.follow.guard import StoredSettings
 from logicalrep.tables.follow.kept import Kept, Mark
 from logicalrep.tables.follow.load_counts import LoadCounts
 from logicalrep.tables.follow.state import Identity, State, States, TableState
-from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.operate.status import Status
 from logicalrep.tables.replicate.requests import pause, request_resync, request_skip, take_requests
 from logicalrep.tables.table_settings import TableSettings

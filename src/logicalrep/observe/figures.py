@@ -12,6 +12,19 @@ ErrorKind = Literal["server", "destination", "load", "changes"]
 ERROR_KINDS: tuple[ErrorKind, ...] = get_args(ErrorKind)
 
 
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """The copying of a table's rows under a snapshot."""
+
+    rows: int
+    """The number of rows that are copied; it grows with each part of the table."""
+    estimate: int
+    """About how many there are, as the server estimates; 0 if it does not know."""
+    snapshot_since: str
+    """The server's time since when the snapshot is held, ISO 8601 in UTC: until the copying ends, it holds back VACUUM.
+    """
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFigures:
     """The figures of one table."""
@@ -26,6 +39,10 @@ class TableFigures:
     """The rows that loads have copied since the start."""
     committed: datetime | None = None
     """The time of the last commit with changes of the table."""
+    error: str | None = None
+    """The reason why it is stopped."""
+    progress: LoadProgress | None = None
+    """The progress of the copying of its rows; None if they are not being copied."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

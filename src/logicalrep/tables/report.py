@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
-from logicalrep.observe.figures import ErrorKind
-from logicalrep.tables.follow.state import TableState
+from logicalrep.observe.figures import ErrorKind, TableFigures
 from logicalrep.transactions.table_names import TableName
 
 
@@ -37,7 +36,7 @@ class Report:
             committed: the time of its last commit, in UTC.
         """
 
-    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
+    def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note that the place has every commit before an LSN, and how its tables stand."""
 
     def failed(self, kind: ErrorKind) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from logicalrep.observe.figures import LoadProgress
 from logicalrep.tables.delta.delta_log import DeltaLog
 from logicalrep.tables.delta.replicated_table import Skipped
 from logicalrep.tables.follow.kept import ASKED_FOR, Mark
 from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.history.beside import Beside
 from logicalrep.tables.load.definitions import CatalogTable
-from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.scalars import Lsn
 

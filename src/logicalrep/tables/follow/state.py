@@ -8,11 +8,12 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Self, TypeVar
 
+from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.postgres.timelines import Timeline, WalPosition
 from logicalrep.tables.delta.place import MalformedFileError, Place, below
-from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.stored_keys import StoredKeys
 from logicalrep_runtime.errors import LogicalRepError
 from logicalrep_runtime.scalars import Lsn
@@ -152,6 +153,19 @@ class TableState:
     """The LSN of the commit whose changes it does not take, while all changes from it on are kept; else None."""
     skipped: Sequence[Mapping[str, object]] = ()
     """The commits that it lacks, as somebody asked for it: `lsn`, `changes`, `at`, and the `folders` that lack it."""
+
+    @property
+    def figures(self) -> TableFigures:
+        """The figures that observers get."""
+        committed = self.commit_timestamp
+        return TableFigures(
+            state=self.state,
+            version=self.version,
+            rows=self.rows,
+            committed=None if committed is None else datetime.fromisoformat(committed),
+            error=self.error,
+            progress=self.progress,
+        )
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Self
 
+from logicalrep.observe.figures import LoadProgress
 from logicalrep.tables.load.loading import GROUP, LoadedTable, Loading, NotLoaded, WantedLoad
-from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.transactions.table_names import TableName
 
 _THREADS = 2

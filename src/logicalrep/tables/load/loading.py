@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import psycopg
 
+from logicalrep.observe.figures import LoadProgress
 from logicalrep.postgres.snapshots import Snapshot, SnapshotError, hold, temporary_snapshot
 from logicalrep.postgres.table_rows.parts import table_parts
 from logicalrep.tables.delta.data_files import DataFile
@@ -24,7 +25,6 @@ from logicalrep.tables.delta.replicated_table import ReplicatedTable
 from logicalrep.tables.errors import Ended
 from logicalrep.tables.load.copying import Part, copy
 from logicalrep.tables.load.definitions import catalog_tables
-from logicalrep.tables.load.progress import LoadProgress
 from logicalrep.tables.load.renewal import Renewal
 from logicalrep.tables.report import Report
 from logicalrep.tables.settings import ReplicateSettings

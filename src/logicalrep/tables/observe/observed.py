@@ -7,14 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from logicalrep.observe.figures import ERROR_KINDS, ErrorKind, Figures, TableFigures
 from logicalrep.observe.lag import Looks, lag_seconds
 from logicalrep.postgres.replication import Traffic
 from logicalrep.postgres.slots import Slot
-from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.report import Report
 from logicalrep.tables.tasks import TimedTasks
 from logicalrep.transactions.table_names import TableName
@@ -54,7 +53,7 @@ class Observed(Report):
         """The slot's name, once it is known."""
         self.slot: Slot | None = None
         """The slot at the last sample."""
-        self.tables: Mapping[str, TableState] = {}
+        self.tables: Mapping[str, TableFigures] = {}
         self.rows_copied: dict[str, int] = {}
         self.errors: dict[ErrorKind, int] = dict.fromkeys(ERROR_KINDS, 0)
         """The errors by their kinds, without the receiver's broken connections."""
@@ -84,7 +83,7 @@ class Observed(Report):
             if committed is not None:
                 self.committed = committed
 
-    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
+    def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how far the place is."""
         with self._lock:
             self.noted_at, self._lsn, self.tables = time.time(), Lsn(lsn), tables
@@ -163,7 +162,7 @@ class Observed(Report):
                 committed=self.committed,
                 noted=self.noted_at,
                 load_snapshot=min(map(datetime.fromisoformat, loads), default=None),
-                tables={name: _of_table(table, copied.get(name, 0)) for name, table in self.tables.items()},
+                tables={name: replace(table, rows_copied=copied.get(name, 0)) for name, table in self.tables.items()},
             )
         ]
 
@@ -183,17 +182,6 @@ class Observed(Report):
             if self.messages and self.messages[-1][1] == text:
                 self.messages.pop()
             self.messages.append((time.time(), text))
-
-
-def _of_table(table: TableState, copied: int) -> TableFigures:
-    committed = table.commit_timestamp
-    return TableFigures(
-        state=table.state,
-        version=table.version,
-        rows=table.rows,
-        rows_copied=copied,
-        committed=None if committed is None else datetime.fromisoformat(committed),
-    )
 
 
 @contextmanager

@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from html import escape
 from itertools import pairwise
 
-from logicalrep.tables.follow.state import TableState
-from logicalrep.tables.load.progress import LoadProgress
+from logicalrep.observe.figures import LoadProgress, TableFigures
 from logicalrep.tables.observe.observed import Observed, Sample
 from logicalrep_runtime.visible import visible
 
@@ -124,13 +123,13 @@ def _chart(title: str, points: Sequence[tuple[float, float]], shown: Callable[[f
 <div class="ends"><span>{_clock(first)}</span><span>{_clock(last)} UTC</span></div></section>"""
 
 
-def _order(tables: Mapping[str, TableState]) -> list[str]:
+def _order(tables: Mapping[str, TableFigures]) -> list[str]:
     """Return the names of tables, first those that need a look."""
     places = ("stopped", "loading", "following")
     return sorted(tables, key=lambda name: (places.index(tables[name].state), name))
 
 
-def _table(name: str, table: TableState) -> str:
+def _table(name: str, table: TableFigures) -> str:
     figures = [] if table.rows is None else [f"{table.rows:,} rows"]
     figures += [] if table.version is None else [f"version {table.version}"]
     state = "stands still" if table.state == "stopped" else table.state
@@ -156,7 +155,7 @@ def _bar(name: str, progress: LoadProgress | None) -> str:
     )
 
 
-def _problems(observed: Observed, tables: Mapping[str, TableState]) -> str:
+def _problems(observed: Observed, tables: Mapping[str, TableFigures]) -> str:
     rows = [
         f'<div class="row"><div class="wide"><b class="bad">{_text(name)} stands still</b><br>'
         f"{_text(table.error)}</div></div>"

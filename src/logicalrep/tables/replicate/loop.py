@@ -203,7 +203,7 @@ class Loop:
             state = State(lsn, self._commit_timestamp, self._caught_up, states)
             self._patience.run(lambda: self._states.write(state))
             self._noted, self._noted_tables, self._written_at = lsn, states, now
-        self._report.noted(lsn, states)
+        self._report.noted(lsn, {name: table.figures for name, table in states.items()})
         self._noted_at = time.monotonic()
 
     def _refuse_stopped(self) -> None:

@@ -14,8 +14,8 @@ from typing import IO
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from logicalrep.observe.figures import TableFigures
 from logicalrep.observe.lag import lag_seconds
-from logicalrep.tables.follow.state import TableState
 from logicalrep.tables.report import Report, listed
 from logicalrep.transactions.table_names import TableName
 from logicalrep_runtime.visible import visible
@@ -66,7 +66,7 @@ class Lines(Report):
         """Note that tables are to be loaded."""
         self._say(f"{listed(tables)}: to be loaded: {reason}")
 
-    def noted(self, lsn: int, tables: Mapping[str, TableState]) -> None:
+    def noted(self, lsn: int, tables: Mapping[str, TableFigures]) -> None:
         """Note how many tables load, also those whose changes meanwhile are being applied."""
         self._loading = sum(table.state == "loading" for table in tables.values())
 
